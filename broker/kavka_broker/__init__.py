@@ -1,0 +1,1 @@
+"""The Kavka broker: Apache Kafka's log, replication and quotas, in Python."""

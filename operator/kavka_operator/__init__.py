@@ -1,0 +1,1 @@
+"""The Kavka operator: three custom resources become a running cluster."""
