@@ -1,0 +1,179 @@
+"""From a frame to the pieces of its answer.
+
+`Dispatcher.begin` decodes the request, calls its handler and gives an `Exchange`: finished at once where the handler
+did not wait, else with a future. It knows nothing of sockets; `net` sends what an exchange holds, in the order in
+which the exchanges began.
+
+What goes wrong, and what the peer sees (as Apache Kafka does it):
+
+- an API key or version that is not served, or bytes that do not decode: ProtocolViolation, the connection closes;
+- ApiVersions of a version that is not served: a v0 answer with UNSUPPORTED_VERSION and the table, so that the client
+  can choose again;
+- BrokerError out of a handler: the answer with that code, where the API has one at its top;
+- any other error of a handler: logged with its traceback, and UNKNOWN_SERVER_ERROR;
+- InvariantViolation or a failed assertion: nobody sees an answer, since the process stops.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from struct import Struct
+from time import perf_counter
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import Answer, Api
+from kavka_broker.logs import get
+from kavka_broker.protocol.codec import decode, encode_parts
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.framing import RequestHeader, read_request_header, response_header_version
+from kavka_broker.protocol.message import Buffer, Message
+
+log = get("api")
+
+API_VERSIONS = 18
+HEADER_V0 = Struct(">ii")
+HEADER_V1 = Struct(">iib")  # correlation id and no tagged fields
+
+
+class Peer:
+    """What a connection knows of the other side. `Client` is made from it for each request."""
+
+    __slots__ = ("address", "listener", "principal", "software_name", "software_version")
+
+    def __init__(self, address: str, listener: str) -> None:
+        self.address = address
+        self.listener = listener
+        self.principal = "User:ANONYMOUS"
+        self.software_name = self.software_version = ""
+
+
+class Exchange:
+    """One request on the way to its answer. `pieces` is None until there is one, and stays None where none is due."""
+
+    __slots__ = ("api", "client", "pieces", "started", "waiting")
+
+    def __init__(self, api: Api, client: Client, started: float) -> None:
+        self.api = api
+        self.client = client
+        self.started = started
+        self.pieces: list[Buffer] | None = None
+        self.waiting: asyncio.Future[Answer] | None = None
+
+
+class ApiStats:
+    """Counters of one API key, read by the metrics at scrape time."""
+
+    __slots__ = ("errors", "requests", "seconds")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.errors = 0
+        self.seconds = 0.0
+
+
+class Dispatcher:
+    """Decodes, calls the handler, encodes. `crash` is called with an error that must stop the process."""
+
+    def __init__(self, broker: Broker, apis: Mapping[int, Api], crash: Callable[[BaseException], None]) -> None:
+        self._broker = broker
+        self._apis = apis
+        self._crash = crash
+        self.stats = {key: ApiStats() for key in apis}
+
+    def begin(self, frame: memoryview, peer: Peer) -> Exchange:
+        """Start a request. Raises ProtocolViolation where the connection has to be closed."""
+        header, body = read_request_header(frame)
+        api = self._apis.get(header.api_key)
+        if api is None:
+            raise ProtocolViolation(f"API key {header.api_key} is not served")
+        client = Client(
+            header.api_version, header.client_id or "", header.correlation_id, peer.address, peer.listener, peer.principal
+        )
+        exchange = Exchange(api, client, perf_counter())
+        if not api.supports(header.api_version):
+            self._refuse_version(exchange, header)
+            return exchange
+        request = decode(api.request, header.api_version, frame[body:])
+        try:
+            answer = api.handle(request, self._broker, client)
+        except Exception as error:
+            answer = self._failure(exchange, error)
+        if answer is None or isinstance(answer, Message):
+            self._finish(exchange, answer)
+        else:
+            exchange.waiting = asyncio.ensure_future(answer)
+        return exchange
+
+    def complete(self, exchange: Exchange) -> None:
+        """The handler's awaitable is done: turn its outcome into pieces."""
+        assert exchange.waiting is not None and exchange.waiting.done()
+        waiting, exchange.waiting = exchange.waiting, None
+        if waiting.cancelled():
+            return
+        error = waiting.exception()
+        self._finish(exchange, waiting.result() if error is None else self._failure(exchange, error))
+
+    def _finish(self, exchange: Exchange, answer: Answer) -> None:
+        if answer is not None:
+            exchange.pieces = frame_answer(answer, exchange.client)
+        stats = self.stats[exchange.api.key]
+        stats.requests += 1
+        stats.seconds += perf_counter() - exchange.started
+
+    def _failure(self, exchange: Exchange, error: BaseException) -> Answer:
+        self.stats[exchange.api.key].errors += 1
+        match error:
+            case BrokerError():
+                code, message = error.code, error.message
+            case AssertionError():
+                self._crash(error)
+                raise error
+            case _:
+                log.exception("request.failed", error, api=exchange.api.name, version=exchange.client.version)
+                code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
+        answer = error_answer(exchange.api, code, message)
+        if answer is None:
+            raise ProtocolViolation(f"{exchange.api.name}: {error}")
+        return answer
+
+    def _refuse_version(self, exchange: Exchange, header: RequestHeader) -> None:
+        if header.api_key != API_VERSIONS:
+            low, high = exchange.api.versions
+            raise ProtocolViolation(f"{exchange.api.name} v{header.api_version} is not served, v{low} to v{high} are")
+        exchange.client.version = 0
+        request = exchange.api.request()
+        answer = exchange.api.handle(request, self._broker, exchange.client)
+        assert isinstance(answer, Message)
+        answer.error_code = ErrorCode.UNSUPPORTED_VERSION  # type: ignore[attr-defined]
+        self._finish(exchange, answer)
+
+
+def frame_answer(answer: Message, client: Client) -> list[Buffer]:
+    """Size, response header and body, as buffers to be written one after the other."""
+    pieces = encode_parts(answer, client.version)
+    size = sum(map(len, pieces))
+    if response_header_version(answer.API_KEY, client.version):
+        head = HEADER_V1.pack(size + 5, client.correlation_id, 0)
+    else:
+        head = HEADER_V0.pack(size + 4, client.correlation_id)
+    if len(pieces) == 1:
+        return [head + pieces[0]]
+    return [head, *pieces]
+
+
+def error_answer(api: Api, code: ErrorCode, message: str | None) -> Message | None:
+    """The API's answer that says only this error, or None where it has no place for one at its top."""
+    slots = slots_of(api.response)
+    if "error_code" not in slots:
+        return None
+    answer = api.response()
+    answer.error_code = int(code)  # type: ignore[attr-defined]
+    if message is not None and "error_message" in slots:
+        answer.error_message = message  # type: ignore[attr-defined]
+    return answer
+
+
+@lru_cache(maxsize=256)
+def slots_of(kind: type[Message]) -> frozenset[str]:
+    return frozenset(kind.__slots__)
+

@@ -1,0 +1,82 @@
+"""Which API keys Kavka answers, in which versions, and by which function.
+
+A handler registers itself with `@api`; importing `load` brings every `aNN_*.py` of this folder in. Nothing is
+advertised that is not registered: ApiVersions and COMPAT.md are both made from this table, so what clients are told
+and what is documented cannot drift from what is implemented.
+
+A handler is a plain function where it never waits (the hot paths), or one that gives an awaitable:
+
+    @api(HeartbeatRequest, HeartbeatResponse, versions=(0, 4))
+    def heartbeat(request: HeartbeatRequest, broker: Broker, client: Client) -> HeartbeatResponse: ...
+
+The answer `None` means that nothing is sent (Produce with acks=0).
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, TypeVar
+
+from kavka_broker.protocol.message import Message
+
+Answer = Message | None
+Handler = Callable[..., Answer | Awaitable[Answer]]
+H = TypeVar("H", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API key: `versions` are decoded and answered, `advertised` is what ApiVersions says (KAFKA-18659 parts them)."""
+
+    key: int
+    name: str
+    request: type[Message]
+    response: type[Message]
+    versions: tuple[int, int]
+    advertised: tuple[int, int]
+    handle: Handler
+    pipelined: bool
+
+    def supports(self, version: int) -> bool:
+        low, high = self.versions
+        return low <= version <= high
+
+
+APIS: dict[int, Api] = {}
+
+
+def api(
+    request: type[Message],
+    response: type[Message],
+    *,
+    versions: tuple[int, int],
+    advertised: tuple[int, int] | None = None,
+    pipelined: bool = False,
+) -> Callable[[H], H]:
+    """Register a handler for the versions `low..high` (both included) of a request.
+
+    `pipelined`: the next request of the connection may begin while this one's answer waits. Only Produce has it: its
+    effect, the append, is over when the handler returns. Everything else runs one at a time, as in Apache Kafka.
+    """
+
+    def register(handle: H) -> H:
+        key = request.API_KEY
+        assert key not in APIS, f"API key {key} is registered twice"
+        low, high = versions
+        valid_low, valid_high = request.VERSIONS
+        assert valid_low <= low <= high <= valid_high, f"{request.NAME} {versions} is outside {request.VERSIONS}"
+        name = request.NAME.removesuffix("Request")
+        APIS[key] = Api(key, name, request, response, versions, advertised or versions, handle, pipelined)
+        return handle
+
+    return register
+
+
+def load() -> dict[int, Api]:
+    """Import every handler of this folder; the registered APIs by key, in the order of the keys."""
+    package = __name__.rpartition(".")[0]
+    for module in iter_modules(import_module(package).__path__):
+        if module.name[0] == "a" and module.name[1:3].isdigit():
+            import_module(f"{package}.{module.name}")
+    return dict(sorted(APIS.items()))

@@ -1,0 +1,163 @@
+"""One client's connection: frames in, answers out, in the order of the requests.
+
+Three things can hold a connection back, and each costs nothing while it lasts:
+
+- an answer that waits (a long poll, a rebalance): the next request is not begun, except behind Produce, whose effect is
+  over when it waits for its acknowledgements;
+- a throttled client: its answer has left with `throttle_time_ms`, and the connection is muted for that long (KIP-219);
+- a slow reader: nothing is begun while more than `OUTBOX_BYTES_MAX` waits to be sent.
+
+While held back the socket is read only until the inbox is full; then the kernel's window does the rest.
+"""
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from kavka_broker.api.dispatch import Exchange, Peer
+from kavka_broker.net.inbox import Inbox
+from kavka_broker.net.outbox import Outbox
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.timers import Timer
+
+if TYPE_CHECKING:
+    from kavka_broker.net.listener import Listener
+
+OUTBOX_BYTES_MAX = 1024 * 1024
+IN_FLIGHT_MAX = 64
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A connection of `listener`, which holds the dispatcher, the limits and the set of all connections."""
+
+    def __init__(self, listener: "Listener") -> None:
+        self._listener = listener
+        self._dispatcher = listener.dispatcher
+        self._inbox = Inbox(listener.limits.request_bytes_max)
+        self._exchanges: deque[Exchange] = deque()
+        self._is_blocked = False
+        self._is_paused = False
+        self._mute: Timer | None = None
+        self.last_active_ms = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        address = transport.get_extra_info("peername")
+        self.peer = Peer(address[0] if address else "", self._listener.name)
+        self.outbox = Outbox(transport)
+        self.last_active_ms = self._listener.clock.monotonic_ms()
+        self._listener.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._listener.closed(self)
+        self.outbox.clear()
+        if self._mute is not None:
+            self._mute.cancel()
+        for exchange in self._exchanges:
+            if exchange.waiting is not None:
+                exchange.waiting.cancel()
+        self._exchanges.clear()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._inbox.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._inbox.received(nbytes)
+        self._listener.received_bytes += nbytes
+        self.last_active_ms = self._listener.clock.monotonic_ms()
+        self._advance()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        """The transport holds a chunk back: the outbox waits for `resume_writing`."""
+
+    def resume_writing(self) -> None:
+        self.outbox.resume()
+        self._advance()
+
+    def close(self, reason: str) -> None:
+        """Close at once, and say why in one line."""
+        self._listener.refused(self, reason)
+        self._transport.abort()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def shrink(self) -> None:
+        """Called on idle connections: keep little memory."""
+        self._inbox.shrink()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing of this connection is under way."""
+        return not self._exchanges and not self.outbox.waiting_bytes and self._mute is None
+
+    def _is_held_back(self) -> bool:
+        return (
+            self._is_blocked
+            or self._mute is not None
+            or self.outbox.waiting_bytes > OUTBOX_BYTES_MAX
+            or len(self._exchanges) >= IN_FLIGHT_MAX
+            or self._transport.is_closing()
+        )
+
+    def _advance(self) -> None:
+        """Begin every request that has arrived and may begin."""
+        try:
+            while not self._is_held_back():
+                frame = self._inbox.next_frame()
+                if frame is None:
+                    break
+                self._begin(frame)
+        except ProtocolViolation as violation:
+            self.close(str(violation))
+            return
+        self._read_or_pause()
+
+    def _read_or_pause(self) -> None:
+        wants_pause = self._mute is not None or (self._is_held_back() and not len(self._inbox.room()))
+        if wants_pause != self._is_paused and not self._transport.is_closing():
+            self._is_paused = wants_pause
+            (self._transport.pause_reading if wants_pause else self._transport.resume_reading)()
+
+    def _begin(self, frame: memoryview) -> None:
+        exchange = self._dispatcher.begin(frame, self.peer)
+        if exchange.waiting is None and not self._exchanges:
+            self._answer(exchange)
+            return
+        self._exchanges.append(exchange)
+        if exchange.waiting is not None:
+            self._is_blocked = not exchange.api.pipelined
+            exchange.waiting.add_done_callback(lambda _: self._on_done(exchange))
+
+    def _on_done(self, exchange: Exchange) -> None:
+        if self._transport.is_closing():
+            return
+        try:
+            self._dispatcher.complete(exchange)
+        except ProtocolViolation as violation:
+            self.close(str(violation))
+            return
+        if not exchange.api.pipelined:
+            self._is_blocked = False
+        while self._exchanges and self._exchanges[0].waiting is None:
+            self._answer(self._exchanges.popleft())
+        self._advance()
+
+    def _answer(self, exchange: Exchange) -> None:
+        if exchange.pieces is not None:
+            self.outbox.send(exchange.pieces)
+        if exchange.client.throttle_time_ms:
+            self._mute_for(exchange.client.throttle_time_ms)
+
+    def _mute_for(self, throttle_time_ms: int) -> None:
+        if self._mute is not None:
+            self._mute.cancel()
+        self._mute = self._listener.timers.after(throttle_time_ms, self._unmute)
+
+    def _unmute(self) -> None:
+        self._mute = None
+        self._advance()

@@ -1,0 +1,98 @@
+"""The send side of a connection: buffers out, in order, without copying them.
+
+Answers go to the socket as the pieces they are made of (`writev` of a header and slices of mapped log segments; the
+kernel reads the page cache directly). Only when the socket is full does one bounded chunk go through the transport,
+whose `resume_writing` then tells when to go on. A slow reader thus costs a chunk of memory and no CPU, however
+large its answer is.
+"""
+
+import os
+from asyncio import Transport
+from collections import deque
+from collections.abc import Sequence
+
+Buffer = bytes | bytearray | memoryview
+
+PIECES_MAX = 512  # below the kernel's IOV_MAX of 1,024
+CHUNK_BYTES_MAX = 128 * 1024
+
+
+class Outbox:
+    """What waits to be sent on one connection."""
+
+    __slots__ = ("_descriptor", "_pieces", "_transport", "sent_bytes", "waiting_bytes")
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._pieces: deque[memoryview] = deque()
+        self.waiting_bytes = 0
+        self.sent_bytes = 0
+        transport.set_write_buffer_limits(high=0)
+        has_plain_socket = transport.get_extra_info("sslcontext") is None
+        socket = transport.get_extra_info("socket") if has_plain_socket else None
+        self._descriptor: int | None = socket.fileno() if socket is not None else None
+
+    def send(self, pieces: Sequence[Buffer]) -> None:
+        """Send now what the socket takes, keep the rest. A lost connection drops everything."""
+        if self._pieces or self._transport.is_closing():
+            self._keep(pieces)
+            return
+        size_bytes = sum(map(len, pieces))
+        sent = self._write(pieces[:PIECES_MAX])
+        if sent < size_bytes:
+            self._keep(pieces)
+            self._drop_sent(sent)
+            self._hand_over()
+
+    def resume(self) -> None:
+        """The transport has sent its chunk: go on with the rest."""
+        while self._pieces:
+            wanted = [self._pieces[i] for i in range(min(PIECES_MAX, len(self._pieces)))]
+            sent = self._write(wanted)
+            self._drop_sent(sent)
+            if sent < sum(map(len, wanted)):
+                self._hand_over()
+                return
+
+    def clear(self) -> None:
+        self._pieces.clear()
+        self.waiting_bytes = 0
+
+    def _write(self, pieces: Sequence[Buffer]) -> int:
+        if self._descriptor is None or self._transport.get_write_buffer_size():
+            return 0
+        try:
+            sent = os.writev(self._descriptor, pieces)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self._transport.abort()
+            return 0
+        self.sent_bytes += sent
+        return sent
+
+    def _keep(self, pieces: Sequence[Buffer]) -> None:
+        for piece in pieces:
+            if len(piece):
+                self._pieces.append(memoryview(piece))
+                self.waiting_bytes += len(piece)
+
+    def _drop_sent(self, sent: int) -> None:
+        self.waiting_bytes -= sent
+        while sent:
+            first = self._pieces[0]
+            if sent < len(first):
+                self._pieces[0] = first[sent:]
+                return
+            sent -= len(first)
+            self._pieces.popleft()
+
+    def _hand_over(self) -> None:
+        """Give the transport chunks until it holds one back; it calls `resume_writing` when that is gone."""
+        while self._pieces and not self._transport.is_closing():
+            chunk = self._pieces[0][:CHUNK_BYTES_MAX]
+            self._drop_sent(len(chunk))
+            self.sent_bytes += len(chunk)
+            self._transport.write(chunk)
+            if self._transport.get_write_buffer_size():
+                return
