@@ -1,0 +1,1 @@
+"""The rules of the broker as plain functions over plain data: no I/O, no clock, no asyncio."""

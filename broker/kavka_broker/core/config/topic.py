@@ -1,0 +1,71 @@
+"""The configuration of one topic's logs, typed.
+
+A value comes from the topic's own override, else from the broker's key of the same meaning (`retention.ms` from
+`log.retention.ms`, else `log.retention.minutes`, else `log.retention.hours`), else from Kafka's default. Storage reads
+nothing but this plain record, so it never sees a name or a string of Kafka's.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+LONG_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Every topic config of Kafka 4.3 under its own name, dots as underscores, with Kafka's defaults."""
+
+    cleanup_policy: tuple[str, ...] = ("delete",)
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_type: str = "producer"
+    compression_zstd_level: int = 3
+    delete_retention_ms: int = 86_400_000
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+    follower_replication_throttled_replicas: tuple[str, ...] = ()
+    index_interval_bytes: int = 4096
+    internal_segment_bytes: int | None = None
+    leader_replication_throttled_replicas: tuple[str, ...] = ()
+    local_retention_bytes: int = -2
+    local_retention_ms: int = -2
+    max_compaction_lag_ms: int = LONG_MAX
+    max_message_bytes: int = 1_048_588
+    message_timestamp_after_max_ms: int = 3_600_000
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_type: str = "CreateTime"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    min_insync_replicas: int = 1
+    preallocate: bool = False
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+    remote_storage_enable: bool = False
+    retention_bytes: int = -1
+    retention_ms: int = 604_800_000
+    segment_bytes: int = 1_073_741_824
+    segment_index_bytes: int = 10_485_760
+    segment_jitter_ms: int = 0
+    segment_ms: int = 604_800_000
+    unclean_leader_election_enable: bool = False
+
+    @property
+    def deletes(self) -> bool:
+        """Old segments are deleted by time and size."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def compacts(self) -> bool:
+        """Only the last record of each key is kept."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def log_append_time(self) -> bool:
+        """The broker stamps records, instead of the producer."""
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @property
+    def segment_bytes_max(self) -> int:
+        """At what size a segment is full. Kafka's internal key may go below the public minimum of 1 MiB."""
+        return self.internal_segment_bytes or self.segment_bytes

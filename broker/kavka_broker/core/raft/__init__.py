@@ -1,0 +1,1 @@
+"""Consensus of the controller quorum (KRaft): the rules, without the disk and the network."""
