@@ -1,0 +1,73 @@
+"""Whom a quota is set on, and what it limits.
+
+A quota belongs to a user, to a client id, to a pair of both, or to the default of each; connection rates belong to an
+IP address or to the default address. A principal may well be called "default" or "<default>", and a client id may be
+empty, so neither the default nor the absence of a part is ever spelled as a string: `DEFAULT` is a type of its own
+and an absent part is `None`. An entity is always keyed whole: a limit of (alice, etl) says nothing about alice alone.
+
+Nothing but the standard library is imported here, since the operator reads quotas with these types too.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from typing import Final
+
+
+class Default(Enum):
+    """The type of `DEFAULT`: stands for whoever has no quota by name."""
+
+    DEFAULT = auto()
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT: Final = Default.DEFAULT
+Part = str | Default | None  # a name, the default, or not part of the entity
+
+
+class QuotaKey(StrEnum):
+    """What can be limited, by Kafka's own names. All limits hold per broker; mutations on the active controller."""
+
+    PRODUCER_BYTE_RATE = "producer_byte_rate"
+    CONSUMER_BYTE_RATE = "consumer_byte_rate"
+    REQUEST_PERCENTAGE = "request_percentage"
+    CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+    CONNECTION_CREATION_RATE = "connection_creation_rate"
+
+
+CLIENT_KEYS: Final = frozenset(QuotaKey) - {QuotaKey.CONNECTION_CREATION_RATE}
+IP_KEYS: Final = frozenset({QuotaKey.CONNECTION_CREATION_RATE})
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A user, a client id, or both; each by name or as the default."""
+
+    user: Part = None
+    client_id: Part = None
+
+    def __str__(self) -> str:
+        parts = (described("user", self.user), described("client id", self.client_id))
+        return " with ".join(part for part in parts if part) or "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class IpEntity:
+    """An address as the broker sees it, or the default address."""
+
+    ip: str | Default = DEFAULT
+
+    def __str__(self) -> str:
+        return described("address", self.ip)
+
+
+def described(noun: str, part: Part) -> str:
+    """The part in words; a name is quoted, so that a user called "default" cannot pass for the default."""
+    match part:
+        case None:
+            return ""
+        case Default():
+            return f"default {noun}"
+        case name:
+            return f'{noun} "{name}"'

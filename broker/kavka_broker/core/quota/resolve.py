@@ -1,0 +1,94 @@
+"""Which quota applies to a client.
+
+When a request arrives, the most specific entity that has a value for the quota's key wins. The others are shadowed:
+they are neither added up nor is the smallest of them taken, so a generous quota on the user lifts a strict one on the
+client id. The order is that of KIP-55:
+
+    level  user     client id
+      1    by name  by name
+      2    by name  default
+      3    by name  -
+      4    default  by name
+      5    default  default
+      6    default  -
+      7    -        by name
+      8    -        default
+
+Clients that share a quota share its allowance: everybody of one user under levels 3 and 6, everybody of one client id
+under 7 and 8. A default is not one pot for all, it gives each name its own. `share_of` says who counts together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+
+LEVELS = {
+    1: "user and client id",
+    2: "user and default client id",
+    3: "user",
+    4: "default user and client id",
+    5: "default user and default client id",
+    6: "default user",
+    7: "client id",
+    8: "default client id",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """The quota that won, and those that it hides."""
+
+    entity: Entity
+    level: int  # 1, the most specific, to 8
+    limit: float  # in the unit of the key, per broker
+    shadows: tuple[Entity, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Whose traffic is counted together: None stands for "whatever it is called"."""
+
+    user: str | None
+    client_id: str | None
+
+
+def candidates(user: str, client_id: str) -> tuple[Entity, ...]:
+    """Every entity that can limit this client, the most specific first."""
+    return (
+        Entity(user, client_id),
+        Entity(user, DEFAULT),
+        Entity(user, None),
+        Entity(DEFAULT, client_id),
+        Entity(DEFAULT, DEFAULT),
+        Entity(DEFAULT, None),
+        Entity(None, client_id),
+        Entity(None, DEFAULT),
+    )
+
+
+def resolve(limits: Mapping[Entity, float], user: str, client_id: str) -> Effective | None:
+    """The quota that applies, or None where nothing limits this client."""
+    found = [
+        (level, entity) for level, entity in enumerate(candidates(user, client_id), 1) if entity in limits
+    ]
+    if not found:
+        return None
+    (level, winner), *rest = found
+    return Effective(winner, level, limits[winner], tuple(entity for _, entity in rest))
+
+
+def resolve_ip(limits: Mapping[IpEntity, float], ip: str) -> float | None:
+    """The connection rate that applies to an address, or None where it has no limit."""
+    for entity in (IpEntity(ip), IpEntity(DEFAULT)):
+        if entity in limits:
+            return limits[entity]
+    return None
+
+
+def share_of(effective: Effective, user: str, client_id: str) -> Share:
+    """Who draws on the same allowance as this client, given the quota that applies to it."""
+    return Share(
+        None if effective.entity.user is None else user,
+        None if effective.entity.client_id is None else client_id,
+    )
