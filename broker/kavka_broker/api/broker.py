@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image import Metadata
     from kavka_broker.quotas.client_quotas import ClientQuotas
+    from kavka_broker.replica.fetch_sessions import FetchSessions
     from kavka_broker.replica.replica_manager import ReplicaManager
     from kavka_broker.seams import Clock
     from kavka_broker.timers import Timers
@@ -32,6 +33,7 @@ class Broker:
     metadata: Metadata
     controller: Controller
     replicas: ReplicaManager
+    fetch_sessions: FetchSessions
     groups: GroupCoordinator
     quotas: ClientQuotas
 
@@ -49,6 +51,7 @@ class Client:
     correlation_id: int
     address: str
     listener: str
+    size_bytes: int = 0  # of the request, without its length field
     principal: str = "User:ANONYMOUS"
     throttle_time_ms: int = 0
 

@@ -87,7 +87,13 @@ class Dispatcher:
         if api is None:
             raise ProtocolViolation(f"API key {header.api_key} is not served")
         client = Client(
-            header.api_version, header.client_id or "", header.correlation_id, peer.address, peer.listener, peer.principal
+            header.api_version,
+            header.client_id or "",
+            header.correlation_id,
+            peer.address,
+            peer.listener,
+            len(frame),
+            peer.principal,
         )
         exchange = Exchange(api, client, perf_counter())
         if not api.supports(header.api_version):

@@ -1,0 +1,125 @@
+"""Produce (0): append record batches to the partitions that this broker leads.
+
+- Each partition succeeds or fails by itself; a failed one never holds up another.
+- acks=1 is answered when the leader's log has the records, acks=all when every in-sync replica has them or after
+  `timeout_ms` with REQUEST_TIMED_OUT, acks=0 not at all; an acks=0 request that fails closes the connection, the only
+  way left to tell.
+- A retried batch of an idempotent producer is answered with the offsets it got the first time.
+- The answer leaves at once with `throttle_time_ms`; a client over its quota is muted afterwards.
+Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
+"""
+
+import asyncio
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import (
+    LeaderIdAndEpoch,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kavka_broker.replica.partition import Partition
+
+TOPIC_ID_VERSION = 13
+ACKS = (-1, 0, 1)
+
+Waiting = tuple[PartitionProduceResponse, Partition, asyncio.Future[None]]
+
+
+@api(ProduceRequest, ProduceResponse, versions=(3, 13), advertised=(0, 13), pipelined=True)
+def produce(
+    request: ProduceRequest, broker: Broker, client: Client
+) -> ProduceResponse | asyncio.Task[ProduceResponse] | None:
+    waiting: list[Waiting] = []
+    responses = [
+        TopicProduceResponse(
+            topic.name,
+            topic.topic_id,
+            append_all(topic, request, broker, client, waiting),
+        )
+        for topic in request.topic_data
+    ]
+    throttle_time_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, broker.clock.now_ms())
+    client.throttle_time_ms = throttle_time_ms
+    answer = ProduceResponse(responses, throttle_time_ms)
+    if request.acks == 0:
+        return fail_silently(answer)
+    if not waiting:
+        return answer
+    return asyncio.ensure_future(when_committed(answer, waiting, request.timeout_ms))
+
+
+def append_all(
+    topic: TopicProduceData, request: ProduceRequest, broker: Broker, client: Client, waiting: list[Waiting]
+) -> list[PartitionProduceResponse]:
+    """Append each partition's batches; those that are not committed yet are added to `waiting`."""
+    name = topic.name
+    if client.version >= TOPIC_ID_VERSION:
+        known = broker.metadata.topics.by_id(topic.topic_id)
+        if known is None:
+            return [PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data]
+        name = known.name
+    return [append(name, data, request, broker, waiting) for data in topic.partition_data]
+
+
+def append(
+    topic: str, data: PartitionProduceData, request: ProduceRequest, broker: Broker, waiting: list[Waiting]
+) -> PartitionProduceResponse:
+    acks = request.acks
+    try:
+        check(request, data)
+        partition = broker.replicas.leader(topic, data.index)
+        appended = partition.append(data.records, acks)
+    except BrokerError as error:
+        return refusal(topic, data.index, error, broker)
+    response = PartitionProduceResponse(
+        data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.log_start_offset
+    )
+    if acks == -1:
+        future = partition.when_committed(appended.last_offset)
+        if future is not None:
+            waiting.append((response, partition, future))
+    return response
+
+
+def check(request: ProduceRequest, data: PartitionProduceData) -> None:
+    """What must hold before the log looks at the batches."""
+    if request.acks not in ACKS:
+        raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; use -1 (all), 0 or 1")
+    if request.transactional_id is not None:
+        raise BrokerError(ErrorCode.INVALID_TXN_STATE, "transactions are not served yet")
+    if not data.records:
+        raise BrokerError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
+
+
+def refusal(topic: str, index: int, error: BrokerError, broker: Broker) -> PartitionProduceResponse:
+    response = PartitionProduceResponse(index, error.code, -1, error_message=error.message)
+    if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        known = broker.metadata.topics.get(topic)
+        if known is not None and index in known.partitions:
+            state = known.partitions[index]
+            response.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
+    return response
+
+
+async def when_committed(answer: ProduceResponse, waiting: list[Waiting], timeout_ms: int) -> ProduceResponse:
+    """The answer once every partition has moved its high watermark past what was appended."""
+    deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+    for response, _, future in waiting:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await future
+        except TimeoutError:
+            response.error_code, response.base_offset = ErrorCode.REQUEST_TIMED_OUT, -1
+        except BrokerError as error:
+            response.error_code, response.base_offset = error.code, -1
+    return answer
+
+
+def fail_silently(answer: ProduceResponse) -> None:
+    failed = next((p for topic in answer.responses for p in topic.partition_responses if p.error_code), None)
+    if failed is not None:
+        raise ProtocolViolation(f"produce with acks=0 failed: {ErrorCode(failed.error_code).name}")

@@ -1,0 +1,55 @@
+"""ApiVersions (18): what this broker speaks.
+
+- Made from the registrations of the handlers: nothing is said that is not served.
+- From version 3 on the client names its software; a name that is not plain is INVALID_REQUEST (KIP-511).
+- Features (KIP-584): what the cluster has finalised, as far as this broker implements it. A client decides by
+  `transaction.version` and `group.version` what it dares to use, so these appear with what they stand for.
+Versions: flexible from 3, with a response header that never is.
+"""
+
+import re
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import APIS, api
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+NAMED_FROM_VERSION = 3
+SUPPORTED_FEATURES = {"metadata.version": (7, 29), "kraft.version": (0, 1)}
+
+
+@api(ApiVersionsRequest, ApiVersionsResponse, versions=(0, 4))
+def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) -> ApiVersionsResponse:
+    if client.version >= NAMED_FROM_VERSION and not is_named(request):
+        return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(
+        api_keys=[ApiVersion(key, *APIS[key].advertised) for key in sorted(APIS)],
+        supported_features=supported_features(client.version),
+        finalized_features_epoch=broker.metadata.features.epoch,
+        finalized_features=[
+            FinalizedFeatureKey(name, level, level)
+            for name, level in broker.metadata.features.levels.items()
+            if name in SUPPORTED_FEATURES
+        ],
+    )
+
+
+def is_named(request: ApiVersionsRequest) -> bool:
+    names = (request.client_software_name, request.client_software_version)
+    return all(SOFTWARE.fullmatch(name) for name in names)
+
+
+def supported_features(version: int) -> list[SupportedFeatureKey]:
+    """Ranges that start at 0 are left out below version 4: old clients reject them (KIP-1022)."""
+    return [
+        SupportedFeatureKey(name, low, high)
+        for name, (low, high) in SUPPORTED_FEATURES.items()
+        if version > NAMED_FROM_VERSION or low > 0
+    ]

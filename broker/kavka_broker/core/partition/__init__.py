@@ -1,0 +1,1 @@
+"""What a leader and a follower of one partition decide."""

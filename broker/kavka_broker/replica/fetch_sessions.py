@@ -1,0 +1,172 @@
+"""Fetch sessions (KIP-227): a consumer names its partitions once, then only what changes.
+
+The broker keeps, for each session, the partitions with the position the client wants next. An incremental fetch
+carries changes only, and is answered with partitions that have something to say. The client proves by an epoch
+that counts its fetches that both sides agree; where they do not, it is told so and begins anew.
+
+| request session id, epoch | meaning |
+|---|---|
+| any, -1 | a full fetch without a session; an existing one of that id ends |
+| any, 0 | a full fetch that asks for a new session; an existing one of that id ends |
+| id, n > 0 | the n-th fetch of this session |
+
+Sessions are bounded by `max.incremental.fetch.session.cache.slots`. When all are taken a new one replaces the one
+that was idle longest, if that is two minutes or more; otherwise the client gets no session and goes on without.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
+from kavka_broker.protocol.uuids import ZERO
+
+NO_SESSION = 0
+EPOCH_SESSIONLESS = -1
+EPOCH_NEW = 0
+EPOCH_LIMIT = 2**31 - 1
+EVICTION_MS = 120_000
+
+TopicKey = bytes | str  # the topic id where the version has it, else its name
+
+
+class SessionPartition:
+    """What a client wants of one partition, and what it was told last."""
+
+    __slots__ = ("index", "log_start_offset", "sent_high_watermark", "topic", "wanted")
+
+    def __init__(self, topic: TopicKey, wanted: FetchPartition) -> None:
+        self.topic = topic
+        self.index = wanted.partition
+        self.wanted = wanted
+        self.sent_high_watermark = -1
+        self.log_start_offset = -1
+
+    def told(self, high_watermark: int, log_start_offset: int) -> bool:
+        """Remember what the client is about to learn; whether any of it is new to it."""
+        changed = high_watermark != self.sent_high_watermark or log_start_offset != self.log_start_offset
+        self.sent_high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        return changed
+
+
+class FetchSession:
+    """The partitions of one client, in the order in which they are served."""
+
+    __slots__ = ("epoch", "last_used_ms", "partitions", "session_id", "uses_ids")
+
+    def __init__(self, session_id: int, uses_ids: bool, now_ms: float) -> None:
+        self.session_id = session_id
+        self.epoch = 1
+        self.uses_ids = uses_ids
+        self.last_used_ms = now_ms
+        self.partitions: OrderedDict[tuple[TopicKey, int], SessionPartition] = OrderedDict()
+
+    def update(self, request: FetchRequest) -> None:
+        """Add and move what the request names; forget what it gives up."""
+        partitions = self.partitions
+        for topic, wanted in wanted_partitions(request):
+            known = partitions.get((topic, wanted.partition))
+            if known is None:
+                partitions[topic, wanted.partition] = SessionPartition(topic, wanted)
+            else:
+                known.wanted = wanted
+        for forgotten in request.forgotten_topics_data:
+            key = forgotten.topic_id if forgotten.topic_id != ZERO else forgotten.topic
+            for index in forgotten.partitions:
+                partitions.pop((key, index), None)
+
+    def serve_last(self, partition: SessionPartition) -> None:
+        """It was served now: the others come first next time."""
+        self.partitions.move_to_end((partition.topic, partition.index))
+
+
+class FetchContext:
+    """One fetch: the partitions to look at, and whether unchanged ones are left out of the answer."""
+
+    __slots__ = ("is_incremental", "partitions", "session")
+
+    def __init__(
+        self, partitions: Iterable[SessionPartition], session: FetchSession | None, *, is_incremental: bool
+    ) -> None:
+        self.partitions = list(partitions)
+        self.session = session
+        self.is_incremental = is_incremental
+
+    @property
+    def session_id(self) -> int:
+        return NO_SESSION if self.session is None else self.session.session_id
+
+
+class FetchSessions:
+    """All sessions of this broker, the one used longest ago first. `next_id` gives fresh positive int32 values."""
+
+    def __init__(self, sessions_max: int, next_id: Callable[[], int]) -> None:
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._sessions_max = sessions_max
+        self._next_id = next_id
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def enter(self, request: FetchRequest, uses_ids: bool, now_ms: float) -> FetchContext:
+        """The context of this fetch. Raises FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and kin."""
+        if request.session_epoch > EPOCH_NEW:
+            return self._continue(request, uses_ids, now_ms)
+        self._sessions.pop(request.session_id, None)
+        wanted = {
+            (topic, partition.partition): SessionPartition(topic, partition)
+            for topic, partition in wanted_partitions(request)
+        }
+        session = None
+        if request.session_epoch == EPOCH_NEW and wanted and self._has_room(now_ms):
+            session = self._create(uses_ids, now_ms)
+            session.partitions.update(wanted)
+        return FetchContext(wanted.values(), session, is_incremental=False)
+
+    def _continue(self, request: FetchRequest, uses_ids: bool, now_ms: float) -> FetchContext:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_ids != uses_ids:
+            raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.epoch = 1 if session.epoch == EPOCH_LIMIT else session.epoch + 1
+        session.last_used_ms = now_ms
+        self._sessions.move_to_end(session.session_id)
+        session.update(request)
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return FetchContext((), None, is_incremental=True)
+        return FetchContext(session.partitions.values(), session, is_incremental=True)
+
+    def _has_room(self, now_ms: float) -> bool:
+        if len(self._sessions) < self._sessions_max:
+            return True
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None or now_ms - oldest.last_used_ms < EVICTION_MS:
+            return False
+        del self._sessions[oldest.session_id]
+        self.evictions += 1
+        return True
+
+    def _create(self, uses_ids: bool, now_ms: float) -> FetchSession:
+        session_id = self._next_id()
+        while session_id in self._sessions or session_id == NO_SESSION:
+            session_id = self._next_id()
+        session = self._sessions[session_id] = FetchSession(session_id, uses_ids, now_ms)
+        return session
+
+
+def wanted_partitions(request: FetchRequest) -> Iterable[tuple[TopicKey, FetchPartition]]:
+    """Every partition that the request names, with the topic's id or name."""
+    for topic in request.topics:
+        key: TopicKey = topic.topic_id if topic.topic_id != ZERO else topic.topic
+        for partition in topic.partitions:
+            yield key, partition

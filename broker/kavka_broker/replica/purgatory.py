@@ -1,0 +1,87 @@
+"""Requests that wait for a partition to move.
+
+A fetch that wants more bytes than there are, and a produce whose records are not committed yet, wait here, keyed by
+the partition that can wake them. A waiting request is one small object on its partitions' lists and one entry of
+the timer wheel: no task polls, and an append that nobody waits for pays one `if`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Protocol
+
+from kavka_broker.timers import Timer, Timers
+
+
+class Watched(Protocol):
+    """What a fetch waits on: a partition."""
+
+    watchers: "list[FetchWaiter]"
+
+
+class FetchWaiter:
+    """A fetch that waits for `needed_bytes` more, until its time is over."""
+
+    __slots__ = ("_partitions", "_timer", "future", "needed_bytes")
+
+    def __init__(self, partitions: Sequence[Watched], needed_bytes: int, wait_ms: float, timers: Timers) -> None:
+        assert needed_bytes > 0
+        self.needed_bytes = needed_bytes
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._partitions = partitions
+        for partition in partitions:
+            partition.watchers.append(self)
+        self._timer: Timer = timers.after(wait_ms, self._wake)
+        self.future.add_done_callback(self._leave)
+
+    def progressed(self, size_bytes: int) -> None:
+        """That many more bytes can be read."""
+        self.needed_bytes -= size_bytes
+        if self.needed_bytes <= 0:
+            self._wake()
+
+    def interrupt(self) -> None:
+        """The partition changed hands or went away: the fetch has to look again."""
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def _leave(self, _: object) -> None:
+        self._timer.cancel()
+        for partition in self._partitions:
+            partition.watchers.remove(self)
+
+
+class CommitWaiters:
+    """Appends of one partition that wait for the high watermark, the lowest offset first."""
+
+    __slots__ = ("_heap", "_sequence")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, offset: int) -> asyncio.Future[None]:
+        """A future that is done when the high watermark is at least `offset`."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sequence += 1
+        heappush(self._heap, (offset, self._sequence, future))
+        return future
+
+    def reached(self, high_watermark: int) -> None:
+        while self._heap and self._heap[0][0] <= high_watermark:
+            _, _, future = heappop(self._heap)
+            if not future.done():
+                future.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        """Nobody will commit these any more: the partition has lost its leadership or its disk."""
+        for _, _, future in self._heap:
+            if not future.done():
+                future.set_exception(error)
+        self._heap.clear()
