@@ -1,0 +1,1 @@
+"""Bytes to messages and back: schemas, codec, framing, record batches, error codes. No I/O."""

@@ -1,0 +1,80 @@
+"""What every generated message is made of.
+
+A message is a slotted class with one attribute for every field of every version, and its schema as data: rows of
+`SCHEMA` that the codec compiles. Only constants: importing a message costs what creating its classes costs, and
+nothing is looked at before the message is first used.
+
+A row is (Kafka's name, attribute, type, versions, nullable versions, tagged versions, tag, default, ignorable,
+flexible versions where they differ from the message's); versions are (low, high), both included, or None.
+Types are Kafka's; a capital letter starts the name of a struct in the same module, `[]` an array.
+As a default b"" stands for whatever is empty: an array, a struct of defaults, the zero uuid.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn, TypeAlias, TypeVar
+
+from kavka_broker.protocol.uuids import ZERO
+
+__all__ = ["EMPTY", "ZERO", "Message", "Records", "Row", "Struct", "Versions", "frozen"]
+
+Versions: TypeAlias = tuple[int, int]
+Default: TypeAlias = int | float | bool | str | bytes | None
+Row: TypeAlias = tuple[
+    str, str, str, Versions, Versions | None, Versions | None, int | None, Default, bool, Versions | None
+]
+
+Records: TypeAlias = Any
+"""`memoryview | None` when decoded; any buffer, a list of buffers or None when encoded."""
+
+EMPTY: list[Any] = []
+"""Stands for "a new empty list" as the default of an argument; never stored, never changed."""
+
+
+class Struct:
+    """Compared and shown by its fields."""
+
+    __slots__ = ()
+    __match_args__: tuple[str, ...] = ()
+    SCHEMA: ClassVar[tuple[Row, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Struct) or self.SCHEMA is not other.SCHEMA:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__match_args__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
+        return f"{type(self).__name__}({fields})"
+
+
+class Message(Struct):
+    """A struct that stands alone on the wire, in a range of versions."""
+
+    __slots__ = ()
+    NAME: ClassVar[str]
+    KIND: ClassVar[str]
+    """request, response, header, data, metadata, coordinator-key or coordinator-value."""
+    API_KEY: ClassVar[int | None] = None
+    VERSIONS: ClassVar[Versions]
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+    """The first version with compact lengths and tagged fields."""
+    LATEST_UNSTABLE: ClassVar[bool] = False
+
+
+S = TypeVar("S", bound=Struct)
+
+
+def frozen(kind: type[S]) -> S:
+    """An instance with all defaults that refuses changes: a default argument that may be shared."""
+    instance = kind()
+    instance.__class__ = type(kind.__name__, (kind,), {"__slots__": (), "__setattr__": _refuse})
+    return instance
+
+
+def _refuse(self: Struct, name: str, _value: object) -> NoReturn:
+    raise AttributeError(
+        f"a default {type(self).__name__} is shared; give a new one instead of setting {name}"
+    )

@@ -1,0 +1,1 @@
+"""Kafka's messages, one module each. Generated; not edited by hand."""

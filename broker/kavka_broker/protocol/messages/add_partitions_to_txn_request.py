@@ -1,0 +1,99 @@
+"""AddPartitionsToTxnRequest: request, key 24, versions 0 to 5, flexible from 3.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class AddPartitionsToTxnTopic(Struct):
+    __slots__ = ("name", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 5), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]int32", (0, 5), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, name: str = "", partitions: list[int] = EMPTY) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class AddPartitionsToTxnTransaction(Struct):
+    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TransactionalId", "transactional_id", "string", (4, 5), None, None, None, "", False, None),
+        ("ProducerId", "producer_id", "int64", (4, 5), None, None, None, 0, False, None),
+        ("ProducerEpoch", "producer_epoch", "int16", (4, 5), None, None, None, 0, False, None),
+        ("VerifyOnly", "verify_only", "bool", (4, 5), None, None, None, False, False, None),
+        ("Topics", "topics", "[]AddPartitionsToTxnTopic", (4, 5), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        transactional_id: str = "",
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        verify_only: bool = False,
+        topics: list[AddPartitionsToTxnTopic] = EMPTY,
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.verify_only = verify_only
+        self.topics = [] if topics is EMPTY else topics
+
+
+class AddPartitionsToTxnRequest(Message):
+    NAME = "AddPartitionsToTxnRequest"
+    KIND = "request"
+    API_KEY = 24
+    VERSIONS = (0, 5)
+    FLEXIBLE_FROM = 3
+    __slots__ = (
+        "transactions",
+        "v3_and_below_transactional_id",
+        "v3_and_below_producer_id",
+        "v3_and_below_producer_epoch",
+        "v3_and_below_topics",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "Transactions", "transactions", "[]AddPartitionsToTxnTransaction",
+            (4, 5), None, None, None, b"", False, None,
+        ),
+        (
+            "V3AndBelowTransactionalId", "v3_and_below_transactional_id", "string",
+            (0, 3), None, None, None, "", False, None,
+        ),
+        (
+            "V3AndBelowProducerId", "v3_and_below_producer_id", "int64",
+            (0, 3), None, None, None, 0, False, None,
+        ),
+        (
+            "V3AndBelowProducerEpoch", "v3_and_below_producer_epoch", "int16",
+            (0, 3), None, None, None, 0, False, None,
+        ),
+        (
+            "V3AndBelowTopics", "v3_and_below_topics", "[]AddPartitionsToTxnTopic",
+            (0, 3), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        transactions: list[AddPartitionsToTxnTransaction] = EMPTY,
+        v3_and_below_transactional_id: str = "",
+        v3_and_below_producer_id: int = 0,
+        v3_and_below_producer_epoch: int = 0,
+        v3_and_below_topics: list[AddPartitionsToTxnTopic] = EMPTY,
+    ) -> None:
+        self.transactions = [] if transactions is EMPTY else transactions
+        self.v3_and_below_transactional_id = v3_and_below_transactional_id
+        self.v3_and_below_producer_id = v3_and_below_producer_id
+        self.v3_and_below_producer_epoch = v3_and_below_producer_epoch
+        self.v3_and_below_topics = [] if v3_and_below_topics is EMPTY else v3_and_below_topics

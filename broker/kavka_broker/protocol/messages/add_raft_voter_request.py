@@ -1,0 +1,70 @@
+"""AddRaftVoterRequest: request, key 80, versions 0 to 1, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class Listener(Struct):
+    __slots__ = ("name", "host", "port")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
+        ("Host", "host", "string", (0, 1), None, None, None, "", False, None),
+        ("Port", "port", "uint16", (0, 1), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+
+
+class AddRaftVoterRequest(Message):
+    NAME = "AddRaftVoterRequest"
+    KIND = "request"
+    API_KEY = 80
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "cluster_id",
+        "timeout_ms",
+        "voter_id",
+        "voter_directory_id",
+        "listeners",
+        "ack_when_committed",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, "", False, None),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 0, False, None),
+        ("VoterId", "voter_id", "int32", (0, 1), None, None, None, 0, False, None),
+        (
+            "VoterDirectoryId", "voter_directory_id", "uuid",
+            (0, 1), None, None, None, b"", False, None,
+        ),
+        ("Listeners", "listeners", "[]Listener", (0, 1), None, None, None, b"", False, None),
+        (
+            "AckWhenCommitted", "ack_when_committed", "bool",
+            (1, 1), None, None, None, True, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        cluster_id: str | None = "",
+        timeout_ms: int = 0,
+        voter_id: int = 0,
+        voter_directory_id: bytes = ZERO,
+        listeners: list[Listener] = EMPTY,
+        ack_when_committed: bool = True,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.timeout_ms = timeout_ms
+        self.voter_id = voter_id
+        self.voter_directory_id = voter_directory_id
+        self.listeners = [] if listeners is EMPTY else listeners
+        self.ack_when_committed = ack_when_committed

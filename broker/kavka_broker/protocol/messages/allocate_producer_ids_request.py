@@ -1,0 +1,26 @@
+"""AllocateProducerIdsRequest: request, key 67, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class AllocateProducerIdsRequest(Message):
+    NAME = "AllocateProducerIdsRequest"
+    KIND = "request"
+    API_KEY = 67
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("broker_id", "broker_epoch")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1, False, None),
+    )
+
+    def __init__(self, broker_id: int = 0, broker_epoch: int = -1) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch

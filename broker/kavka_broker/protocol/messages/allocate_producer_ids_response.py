@@ -1,0 +1,36 @@
+"""AllocateProducerIdsResponse: response, key 67, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class AllocateProducerIdsResponse(Message):
+    NAME = "AllocateProducerIdsResponse"
+    KIND = "response"
+    API_KEY = 67
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        ("ProducerIdStart", "producer_id_start", "int64", (0, 0), None, None, None, 0, False, None),
+        ("ProducerIdLen", "producer_id_len", "int32", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        producer_id_start: int = 0,
+        producer_id_len: int = 0,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.producer_id_start = producer_id_start
+        self.producer_id_len = producer_id_len

@@ -1,0 +1,67 @@
+"""AlterClientQuotasRequest: request, key 49, versions 0 to 1, flexible from 1.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class EntityData(Struct):
+    __slots__ = ("entity_type", "entity_name")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
+        ("EntityName", "entity_name", "string", (0, 1), (0, 1), None, None, "", False, None),
+    )
+
+    def __init__(self, entity_type: str = "", entity_name: str | None = "") -> None:
+        self.entity_type = entity_type
+        self.entity_name = entity_name
+
+
+class OpData(Struct):
+    __slots__ = ("key", "value", "remove")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Key", "key", "string", (0, 1), None, None, None, "", False, None),
+        ("Value", "value", "float64", (0, 1), None, None, None, 0.0, False, None),
+        ("Remove", "remove", "bool", (0, 1), None, None, None, False, False, None),
+    )
+
+    def __init__(self, key: str = "", value: float = 0.0, remove: bool = False) -> None:
+        self.key = key
+        self.value = value
+        self.remove = remove
+
+
+class EntryData(Struct):
+    __slots__ = ("entity", "ops")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Entity", "entity", "[]EntityData", (0, 1), None, None, None, b"", False, None),
+        ("Ops", "ops", "[]OpData", (0, 1), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, entity: list[EntityData] = EMPTY, ops: list[OpData] = EMPTY) -> None:
+        self.entity = [] if entity is EMPTY else entity
+        self.ops = [] if ops is EMPTY else ops
+
+
+class AlterClientQuotasRequest(Message):
+    NAME = "AlterClientQuotasRequest"
+    KIND = "request"
+    API_KEY = 49
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 1
+    __slots__ = ("entries", "validate_only")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Entries", "entries", "[]EntryData", (0, 1), None, None, None, b"", False, None),
+        ("ValidateOnly", "validate_only", "bool", (0, 1), None, None, None, False, False, None),
+    )
+
+    def __init__(self, entries: list[EntryData] = EMPTY, validate_only: bool = False) -> None:
+        self.entries = [] if entries is EMPTY else entries
+        self.validate_only = validate_only

@@ -1,0 +1,59 @@
+"""AlterClientQuotasResponse: response, key 49, versions 0 to 1, flexible from 1.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class EntityData(Struct):
+    __slots__ = ("entity_type", "entity_name")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
+        ("EntityName", "entity_name", "string", (0, 1), (0, 1), None, None, "", False, None),
+    )
+
+    def __init__(self, entity_type: str = "", entity_name: str | None = "") -> None:
+        self.entity_type = entity_type
+        self.entity_name = entity_name
+
+
+class EntryData(Struct):
+    __slots__ = ("error_code", "error_message", "entity")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, "", False, None),
+        ("Entity", "entity", "[]EntityData", (0, 1), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = "",
+        entity: list[EntityData] = EMPTY,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.entity = [] if entity is EMPTY else entity
+
+
+class AlterClientQuotasResponse(Message):
+    NAME = "AlterClientQuotasResponse"
+    KIND = "response"
+    API_KEY = 49
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 1
+    __slots__ = ("throttle_time_ms", "entries")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
+        ("Entries", "entries", "[]EntryData", (0, 1), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, throttle_time_ms: int = 0, entries: list[EntryData] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.entries = [] if entries is EMPTY else entries

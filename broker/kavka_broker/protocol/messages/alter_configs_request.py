@@ -1,0 +1,66 @@
+"""AlterConfigsRequest: request, key 33, versions 0 to 2, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class AlterableConfig(Struct):
+    __slots__ = ("name", "value")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 2), None, None, None, "", False, None),
+        ("Value", "value", "string", (0, 2), (0, 2), None, None, "", False, None),
+    )
+
+    def __init__(self, name: str = "", value: str | None = "") -> None:
+        self.name = name
+        self.value = value
+
+
+class AlterConfigsResource(Struct):
+    __slots__ = ("resource_type", "resource_name", "configs")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ResourceType", "resource_type", "int8", (0, 2), None, None, None, 0, False, None),
+        ("ResourceName", "resource_name", "string", (0, 2), None, None, None, "", False, None),
+        ("Configs", "configs", "[]AlterableConfig", (0, 2), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        resource_type: int = 0,
+        resource_name: str = "",
+        configs: list[AlterableConfig] = EMPTY,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = [] if configs is EMPTY else configs
+
+
+class AlterConfigsRequest(Message):
+    NAME = "AlterConfigsRequest"
+    KIND = "request"
+    API_KEY = 33
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("resources", "validate_only")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "Resources", "resources", "[]AlterConfigsResource",
+            (0, 2), None, None, None, b"", False, None,
+        ),
+        ("ValidateOnly", "validate_only", "bool", (0, 2), None, None, None, False, False, None),
+    )
+
+    def __init__(
+        self,
+        resources: list[AlterConfigsResource] = EMPTY,
+        validate_only: bool = False,
+    ) -> None:
+        self.resources = [] if resources is EMPTY else resources
+        self.validate_only = validate_only

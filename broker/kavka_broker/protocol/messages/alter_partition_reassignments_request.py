@@ -1,0 +1,65 @@
+"""AlterPartitionReassignmentsRequest: request, key 45, versions 0 to 1, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class ReassignablePartition(Struct):
+    __slots__ = ("partition_index", "replicas")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
+        ("Replicas", "replicas", "[]int32", (0, 1), (0, 1), None, None, None, False, None),
+    )
+
+    def __init__(self, partition_index: int = 0, replicas: list[int] | None = None) -> None:
+        self.partition_index = partition_index
+        self.replicas = replicas
+
+
+class ReassignableTopic(Struct):
+    __slots__ = ("name", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
+        (
+            "Partitions", "partitions", "[]ReassignablePartition",
+            (0, 1), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, name: str = "", partitions: list[ReassignablePartition] = EMPTY) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class AlterPartitionReassignmentsRequest(Message):
+    NAME = "AlterPartitionReassignmentsRequest"
+    KIND = "request"
+    API_KEY = 45
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 60000, False, None),
+        (
+            "AllowReplicationFactorChange", "allow_replication_factor_change", "bool",
+            (1, 1), None, None, None, True, False, None,
+        ),
+        ("Topics", "topics", "[]ReassignableTopic", (0, 1), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        timeout_ms: int = 60000,
+        allow_replication_factor_change: bool = True,
+        topics: list[ReassignableTopic] = EMPTY,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.allow_replication_factor_change = allow_replication_factor_change
+        self.topics = [] if topics is EMPTY else topics

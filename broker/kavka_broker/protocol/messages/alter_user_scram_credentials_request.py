@@ -1,0 +1,75 @@
+"""AlterUserScramCredentialsRequest: request, key 51, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class ScramCredentialDeletion(Struct):
+    __slots__ = ("name", "mechanism")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, name: str = "", mechanism: int = 0) -> None:
+        self.name = name
+        self.mechanism = mechanism
+
+
+class ScramCredentialUpsertion(Struct):
+    __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
+        ("Iterations", "iterations", "int32", (0, 0), None, None, None, 0, False, None),
+        ("Salt", "salt", "bytes", (0, 0), None, None, None, b"", False, None),
+        ("SaltedPassword", "salted_password", "bytes", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        mechanism: int = 0,
+        iterations: int = 0,
+        salt: bytes = b"",
+        salted_password: bytes = b"",
+    ) -> None:
+        self.name = name
+        self.mechanism = mechanism
+        self.iterations = iterations
+        self.salt = salt
+        self.salted_password = salted_password
+
+
+class AlterUserScramCredentialsRequest(Message):
+    NAME = "AlterUserScramCredentialsRequest"
+    KIND = "request"
+    API_KEY = 51
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("deletions", "upsertions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "Deletions", "deletions", "[]ScramCredentialDeletion",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+        (
+            "Upsertions", "upsertions", "[]ScramCredentialUpsertion",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        deletions: list[ScramCredentialDeletion] = EMPTY,
+        upsertions: list[ScramCredentialUpsertion] = EMPTY,
+    ) -> None:
+        self.deletions = [] if deletions is EMPTY else deletions
+        self.upsertions = [] if upsertions is EMPTY else upsertions

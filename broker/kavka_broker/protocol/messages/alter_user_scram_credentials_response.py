@@ -1,0 +1,48 @@
+"""AlterUserScramCredentialsResponse: response, key 51, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class AlterUserScramCredentialsResult(Struct):
+    __slots__ = ("user", "error_code", "error_message")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("User", "user", "string", (0, 0), None, None, None, "", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, "", False, None),
+    )
+
+    def __init__(self, user: str = "", error_code: int = 0, error_message: str | None = "") -> None:
+        self.user = user
+        self.error_code = error_code
+        self.error_message = error_message
+
+
+class AlterUserScramCredentialsResponse(Message):
+    NAME = "AlterUserScramCredentialsResponse"
+    KIND = "response"
+    API_KEY = 51
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("throttle_time_ms", "results")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "Results", "results", "[]AlterUserScramCredentialsResult",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[AlterUserScramCredentialsResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is EMPTY else results

@@ -1,0 +1,32 @@
+"""ApiVersionsRequest: request, key 18, versions 0 to 4, flexible from 3.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ApiVersionsRequest(Message):
+    NAME = "ApiVersionsRequest"
+    KIND = "request"
+    API_KEY = 18
+    VERSIONS = (0, 4)
+    FLEXIBLE_FROM = 3
+    __slots__ = ("client_software_name", "client_software_version")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "ClientSoftwareName", "client_software_name", "string",
+            (3, 4), None, None, None, "", True, None,
+        ),
+        (
+            "ClientSoftwareVersion", "client_software_version", "string",
+            (3, 4), None, None, None, "", True, None,
+        ),
+    )
+
+    def __init__(self, client_software_name: str = "", client_software_version: str = "") -> None:
+        self.client_software_name = client_software_name
+        self.client_software_version = client_software_version

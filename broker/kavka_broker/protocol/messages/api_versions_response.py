@@ -1,0 +1,115 @@
+"""ApiVersionsResponse: response, key 18, versions 0 to 4, flexible from 3.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class ApiVersion(Struct):
+    __slots__ = ("api_key", "min_version", "max_version")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ApiKey", "api_key", "int16", (0, 4), None, None, None, 0, False, None),
+        ("MinVersion", "min_version", "int16", (0, 4), None, None, None, 0, False, None),
+        ("MaxVersion", "max_version", "int16", (0, 4), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, api_key: int = 0, min_version: int = 0, max_version: int = 0) -> None:
+        self.api_key = api_key
+        self.min_version = min_version
+        self.max_version = max_version
+
+
+class SupportedFeatureKey(Struct):
+    __slots__ = ("name", "min_version", "max_version")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (3, 4), None, None, None, "", False, None),
+        ("MinVersion", "min_version", "int16", (3, 4), None, None, None, 0, False, None),
+        ("MaxVersion", "max_version", "int16", (3, 4), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, name: str = "", min_version: int = 0, max_version: int = 0) -> None:
+        self.name = name
+        self.min_version = min_version
+        self.max_version = max_version
+
+
+class FinalizedFeatureKey(Struct):
+    __slots__ = ("name", "max_version_level", "min_version_level")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (3, 4), None, None, None, "", False, None),
+        ("MaxVersionLevel", "max_version_level", "int16", (3, 4), None, None, None, 0, False, None),
+        ("MinVersionLevel", "min_version_level", "int16", (3, 4), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        max_version_level: int = 0,
+        min_version_level: int = 0,
+    ) -> None:
+        self.name = name
+        self.max_version_level = max_version_level
+        self.min_version_level = min_version_level
+
+
+class ApiVersionsResponse(Message):
+    NAME = "ApiVersionsResponse"
+    KIND = "response"
+    API_KEY = 18
+    VERSIONS = (0, 4)
+    FLEXIBLE_FROM = 3
+    __slots__ = (
+        "error_code",
+        "api_keys",
+        "throttle_time_ms",
+        "supported_features",
+        "finalized_features_epoch",
+        "finalized_features",
+        "zk_migration_ready",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (0, 4), None, None, None, 0, False, None),
+        ("ApiKeys", "api_keys", "[]ApiVersion", (0, 4), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True, None),
+        (
+            "SupportedFeatures", "supported_features", "[]SupportedFeatureKey",
+            (3, 4), None, (3, 4), 0, b"", True, None,
+        ),
+        (
+            "FinalizedFeaturesEpoch", "finalized_features_epoch", "int64",
+            (3, 4), None, (3, 4), 1, -1, True, None,
+        ),
+        (
+            "FinalizedFeatures", "finalized_features", "[]FinalizedFeatureKey",
+            (3, 4), None, (3, 4), 2, b"", True, None,
+        ),
+        (
+            "ZkMigrationReady", "zk_migration_ready", "bool",
+            (3, 4), None, (3, 4), 3, False, True, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        api_keys: list[ApiVersion] = EMPTY,
+        throttle_time_ms: int = 0,
+        supported_features: list[SupportedFeatureKey] = EMPTY,
+        finalized_features_epoch: int = -1,
+        finalized_features: list[FinalizedFeatureKey] = EMPTY,
+        zk_migration_ready: bool = False,
+    ) -> None:
+        self.error_code = error_code
+        self.api_keys = [] if api_keys is EMPTY else api_keys
+        self.throttle_time_ms = throttle_time_ms
+        self.supported_features = [] if supported_features is EMPTY else supported_features
+        self.finalized_features_epoch = finalized_features_epoch
+        self.finalized_features = [] if finalized_features is EMPTY else finalized_features
+        self.zk_migration_ready = zk_migration_ready

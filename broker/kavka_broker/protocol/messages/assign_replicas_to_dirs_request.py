@@ -1,0 +1,70 @@
+"""AssignReplicasToDirsRequest: request, key 73, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition_index",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, partition_index: int = 0) -> None:
+        self.partition_index = partition_index
+
+
+class TopicData(Struct):
+    __slots__ = ("topic_id", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Partitions", "partitions", "[]PartitionData", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class DirectoryData(Struct):
+    __slots__ = ("id", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Topics", "topics", "[]TopicData", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, id: bytes = ZERO, topics: list[TopicData] = EMPTY) -> None:
+        self.id = id
+        self.topics = [] if topics is EMPTY else topics
+
+
+class AssignReplicasToDirsRequest(Message):
+    NAME = "AssignReplicasToDirsRequest"
+    KIND = "request"
+    API_KEY = 73
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("broker_id", "broker_epoch", "directories")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1, False, None),
+        ("Directories", "directories", "[]DirectoryData", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+        directories: list[DirectoryData] = EMPTY,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.directories = [] if directories is EMPTY else directories

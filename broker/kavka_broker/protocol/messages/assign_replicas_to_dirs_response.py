@@ -1,0 +1,72 @@
+"""AssignReplicasToDirsResponse: response, key 73, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition_index", "error_code")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, partition_index: int = 0, error_code: int = 0) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+
+
+class TopicData(Struct):
+    __slots__ = ("topic_id", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Partitions", "partitions", "[]PartitionData", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class DirectoryData(Struct):
+    __slots__ = ("id", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Topics", "topics", "[]TopicData", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, id: bytes = ZERO, topics: list[TopicData] = EMPTY) -> None:
+        self.id = id
+        self.topics = [] if topics is EMPTY else topics
+
+
+class AssignReplicasToDirsResponse(Message):
+    NAME = "AssignReplicasToDirsResponse"
+    KIND = "response"
+    API_KEY = 73
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("throttle_time_ms", "error_code", "directories")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        ("Directories", "directories", "[]DirectoryData", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        directories: list[DirectoryData] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.directories = [] if directories is EMPTY else directories

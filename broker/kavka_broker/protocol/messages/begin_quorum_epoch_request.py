@@ -1,0 +1,90 @@
+"""BeginQuorumEpochRequest: request, key 53, versions 0 to 1, flexible from 1.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
+        ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1), None, None, None, b"", True, None),
+        ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, 0, False, None),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 1), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        voter_directory_id: bytes = ZERO,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.voter_directory_id = voter_directory_id
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+
+
+class TopicData(Struct):
+    __slots__ = ("topic_name", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicName", "topic_name", "string", (0, 1), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]PartitionData", (0, 1), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class LeaderEndpoint(Struct):
+    __slots__ = ("name", "host", "port")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (1, 1), None, None, None, "", False, None),
+        ("Host", "host", "string", (1, 1), None, None, None, "", False, None),
+        ("Port", "port", "uint16", (1, 1), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+
+
+class BeginQuorumEpochRequest(Message):
+    NAME = "BeginQuorumEpochRequest"
+    KIND = "request"
+    API_KEY = 53
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 1
+    __slots__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None, False, None),
+        ("VoterId", "voter_id", "int32", (1, 1), None, None, None, -1, True, None),
+        ("Topics", "topics", "[]TopicData", (0, 1), None, None, None, b"", False, None),
+        (
+            "LeaderEndpoints", "leader_endpoints", "[]LeaderEndpoint",
+            (1, 1), None, None, None, b"", True, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        cluster_id: str | None = None,
+        voter_id: int = -1,
+        topics: list[TopicData] = EMPTY,
+        leader_endpoints: list[LeaderEndpoint] = EMPTY,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.voter_id = voter_id
+        self.topics = [] if topics is EMPTY else topics
+        self.leader_endpoints = [] if leader_endpoints is EMPTY else leader_endpoints

@@ -1,0 +1,59 @@
+"""BrokerHeartbeatRequest: request, key 63, versions 0 to 2, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class BrokerHeartbeatRequest(Message):
+    NAME = "BrokerHeartbeatRequest"
+    KIND = "request"
+    API_KEY = 63
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "broker_id",
+        "broker_epoch",
+        "current_metadata_offset",
+        "want_fence",
+        "want_shut_down",
+        "offline_log_dirs",
+        "cordoned_log_dirs",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("BrokerId", "broker_id", "int32", (0, 2), None, None, None, 0, False, None),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 2), None, None, None, -1, False, None),
+        (
+            "CurrentMetadataOffset", "current_metadata_offset", "int64",
+            (0, 2), None, None, None, 0, False, None,
+        ),
+        ("WantFence", "want_fence", "bool", (0, 2), None, None, None, False, False, None),
+        ("WantShutDown", "want_shut_down", "bool", (0, 2), None, None, None, False, False, None),
+        ("OfflineLogDirs", "offline_log_dirs", "[]uuid", (1, 2), None, (1, 2), 0, b"", False, None),
+        (
+            "CordonedLogDirs", "cordoned_log_dirs", "[]uuid",
+            (2, 2), (2, 2), (2, 2), 1, None, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+        current_metadata_offset: int = 0,
+        want_fence: bool = False,
+        want_shut_down: bool = False,
+        offline_log_dirs: list[bytes] = EMPTY,
+        cordoned_log_dirs: list[bytes] | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.current_metadata_offset = current_metadata_offset
+        self.want_fence = want_fence
+        self.want_shut_down = want_shut_down
+        self.offline_log_dirs = [] if offline_log_dirs is EMPTY else offline_log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs

@@ -1,0 +1,39 @@
+"""BrokerHeartbeatResponse: response, key 63, versions 0 to 2, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class BrokerHeartbeatResponse(Message):
+    NAME = "BrokerHeartbeatResponse"
+    KIND = "response"
+    API_KEY = 63
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("throttle_time_ms", "error_code", "is_caught_up", "is_fenced", "should_shut_down")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
+        ("IsCaughtUp", "is_caught_up", "bool", (0, 2), None, None, None, False, False, None),
+        ("IsFenced", "is_fenced", "bool", (0, 2), None, None, None, True, False, None),
+        ("ShouldShutDown", "should_shut_down", "bool", (0, 2), None, None, None, False, False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        is_caught_up: bool = False,
+        is_fenced: bool = True,
+        should_shut_down: bool = False,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.is_caught_up = is_caught_up
+        self.is_fenced = is_fenced
+        self.should_shut_down = should_shut_down

@@ -1,0 +1,33 @@
+"""BrokerRegistrationResponse: response, key 62, versions 0 to 4, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class BrokerRegistrationResponse(Message):
+    NAME = "BrokerRegistrationResponse"
+    KIND = "response"
+    API_KEY = 62
+    VERSIONS = (0, 4)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("throttle_time_ms", "error_code", "broker_epoch")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 4), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 4), None, None, None, 0, False, None),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 4), None, None, None, -1, False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        broker_epoch: int = -1,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.broker_epoch = broker_epoch

@@ -1,0 +1,44 @@
+"""ConsumerProtocolAssignment: data, versions 0 to 3, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class TopicPartition(Struct):
+    __slots__ = ("topic", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topic", "topic", "string", (0, 3), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]int32", (0, 3), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic: str = "", partitions: list[int] = EMPTY) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class ConsumerProtocolAssignment(Message):
+    NAME = "ConsumerProtocolAssignment"
+    KIND = "data"
+    VERSIONS = (0, 3)
+    __slots__ = ("assigned_partitions", "user_data")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "AssignedPartitions", "assigned_partitions", "[]TopicPartition",
+            (0, 3), None, None, None, b"", False, None,
+        ),
+        ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None, False, None),
+    )
+
+    def __init__(
+        self,
+        assigned_partitions: list[TopicPartition] = EMPTY,
+        user_data: bytes | None = None,
+    ) -> None:
+        self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
+        self.user_data = user_data

@@ -1,0 +1,22 @@
+"""ControlRecordTypeSchema: data, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ControlRecordTypeSchema(Message):
+    NAME = "ControlRecordTypeSchema"
+    KIND = "data"
+    VERSIONS = (0, 0)
+    __slots__ = ("type",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Type", "type", "int16", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, type: int = 0) -> None:
+        self.type = type

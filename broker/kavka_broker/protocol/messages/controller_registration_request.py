@@ -1,0 +1,91 @@
+"""ControllerRegistrationRequest: request, key 70, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class Listener(Struct):
+    __slots__ = ("name", "host", "port", "security_protocol")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
+        ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
+        ("SecurityProtocol", "security_protocol", "int16", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+        security_protocol: int = 0,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.security_protocol = security_protocol
+
+
+class Feature(Struct):
+    __slots__ = ("name", "min_supported_version", "max_supported_version")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "MinSupportedVersion", "min_supported_version", "int16",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        (
+            "MaxSupportedVersion", "max_supported_version", "int16",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        min_supported_version: int = 0,
+        max_supported_version: int = 0,
+    ) -> None:
+        self.name = name
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
+
+
+class ControllerRegistrationRequest(Message):
+    NAME = "ControllerRegistrationRequest"
+    KIND = "request"
+    API_KEY = 70
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("controller_id", "incarnation_id", "zk_migration_ready", "listeners", "features")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ControllerId", "controller_id", "int32", (0, 0), None, None, None, 0, False, None),
+        ("IncarnationId", "incarnation_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        (
+            "ZkMigrationReady", "zk_migration_ready", "bool",
+            (0, 0), None, None, None, False, False, None,
+        ),
+        ("Listeners", "listeners", "[]Listener", (0, 0), None, None, None, b"", False, None),
+        ("Features", "features", "[]Feature", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        controller_id: int = 0,
+        incarnation_id: bytes = ZERO,
+        zk_migration_ready: bool = False,
+        listeners: list[Listener] = EMPTY,
+        features: list[Feature] = EMPTY,
+    ) -> None:
+        self.controller_id = controller_id
+        self.incarnation_id = incarnation_id
+        self.zk_migration_ready = zk_migration_ready
+        self.listeners = [] if listeners is EMPTY else listeners
+        self.features = [] if features is EMPTY else features

@@ -1,0 +1,67 @@
+"""CreateAclsRequest: request, key 30, versions 1 to 3, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class AclCreation(Struct):
+    __slots__ = (
+        "resource_type",
+        "resource_name",
+        "resource_pattern_type",
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ResourceType", "resource_type", "int8", (1, 3), None, None, None, 0, False, None),
+        ("ResourceName", "resource_name", "string", (1, 3), None, None, None, "", False, None),
+        (
+            "ResourcePatternType", "resource_pattern_type", "int8",
+            (1, 3), None, None, None, 3, False, None,
+        ),
+        ("Principal", "principal", "string", (1, 3), None, None, None, "", False, None),
+        ("Host", "host", "string", (1, 3), None, None, None, "", False, None),
+        ("Operation", "operation", "int8", (1, 3), None, None, None, 0, False, None),
+        ("PermissionType", "permission_type", "int8", (1, 3), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        resource_type: int = 0,
+        resource_name: str = "",
+        resource_pattern_type: int = 3,
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.resource_pattern_type = resource_pattern_type
+        self.principal = principal
+        self.host = host
+        self.operation = operation
+        self.permission_type = permission_type
+
+
+class CreateAclsRequest(Message):
+    NAME = "CreateAclsRequest"
+    KIND = "request"
+    API_KEY = 30
+    VERSIONS = (1, 3)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("creations",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Creations", "creations", "[]AclCreation", (1, 3), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, creations: list[AclCreation] = EMPTY) -> None:
+        self.creations = [] if creations is EMPTY else creations

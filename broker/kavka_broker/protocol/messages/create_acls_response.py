@@ -1,0 +1,39 @@
+"""CreateAclsResponse: response, key 30, versions 1 to 3, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class AclCreationResult(Struct):
+    __slots__ = ("error_code", "error_message")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
+    )
+
+    def __init__(self, error_code: int = 0, error_message: str | None = "") -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+
+
+class CreateAclsResponse(Message):
+    NAME = "CreateAclsResponse"
+    KIND = "response"
+    API_KEY = 30
+    VERSIONS = (1, 3)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("throttle_time_ms", "results")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3), None, None, None, 0, False, None),
+        ("Results", "results", "[]AclCreationResult", (1, 3), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, throttle_time_ms: int = 0, results: list[AclCreationResult] = EMPTY) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is EMPTY else results

@@ -1,0 +1,67 @@
+"""CreatePartitionsRequest: request, key 37, versions 0 to 3, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class CreatePartitionsAssignment(Struct):
+    __slots__ = ("broker_ids",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("BrokerIds", "broker_ids", "[]int32", (0, 3), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, broker_ids: list[int] = EMPTY) -> None:
+        self.broker_ids = [] if broker_ids is EMPTY else broker_ids
+
+
+class CreatePartitionsTopic(Struct):
+    __slots__ = ("name", "count", "assignments")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 3), None, None, None, "", False, None),
+        ("Count", "count", "int32", (0, 3), None, None, None, 0, False, None),
+        (
+            "Assignments", "assignments", "[]CreatePartitionsAssignment",
+            (0, 3), (0, 3), None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        count: int = 0,
+        assignments: list[CreatePartitionsAssignment] | None = EMPTY,
+    ) -> None:
+        self.name = name
+        self.count = count
+        self.assignments = [] if assignments is EMPTY else assignments
+
+
+class CreatePartitionsRequest(Message):
+    NAME = "CreatePartitionsRequest"
+    KIND = "request"
+    API_KEY = 37
+    VERSIONS = (0, 3)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("topics", "timeout_ms", "validate_only")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topics", "topics", "[]CreatePartitionsTopic", (0, 3), None, None, None, b"", False, None),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 3), None, None, None, 0, False, None),
+        ("ValidateOnly", "validate_only", "bool", (0, 3), None, None, None, False, False, None),
+    )
+
+    def __init__(
+        self,
+        topics: list[CreatePartitionsTopic] = EMPTY,
+        timeout_ms: int = 0,
+        validate_only: bool = False,
+    ) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.timeout_ms = timeout_ms
+        self.validate_only = validate_only

@@ -1,0 +1,53 @@
+"""CreatePartitionsResponse: response, key 37, versions 0 to 3, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class CreatePartitionsTopicResult(Struct):
+    __slots__ = ("name", "error_code", "error_message")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 3), None, None, None, "", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 3), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (0, 3), (0, 3), None, None, None, False, None),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.name = name
+        self.error_code = error_code
+        self.error_message = error_message
+
+
+class CreatePartitionsResponse(Message):
+    NAME = "CreatePartitionsResponse"
+    KIND = "response"
+    API_KEY = 37
+    VERSIONS = (0, 3)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("throttle_time_ms", "results")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 3), None, None, None, 0, False, None),
+        (
+            "Results", "results", "[]CreatePartitionsTopicResult",
+            (0, 3), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[CreatePartitionsTopicResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is EMPTY else results

@@ -1,0 +1,109 @@
+"""CreateTopicsResponse: response, key 19, versions 2 to 7, flexible from 5.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class CreatableTopicConfigs(Struct):
+    __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (5, 7), None, None, None, "", False, None),
+        ("Value", "value", "string", (5, 7), (5, 7), None, None, "", False, None),
+        ("ReadOnly", "read_only", "bool", (5, 7), None, None, None, False, False, None),
+        ("ConfigSource", "config_source", "int8", (5, 7), None, None, None, -1, True, None),
+        ("IsSensitive", "is_sensitive", "bool", (5, 7), None, None, None, False, False, None),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        value: str | None = "",
+        read_only: bool = False,
+        config_source: int = -1,
+        is_sensitive: bool = False,
+    ) -> None:
+        self.name = name
+        self.value = value
+        self.read_only = read_only
+        self.config_source = config_source
+        self.is_sensitive = is_sensitive
+
+
+class CreatableTopicResult(Struct):
+    __slots__ = (
+        "name",
+        "topic_id",
+        "error_code",
+        "error_message",
+        "topic_config_error_code",
+        "num_partitions",
+        "replication_factor",
+        "configs",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (2, 7), None, None, None, "", False, None),
+        ("TopicId", "topic_id", "uuid", (7, 7), None, None, None, b"", True, None),
+        ("ErrorCode", "error_code", "int16", (2, 7), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (2, 7), (2, 7), None, None, "", True, None),
+        (
+            "TopicConfigErrorCode", "topic_config_error_code", "int16",
+            (5, 7), None, (5, 7), 0, 0, True, None,
+        ),
+        ("NumPartitions", "num_partitions", "int32", (5, 7), None, None, None, -1, True, None),
+        (
+            "ReplicationFactor", "replication_factor", "int16",
+            (5, 7), None, None, None, -1, True, None,
+        ),
+        (
+            "Configs", "configs", "[]CreatableTopicConfigs",
+            (5, 7), (5, 7), None, None, b"", True, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO,
+        error_code: int = 0,
+        error_message: str | None = "",
+        topic_config_error_code: int = 0,
+        num_partitions: int = -1,
+        replication_factor: int = -1,
+        configs: list[CreatableTopicConfigs] | None = EMPTY,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.error_code = error_code
+        self.error_message = error_message
+        self.topic_config_error_code = topic_config_error_code
+        self.num_partitions = num_partitions
+        self.replication_factor = replication_factor
+        self.configs = [] if configs is EMPTY else configs
+
+
+class CreateTopicsResponse(Message):
+    NAME = "CreateTopicsResponse"
+    KIND = "response"
+    API_KEY = 19
+    VERSIONS = (2, 7)
+    FLEXIBLE_FROM = 5
+    __slots__ = ("throttle_time_ms", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 7), None, None, None, 0, True, None),
+        ("Topics", "topics", "[]CreatableTopicResult", (2, 7), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[CreatableTopicResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is EMPTY else topics

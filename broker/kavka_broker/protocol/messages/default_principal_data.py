@@ -1,0 +1,30 @@
+"""DefaultPrincipalData: data, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class DefaultPrincipalData(Message):
+    NAME = "DefaultPrincipalData"
+    KIND = "data"
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("type", "name", "token_authenticated")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Type", "type", "string", (0, 0), None, None, None, "", False, None),
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "TokenAuthenticated", "token_authenticated", "bool",
+            (0, 0), None, None, None, False, False, None,
+        ),
+    )
+
+    def __init__(self, type: str = "", name: str = "", token_authenticated: bool = False) -> None:
+        self.type = type
+        self.name = name
+        self.token_authenticated = token_authenticated

@@ -1,0 +1,104 @@
+"""DeleteAclsResponse: response, key 31, versions 1 to 3, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class DeleteAclsMatchingAcl(Struct):
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
+        ("ResourceType", "resource_type", "int8", (1, 3), None, None, None, 0, False, None),
+        ("ResourceName", "resource_name", "string", (1, 3), None, None, None, "", False, None),
+        ("PatternType", "pattern_type", "int8", (1, 3), None, None, None, 3, False, None),
+        ("Principal", "principal", "string", (1, 3), None, None, None, "", False, None),
+        ("Host", "host", "string", (1, 3), None, None, None, "", False, None),
+        ("Operation", "operation", "int8", (1, 3), None, None, None, 0, False, None),
+        ("PermissionType", "permission_type", "int8", (1, 3), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resource_type: int = 0,
+        resource_name: str = "",
+        pattern_type: int = 3,
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.pattern_type = pattern_type
+        self.principal = principal
+        self.host = host
+        self.operation = operation
+        self.permission_type = permission_type
+
+
+class DeleteAclsFilterResult(Struct):
+    __slots__ = ("error_code", "error_message", "matching_acls")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
+        (
+            "MatchingAcls", "matching_acls", "[]DeleteAclsMatchingAcl",
+            (1, 3), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = "",
+        matching_acls: list[DeleteAclsMatchingAcl] = EMPTY,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.matching_acls = [] if matching_acls is EMPTY else matching_acls
+
+
+class DeleteAclsResponse(Message):
+    NAME = "DeleteAclsResponse"
+    KIND = "response"
+    API_KEY = 31
+    VERSIONS = (1, 3)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("throttle_time_ms", "filter_results")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3), None, None, None, 0, False, None),
+        (
+            "FilterResults", "filter_results", "[]DeleteAclsFilterResult",
+            (1, 3), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        filter_results: list[DeleteAclsFilterResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.filter_results = [] if filter_results is EMPTY else filter_results

@@ -1,0 +1,24 @@
+"""DeleteGroupsRequest: request, key 42, versions 0 to 2, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class DeleteGroupsRequest(Message):
+    NAME = "DeleteGroupsRequest"
+    KIND = "request"
+    API_KEY = 42
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("groups_names",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("GroupsNames", "groups_names", "[]string", (0, 2), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, groups_names: list[str] = EMPTY) -> None:
+        self.groups_names = [] if groups_names is EMPTY else groups_names

@@ -1,0 +1,43 @@
+"""DeleteGroupsResponse: response, key 42, versions 0 to 2, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class DeletableGroupResult(Struct):
+    __slots__ = ("group_id", "error_code")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 2), None, None, None, "", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, group_id: str = "", error_code: int = 0) -> None:
+        self.group_id = group_id
+        self.error_code = error_code
+
+
+class DeleteGroupsResponse(Message):
+    NAME = "DeleteGroupsResponse"
+    KIND = "response"
+    API_KEY = 42
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("throttle_time_ms", "results")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
+        ("Results", "results", "[]DeletableGroupResult", (0, 2), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[DeletableGroupResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is EMPTY else results

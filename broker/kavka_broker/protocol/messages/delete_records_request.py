@@ -1,0 +1,55 @@
+"""DeleteRecordsRequest: request, key 21, versions 0 to 2, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class DeleteRecordsPartition(Struct):
+    __slots__ = ("partition_index", "offset")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
+        ("Offset", "offset", "int64", (0, 2), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, partition_index: int = 0, offset: int = 0) -> None:
+        self.partition_index = partition_index
+        self.offset = offset
+
+
+class DeleteRecordsTopic(Struct):
+    __slots__ = ("name", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 2), None, None, None, "", False, None),
+        (
+            "Partitions", "partitions", "[]DeleteRecordsPartition",
+            (0, 2), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, name: str = "", partitions: list[DeleteRecordsPartition] = EMPTY) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class DeleteRecordsRequest(Message):
+    NAME = "DeleteRecordsRequest"
+    KIND = "request"
+    API_KEY = 21
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("topics", "timeout_ms")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topics", "topics", "[]DeleteRecordsTopic", (0, 2), None, None, None, b"", False, None),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, topics: list[DeleteRecordsTopic] = EMPTY, timeout_ms: int = 0) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.timeout_ms = timeout_ms

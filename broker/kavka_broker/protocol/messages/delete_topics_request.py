@@ -1,0 +1,46 @@
+"""DeleteTopicsRequest: request, key 20, versions 1 to 6, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class DeleteTopicState(Struct):
+    __slots__ = ("name", "topic_id")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (6, 6), (6, 6), None, None, None, False, None),
+        ("TopicId", "topic_id", "uuid", (6, 6), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, name: str | None = None, topic_id: bytes = ZERO) -> None:
+        self.name = name
+        self.topic_id = topic_id
+
+
+class DeleteTopicsRequest(Message):
+    NAME = "DeleteTopicsRequest"
+    KIND = "request"
+    API_KEY = 20
+    VERSIONS = (1, 6)
+    FLEXIBLE_FROM = 4
+    __slots__ = ("topics", "topic_names", "timeout_ms")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topics", "topics", "[]DeleteTopicState", (6, 6), None, None, None, b"", False, None),
+        ("TopicNames", "topic_names", "[]string", (1, 5), None, None, None, b"", True, None),
+        ("TimeoutMs", "timeout_ms", "int32", (1, 6), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        topics: list[DeleteTopicState] = EMPTY,
+        topic_names: list[str] = EMPTY,
+        timeout_ms: int = 0,
+    ) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.topic_names = [] if topic_names is EMPTY else topic_names
+        self.timeout_ms = timeout_ms

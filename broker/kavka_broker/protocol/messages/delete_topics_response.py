@@ -1,0 +1,56 @@
+"""DeleteTopicsResponse: response, key 20, versions 1 to 6, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class DeletableTopicResult(Struct):
+    __slots__ = ("name", "topic_id", "error_code", "error_message")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (1, 6), (6, 6), None, None, "", False, None),
+        ("TopicId", "topic_id", "uuid", (6, 6), None, None, None, b"", True, None),
+        ("ErrorCode", "error_code", "int16", (1, 6), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (5, 6), (5, 6), None, None, None, True, None),
+    )
+
+    def __init__(
+        self,
+        name: str | None = "",
+        topic_id: bytes = ZERO,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.error_code = error_code
+        self.error_message = error_message
+
+
+class DeleteTopicsResponse(Message):
+    NAME = "DeleteTopicsResponse"
+    KIND = "response"
+    API_KEY = 20
+    VERSIONS = (1, 6)
+    FLEXIBLE_FROM = 4
+    __slots__ = ("throttle_time_ms", "responses")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True, None),
+        (
+            "Responses", "responses", "[]DeletableTopicResult",
+            (1, 6), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        responses: list[DeletableTopicResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.responses = [] if responses is EMPTY else responses

@@ -1,0 +1,41 @@
+"""DescribeClientQuotasRequest: request, key 48, versions 0 to 1, flexible from 1.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class ComponentData(Struct):
+    __slots__ = ("entity_type", "match_type", "match")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
+        ("MatchType", "match_type", "int8", (0, 1), None, None, None, 0, False, None),
+        ("Match", "match", "string", (0, 1), (0, 1), None, None, "", False, None),
+    )
+
+    def __init__(self, entity_type: str = "", match_type: int = 0, match: str | None = "") -> None:
+        self.entity_type = entity_type
+        self.match_type = match_type
+        self.match = match
+
+
+class DescribeClientQuotasRequest(Message):
+    NAME = "DescribeClientQuotasRequest"
+    KIND = "request"
+    API_KEY = 48
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 1
+    __slots__ = ("components", "strict")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Components", "components", "[]ComponentData", (0, 1), None, None, None, b"", False, None),
+        ("Strict", "strict", "bool", (0, 1), None, None, None, False, False, None),
+    )
+
+    def __init__(self, components: list[ComponentData] = EMPTY, strict: bool = False) -> None:
+        self.components = [] if components is EMPTY else components
+        self.strict = strict

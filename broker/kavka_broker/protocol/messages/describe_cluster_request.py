@@ -1,0 +1,39 @@
+"""DescribeClusterRequest: request, key 60, versions 0 to 2, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class DescribeClusterRequest(Message):
+    NAME = "DescribeClusterRequest"
+    KIND = "request"
+    API_KEY = 60
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool",
+            (0, 2), None, None, None, False, False, None,
+        ),
+        ("EndpointType", "endpoint_type", "int8", (1, 2), None, None, None, 1, False, None),
+        (
+            "IncludeFencedBrokers", "include_fenced_brokers", "bool",
+            (2, 2), None, None, None, False, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        include_cluster_authorized_operations: bool = False,
+        endpoint_type: int = 1,
+        include_fenced_brokers: bool = False,
+    ) -> None:
+        self.include_cluster_authorized_operations = include_cluster_authorized_operations
+        self.endpoint_type = endpoint_type
+        self.include_fenced_brokers = include_fenced_brokers

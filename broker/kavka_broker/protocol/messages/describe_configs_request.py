@@ -1,0 +1,62 @@
+"""DescribeConfigsRequest: request, key 32, versions 1 to 4, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class DescribeConfigsResource(Struct):
+    __slots__ = ("resource_type", "resource_name", "configuration_keys")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ResourceType", "resource_type", "int8", (1, 4), None, None, None, 0, False, None),
+        ("ResourceName", "resource_name", "string", (1, 4), None, None, None, "", False, None),
+        (
+            "ConfigurationKeys", "configuration_keys", "[]string",
+            (1, 4), (1, 4), None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        resource_type: int = 0,
+        resource_name: str = "",
+        configuration_keys: list[str] | None = EMPTY,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configuration_keys = [] if configuration_keys is EMPTY else configuration_keys
+
+
+class DescribeConfigsRequest(Message):
+    NAME = "DescribeConfigsRequest"
+    KIND = "request"
+    API_KEY = 32
+    VERSIONS = (1, 4)
+    FLEXIBLE_FROM = 4
+    __slots__ = ("resources", "include_synonyms", "include_documentation")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "Resources", "resources", "[]DescribeConfigsResource",
+            (1, 4), None, None, None, b"", False, None,
+        ),
+        ("IncludeSynonyms", "include_synonyms", "bool", (1, 4), None, None, None, False, False, None),
+        (
+            "IncludeDocumentation", "include_documentation", "bool",
+            (3, 4), None, None, None, False, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        resources: list[DescribeConfigsResource] = EMPTY,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> None:
+        self.resources = [] if resources is EMPTY else resources
+        self.include_synonyms = include_synonyms
+        self.include_documentation = include_documentation

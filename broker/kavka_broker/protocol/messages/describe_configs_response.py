@@ -1,0 +1,121 @@
+"""DescribeConfigsResponse: response, key 32, versions 1 to 4, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class DescribeConfigsSynonym(Struct):
+    __slots__ = ("name", "value", "source")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (1, 4), None, None, None, "", False, None),
+        ("Value", "value", "string", (1, 4), (1, 4), None, None, "", False, None),
+        ("Source", "source", "int8", (1, 4), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, name: str = "", value: str | None = "", source: int = 0) -> None:
+        self.name = name
+        self.value = value
+        self.source = source
+
+
+class DescribeConfigsResourceResult(Struct):
+    __slots__ = (
+        "name",
+        "value",
+        "read_only",
+        "config_source",
+        "is_sensitive",
+        "synonyms",
+        "config_type",
+        "documentation",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (1, 4), None, None, None, "", False, None),
+        ("Value", "value", "string", (1, 4), (1, 4), None, None, "", False, None),
+        ("ReadOnly", "read_only", "bool", (1, 4), None, None, None, False, False, None),
+        ("ConfigSource", "config_source", "int8", (1, 4), None, None, None, -1, True, None),
+        ("IsSensitive", "is_sensitive", "bool", (1, 4), None, None, None, False, False, None),
+        (
+            "Synonyms", "synonyms", "[]DescribeConfigsSynonym",
+            (1, 4), None, None, None, b"", True, None,
+        ),
+        ("ConfigType", "config_type", "int8", (3, 4), None, None, None, 0, True, None),
+        ("Documentation", "documentation", "string", (3, 4), (1, 4), None, None, "", True, None),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        value: str | None = "",
+        read_only: bool = False,
+        config_source: int = -1,
+        is_sensitive: bool = False,
+        synonyms: list[DescribeConfigsSynonym] = EMPTY,
+        config_type: int = 0,
+        documentation: str | None = "",
+    ) -> None:
+        self.name = name
+        self.value = value
+        self.read_only = read_only
+        self.config_source = config_source
+        self.is_sensitive = is_sensitive
+        self.synonyms = [] if synonyms is EMPTY else synonyms
+        self.config_type = config_type
+        self.documentation = documentation
+
+
+class DescribeConfigsResult(Struct):
+    __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (1, 4), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (1, 4), (1, 4), None, None, "", False, None),
+        ("ResourceType", "resource_type", "int8", (1, 4), None, None, None, 0, False, None),
+        ("ResourceName", "resource_name", "string", (1, 4), None, None, None, "", False, None),
+        (
+            "Configs", "configs", "[]DescribeConfigsResourceResult",
+            (1, 4), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resource_type: int = 0,
+        resource_name: str = "",
+        configs: list[DescribeConfigsResourceResult] = EMPTY,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = [] if configs is EMPTY else configs
+
+
+class DescribeConfigsResponse(Message):
+    NAME = "DescribeConfigsResponse"
+    KIND = "response"
+    API_KEY = 32
+    VERSIONS = (1, 4)
+    FLEXIBLE_FROM = 4
+    __slots__ = ("throttle_time_ms", "results")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, False, None),
+        ("Results", "results", "[]DescribeConfigsResult", (1, 4), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[DescribeConfigsResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is EMPTY else results

@@ -1,0 +1,33 @@
+"""DescribeGroupsRequest: request, key 15, versions 0 to 6, flexible from 5.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class DescribeGroupsRequest(Message):
+    NAME = "DescribeGroupsRequest"
+    KIND = "request"
+    API_KEY = 15
+    VERSIONS = (0, 6)
+    FLEXIBLE_FROM = 5
+    __slots__ = ("groups", "include_authorized_operations")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Groups", "groups", "[]string", (0, 6), None, None, None, b"", False, None),
+        (
+            "IncludeAuthorizedOperations", "include_authorized_operations", "bool",
+            (3, 6), None, None, None, False, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        groups: list[str] = EMPTY,
+        include_authorized_operations: bool = False,
+    ) -> None:
+        self.groups = [] if groups is EMPTY else groups
+        self.include_authorized_operations = include_authorized_operations

@@ -1,0 +1,40 @@
+"""DescribeLogDirsRequest: request, key 35, versions 1 to 5, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class DescribableLogDirTopic(Struct):
+    __slots__ = ("topic", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topic", "topic", "string", (1, 5), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]int32", (1, 5), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic: str = "", partitions: list[int] = EMPTY) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class DescribeLogDirsRequest(Message):
+    NAME = "DescribeLogDirsRequest"
+    KIND = "request"
+    API_KEY = 35
+    VERSIONS = (1, 5)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("topics",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "Topics", "topics", "[]DescribableLogDirTopic",
+            (1, 5), (1, 5), None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, topics: list[DescribableLogDirTopic] | None = EMPTY) -> None:
+        self.topics = [] if topics is EMPTY else topics

@@ -1,0 +1,40 @@
+"""DescribeProducersRequest: request, key 61, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class TopicRequest(Struct):
+    __slots__ = ("name", "partition_indexes")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "PartitionIndexes", "partition_indexes", "[]int32",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
+        self.name = name
+        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
+
+
+class DescribeProducersRequest(Message):
+    NAME = "DescribeProducersRequest"
+    KIND = "request"
+    API_KEY = 61
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("topics",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topics", "topics", "[]TopicRequest", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topics: list[TopicRequest] = EMPTY) -> None:
+        self.topics = [] if topics is EMPTY else topics

@@ -1,0 +1,48 @@
+"""DescribeQuorumRequest: request, key 55, versions 0 to 2, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition_index",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, partition_index: int = 0) -> None:
+        self.partition_index = partition_index
+
+
+class TopicData(Struct):
+    __slots__ = ("topic_name", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class DescribeQuorumRequest(Message):
+    NAME = "DescribeQuorumRequest"
+    KIND = "request"
+    API_KEY = 55
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("topics",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topics", "topics", "[]TopicData", (0, 2), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topics: list[TopicData] = EMPTY) -> None:
+        self.topics = [] if topics is EMPTY else topics

@@ -1,0 +1,60 @@
+"""DescribeTopicPartitionsRequest: request, key 75, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class TopicRequest(Struct):
+    __slots__ = ("name",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+    )
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+
+class Cursor(Struct):
+    __slots__ = ("topic_name", "partition_index")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, topic_name: str = "", partition_index: int = 0) -> None:
+        self.topic_name = topic_name
+        self.partition_index = partition_index
+
+
+class DescribeTopicPartitionsRequest(Message):
+    NAME = "DescribeTopicPartitionsRequest"
+    KIND = "request"
+    API_KEY = 75
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("topics", "response_partition_limit", "cursor")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topics", "topics", "[]TopicRequest", (0, 0), None, None, None, b"", False, None),
+        (
+            "ResponsePartitionLimit", "response_partition_limit", "int32",
+            (0, 0), None, None, None, 2000, False, None,
+        ),
+        ("Cursor", "cursor", "Cursor", (0, 0), (0, 0), None, None, None, False, None),
+    )
+
+    def __init__(
+        self,
+        topics: list[TopicRequest] = EMPTY,
+        response_partition_limit: int = 2000,
+        cursor: Cursor | None = None,
+    ) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.response_partition_limit = response_partition_limit
+        self.cursor = cursor

@@ -1,0 +1,27 @@
+"""DescribeTransactionsRequest: request, key 65, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class DescribeTransactionsRequest(Message):
+    NAME = "DescribeTransactionsRequest"
+    KIND = "request"
+    API_KEY = 65
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("transactional_ids",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "TransactionalIds", "transactional_ids", "[]string",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, transactional_ids: list[str] = EMPTY) -> None:
+        self.transactional_ids = [] if transactional_ids is EMPTY else transactional_ids

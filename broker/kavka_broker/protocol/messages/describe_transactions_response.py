@@ -1,0 +1,99 @@
+"""DescribeTransactionsResponse: response, key 65, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class TopicData(Struct):
+    __slots__ = ("topic", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topic", "topic", "string", (0, 0), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic: str = "", partitions: list[int] = EMPTY) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class TransactionState(Struct):
+    __slots__ = (
+        "error_code",
+        "transactional_id",
+        "transaction_state",
+        "transaction_timeout_ms",
+        "transaction_start_time_ms",
+        "producer_id",
+        "producer_epoch",
+        "topics",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        ("TransactionalId", "transactional_id", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "TransactionState", "transaction_state", "string",
+            (0, 0), None, None, None, "", False, None,
+        ),
+        (
+            "TransactionTimeoutMs", "transaction_timeout_ms", "int32",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        (
+            "TransactionStartTimeMs", "transaction_start_time_ms", "int64",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        ("ProducerId", "producer_id", "int64", (0, 0), None, None, None, 0, False, None),
+        ("ProducerEpoch", "producer_epoch", "int16", (0, 0), None, None, None, 0, False, None),
+        ("Topics", "topics", "[]TopicData", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        transactional_id: str = "",
+        transaction_state: str = "",
+        transaction_timeout_ms: int = 0,
+        transaction_start_time_ms: int = 0,
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        topics: list[TopicData] = EMPTY,
+    ) -> None:
+        self.error_code = error_code
+        self.transactional_id = transactional_id
+        self.transaction_state = transaction_state
+        self.transaction_timeout_ms = transaction_timeout_ms
+        self.transaction_start_time_ms = transaction_start_time_ms
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.topics = [] if topics is EMPTY else topics
+
+
+class DescribeTransactionsResponse(Message):
+    NAME = "DescribeTransactionsResponse"
+    KIND = "response"
+    API_KEY = 65
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("throttle_time_ms", "transaction_states")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "TransactionStates", "transaction_states", "[]TransactionState",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        transaction_states: list[TransactionState] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.transaction_states = [] if transaction_states is EMPTY else transaction_states

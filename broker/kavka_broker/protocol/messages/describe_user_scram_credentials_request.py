@@ -1,0 +1,35 @@
+"""DescribeUserScramCredentialsRequest: request, key 50, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class UserName(Struct):
+    __slots__ = ("name",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+    )
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+
+class DescribeUserScramCredentialsRequest(Message):
+    NAME = "DescribeUserScramCredentialsRequest"
+    KIND = "request"
+    API_KEY = 50
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("users",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Users", "users", "[]UserName", (0, 0), (0, 0), None, None, b"", False, None),
+    )
+
+    def __init__(self, users: list[UserName] | None = EMPTY) -> None:
+        self.users = [] if users is EMPTY else users

@@ -1,0 +1,49 @@
+"""ElectLeadersRequest: request, key 43, versions 0 to 2, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class TopicPartitions(Struct):
+    __slots__ = ("topic", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topic", "topic", "string", (0, 2), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]int32", (0, 2), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic: str = "", partitions: list[int] = EMPTY) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class ElectLeadersRequest(Message):
+    NAME = "ElectLeadersRequest"
+    KIND = "request"
+    API_KEY = 43
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("election_type", "topic_partitions", "timeout_ms")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ElectionType", "election_type", "int8", (1, 2), None, None, None, 0, False, None),
+        (
+            "TopicPartitions", "topic_partitions", "[]TopicPartitions",
+            (0, 2), (0, 2), None, None, b"", False, None,
+        ),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 60000, False, None),
+    )
+
+    def __init__(
+        self,
+        election_type: int = 0,
+        topic_partitions: list[TopicPartitions] | None = EMPTY,
+        timeout_ms: int = 60000,
+    ) -> None:
+        self.election_type = election_type
+        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
+        self.timeout_ms = timeout_ms

@@ -1,0 +1,22 @@
+"""EndTxnMarker: data, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class EndTxnMarker(Message):
+    NAME = "EndTxnMarker"
+    KIND = "data"
+    VERSIONS = (0, 0)
+    __slots__ = ("coordinator_epoch",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("CoordinatorEpoch", "coordinator_epoch", "int32", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, coordinator_epoch: int = 0) -> None:
+        self.coordinator_epoch = coordinator_epoch

@@ -1,0 +1,39 @@
+"""EnvelopeRequest: request, key 58, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class EnvelopeRequest(Message):
+    NAME = "EnvelopeRequest"
+    KIND = "request"
+    API_KEY = 58
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("request_data", "request_principal", "client_host_address")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("RequestData", "request_data", "bytes", (0, 0), None, None, None, b"", False, None),
+        (
+            "RequestPrincipal", "request_principal", "bytes",
+            (0, 0), (0, 0), None, None, b"", False, None,
+        ),
+        (
+            "ClientHostAddress", "client_host_address", "bytes",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        request_data: bytes = b"",
+        request_principal: bytes | None = b"",
+        client_host_address: bytes = b"",
+    ) -> None:
+        self.request_data = request_data
+        self.request_principal = request_principal
+        self.client_host_address = client_host_address

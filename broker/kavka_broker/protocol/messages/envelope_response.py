@@ -1,0 +1,26 @@
+"""EnvelopeResponse: response, key 58, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class EnvelopeResponse(Message):
+    NAME = "EnvelopeResponse"
+    KIND = "response"
+    API_KEY = 58
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("response_data", "error_code")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ResponseData", "response_data", "bytes", (0, 0), (0, 0), None, None, None, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, response_data: bytes | None = None, error_code: int = 0) -> None:
+        self.response_data = response_data
+        self.error_code = error_code

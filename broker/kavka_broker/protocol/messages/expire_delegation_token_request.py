@@ -1,0 +1,29 @@
+"""ExpireDelegationTokenRequest: request, key 40, versions 1 to 2, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ExpireDelegationTokenRequest(Message):
+    NAME = "ExpireDelegationTokenRequest"
+    KIND = "request"
+    API_KEY = 40
+    VERSIONS = (1, 2)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("hmac", "expiry_time_period_ms")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Hmac", "hmac", "bytes", (1, 2), None, None, None, b"", False, None),
+        (
+            "ExpiryTimePeriodMs", "expiry_time_period_ms", "int64",
+            (1, 2), None, None, None, 0, False, None,
+        ),
+    )
+
+    def __init__(self, hmac: bytes = b"", expiry_time_period_ms: int = 0) -> None:
+        self.hmac = hmac
+        self.expiry_time_period_ms = expiry_time_period_ms

@@ -1,0 +1,36 @@
+"""FindCoordinatorRequest: request, key 10, versions 0 to 6, flexible from 3.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class FindCoordinatorRequest(Message):
+    NAME = "FindCoordinatorRequest"
+    KIND = "request"
+    API_KEY = 10
+    VERSIONS = (0, 6)
+    FLEXIBLE_FROM = 3
+    __slots__ = ("key", "key_type", "coordinator_keys")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Key", "key", "string", (0, 3), None, None, None, "", False, None),
+        ("KeyType", "key_type", "int8", (1, 6), None, None, None, 0, False, None),
+        (
+            "CoordinatorKeys", "coordinator_keys", "[]string",
+            (4, 6), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        key: str = "",
+        key_type: int = 0,
+        coordinator_keys: list[str] = EMPTY,
+    ) -> None:
+        self.key = key
+        self.key_type = key_type
+        self.coordinator_keys = [] if coordinator_keys is EMPTY else coordinator_keys

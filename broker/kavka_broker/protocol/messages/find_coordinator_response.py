@@ -1,0 +1,82 @@
+"""FindCoordinatorResponse: response, key 10, versions 0 to 6, flexible from 3.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class Coordinator(Struct):
+    __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Key", "key", "string", (4, 6), None, None, None, "", False, None),
+        ("NodeId", "node_id", "int32", (4, 6), None, None, None, 0, False, None),
+        ("Host", "host", "string", (4, 6), None, None, None, "", False, None),
+        ("Port", "port", "int32", (4, 6), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (4, 6), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (4, 6), (4, 6), None, None, "", True, None),
+    )
+
+    def __init__(
+        self,
+        key: str = "",
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+    ) -> None:
+        self.key = key
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.error_code = error_code
+        self.error_message = error_message
+
+
+class FindCoordinatorResponse(Message):
+    NAME = "FindCoordinatorResponse"
+    KIND = "response"
+    API_KEY = 10
+    VERSIONS = (0, 6)
+    FLEXIBLE_FROM = 3
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "node_id",
+        "host",
+        "port",
+        "coordinators",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True, None),
+        ("ErrorCode", "error_code", "int16", (0, 3), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", True, None),
+        ("NodeId", "node_id", "int32", (0, 3), None, None, None, 0, False, None),
+        ("Host", "host", "string", (0, 3), None, None, None, "", False, None),
+        ("Port", "port", "int32", (0, 3), None, None, None, 0, False, None),
+        ("Coordinators", "coordinators", "[]Coordinator", (4, 6), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        coordinators: list[Coordinator] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.coordinators = [] if coordinators is EMPTY else coordinators

@@ -1,0 +1,27 @@
+"""GetTelemetrySubscriptionsRequest: request, key 71, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class GetTelemetrySubscriptionsRequest(Message):
+    NAME = "GetTelemetrySubscriptionsRequest"
+    KIND = "request"
+    API_KEY = 71
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("client_instance_id",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "ClientInstanceId", "client_instance_id", "uuid",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, client_instance_id: bytes = ZERO) -> None:
+        self.client_instance_id = client_instance_id

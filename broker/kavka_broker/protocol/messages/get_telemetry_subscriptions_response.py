@@ -1,0 +1,76 @@
+"""GetTelemetrySubscriptionsResponse: response, key 71, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message
+
+
+class GetTelemetrySubscriptionsResponse(Message):
+    NAME = "GetTelemetrySubscriptionsResponse"
+    KIND = "response"
+    API_KEY = 71
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "client_instance_id",
+        "subscription_id",
+        "accepted_compression_types",
+        "push_interval_ms",
+        "telemetry_max_bytes",
+        "delta_temporality",
+        "requested_metrics",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        (
+            "ClientInstanceId", "client_instance_id", "uuid",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+        ("SubscriptionId", "subscription_id", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "AcceptedCompressionTypes", "accepted_compression_types", "[]int8",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+        ("PushIntervalMs", "push_interval_ms", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "TelemetryMaxBytes", "telemetry_max_bytes", "int32",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        (
+            "DeltaTemporality", "delta_temporality", "bool",
+            (0, 0), None, None, None, False, False, None,
+        ),
+        (
+            "RequestedMetrics", "requested_metrics", "[]string",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        client_instance_id: bytes = ZERO,
+        subscription_id: int = 0,
+        accepted_compression_types: list[int] = EMPTY,
+        push_interval_ms: int = 0,
+        telemetry_max_bytes: int = 0,
+        delta_temporality: bool = False,
+        requested_metrics: list[str] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.client_instance_id = client_instance_id
+        self.subscription_id = subscription_id
+        self.accepted_compression_types = [] if accepted_compression_types is EMPTY else accepted_compression_types
+        self.push_interval_ms = push_interval_ms
+        self.telemetry_max_bytes = telemetry_max_bytes
+        self.delta_temporality = delta_temporality
+        self.requested_metrics = [] if requested_metrics is EMPTY else requested_metrics

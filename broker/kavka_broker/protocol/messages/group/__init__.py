@@ -1,0 +1,1 @@
+"""The schemas of Kafka's group jar. Generated; not edited by hand."""

@@ -1,0 +1,109 @@
+"""ConsumerGroupMemberMetadataValue: coordinator-value, key 5, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct, frozen
+
+
+class ClassicProtocol(Struct):
+    __slots__ = ("name", "metadata")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Metadata", "metadata", "bytes", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, name: str = "", metadata: bytes = b"") -> None:
+        self.name = name
+        self.metadata = metadata
+
+
+class ClassicMemberMetadata(Struct):
+    __slots__ = ("session_timeout_ms", "supported_protocols")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "SupportedProtocols", "supported_protocols", "[]ClassicProtocol",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        session_timeout_ms: int = 0,
+        supported_protocols: list[ClassicProtocol] = EMPTY,
+    ) -> None:
+        self.session_timeout_ms = session_timeout_ms
+        self.supported_protocols = [] if supported_protocols is EMPTY else supported_protocols
+
+
+DEFAULT_CLASSIC_MEMBER_METADATA = frozen(ClassicMemberMetadata)
+
+
+class ConsumerGroupMemberMetadataValue(Message):
+    NAME = "ConsumerGroupMemberMetadataValue"
+    KIND = "coordinator-value"
+    API_KEY = 5
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "instance_id",
+        "rack_id",
+        "client_id",
+        "client_host",
+        "subscribed_topic_names",
+        "subscribed_topic_regex",
+        "rebalance_timeout_ms",
+        "server_assignor",
+        "classic_member_metadata",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("InstanceId", "instance_id", "string", (0, 0), (0, 0), None, None, "", False, None),
+        ("RackId", "rack_id", "string", (0, 0), (0, 0), None, None, "", False, None),
+        ("ClientId", "client_id", "string", (0, 0), None, None, None, "", False, None),
+        ("ClientHost", "client_host", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "SubscribedTopicNames", "subscribed_topic_names", "[]string",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+        (
+            "SubscribedTopicRegex", "subscribed_topic_regex", "string",
+            (0, 0), (0, 0), None, None, "", False, None,
+        ),
+        (
+            "RebalanceTimeoutMs", "rebalance_timeout_ms", "int32",
+            (0, 0), None, None, None, -1, False, None,
+        ),
+        ("ServerAssignor", "server_assignor", "string", (0, 0), (0, 0), None, None, "", False, None),
+        (
+            "ClassicMemberMetadata", "classic_member_metadata", "ClassicMemberMetadata",
+            (0, 0), (0, 0), (0, 0), 0, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        instance_id: str | None = "",
+        rack_id: str | None = "",
+        client_id: str = "",
+        client_host: str = "",
+        subscribed_topic_names: list[str] = EMPTY,
+        subscribed_topic_regex: str | None = "",
+        rebalance_timeout_ms: int = -1,
+        server_assignor: str | None = "",
+        classic_member_metadata: ClassicMemberMetadata | None = DEFAULT_CLASSIC_MEMBER_METADATA,
+    ) -> None:
+        self.instance_id = instance_id
+        self.rack_id = rack_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
+        self.subscribed_topic_regex = subscribed_topic_regex
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.server_assignor = server_assignor
+        self.classic_member_metadata = classic_member_metadata

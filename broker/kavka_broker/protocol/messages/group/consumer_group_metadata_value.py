@@ -1,0 +1,26 @@
+"""ConsumerGroupMetadataValue: coordinator-value, key 3, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ConsumerGroupMetadataValue(Message):
+    NAME = "ConsumerGroupMetadataValue"
+    KIND = "coordinator-value"
+    API_KEY = 3
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("epoch", "metadata_hash")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Epoch", "epoch", "int32", (0, 0), None, None, None, 0, False, None),
+        ("MetadataHash", "metadata_hash", "int64", (0, 0), None, (0, 0), 0, 0, False, None),
+    )
+
+    def __init__(self, epoch: int = 0, metadata_hash: int = 0) -> None:
+        self.epoch = epoch
+        self.metadata_hash = metadata_hash

@@ -1,0 +1,63 @@
+"""ConsumerGroupPartitionMetadataValue: coordinator-value, key 4, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class PartitionMetadata(Struct):
+    __slots__ = ("partition", "racks")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
+        ("Racks", "racks", "[]string", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, partition: int = 0, racks: list[str] = EMPTY) -> None:
+        self.partition = partition
+        self.racks = [] if racks is EMPTY else racks
+
+
+class TopicMetadata(Struct):
+    __slots__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
+        ("NumPartitions", "num_partitions", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "PartitionMetadata", "partition_metadata", "[]PartitionMetadata",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO,
+        topic_name: str = "",
+        num_partitions: int = 0,
+        partition_metadata: list[PartitionMetadata] = EMPTY,
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
+        self.num_partitions = num_partitions
+        self.partition_metadata = [] if partition_metadata is EMPTY else partition_metadata
+
+
+class ConsumerGroupPartitionMetadataValue(Message):
+    NAME = "ConsumerGroupPartitionMetadataValue"
+    KIND = "coordinator-value"
+    API_KEY = 4
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("topics",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topics", "topics", "[]TopicMetadata", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topics: list[TopicMetadata] = EMPTY) -> None:
+        self.topics = [] if topics is EMPTY else topics

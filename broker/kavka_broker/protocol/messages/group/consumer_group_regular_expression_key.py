@@ -1,0 +1,28 @@
+"""ConsumerGroupRegularExpressionKey: coordinator-key, key 16, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ConsumerGroupRegularExpressionKey(Message):
+    NAME = "ConsumerGroupRegularExpressionKey"
+    KIND = "coordinator-key"
+    API_KEY = 16
+    VERSIONS = (0, 0)
+    __slots__ = ("group_id", "regular_expression")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "RegularExpression", "regular_expression", "string",
+            (0, 0), None, None, None, "", False, None,
+        ),
+    )
+
+    def __init__(self, group_id: str = "", regular_expression: str = "") -> None:
+        self.group_id = group_id
+        self.regular_expression = regular_expression

@@ -1,0 +1,28 @@
+"""ConsumerGroupRegularExpressionValue: coordinator-value, key 16, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class ConsumerGroupRegularExpressionValue(Message):
+    NAME = "ConsumerGroupRegularExpressionValue"
+    KIND = "coordinator-value"
+    API_KEY = 16
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("topics", "version", "timestamp")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topics", "topics", "[]string", (0, 0), None, None, None, b"", False, None),
+        ("Version", "version", "int64", (0, 0), None, None, None, 0, False, None),
+        ("Timestamp", "timestamp", "int64", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, topics: list[str] = EMPTY, version: int = 0, timestamp: int = 0) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.version = version
+        self.timestamp = timestamp

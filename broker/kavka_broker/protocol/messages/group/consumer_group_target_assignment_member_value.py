@@ -1,0 +1,40 @@
+"""ConsumerGroupTargetAssignmentMemberValue: coordinator-value, key 7, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class TopicPartition(Struct):
+    __slots__ = ("topic_id", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic_id: bytes = ZERO, partitions: list[int] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class ConsumerGroupTargetAssignmentMemberValue(Message):
+    NAME = "ConsumerGroupTargetAssignmentMemberValue"
+    KIND = "coordinator-value"
+    API_KEY = 7
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("topic_partitions",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "TopicPartitions", "topic_partitions", "[]TopicPartition",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, topic_partitions: list[TopicPartition] = EMPTY) -> None:
+        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions

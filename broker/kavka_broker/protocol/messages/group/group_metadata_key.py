@@ -1,0 +1,23 @@
+"""GroupMetadataKey: coordinator-key, key 2, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class GroupMetadataKey(Message):
+    NAME = "GroupMetadataKey"
+    KIND = "coordinator-key"
+    API_KEY = 2
+    VERSIONS = (0, 0)
+    __slots__ = ("group",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("group", "group", "string", (0, 0), None, None, None, "", False, None),
+    )
+
+    def __init__(self, group: str = "") -> None:
+        self.group = group

@@ -1,0 +1,99 @@
+"""GroupMetadataValue: coordinator-value, key 2, versions 0 to 4, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class MemberMetadata(Struct):
+    __slots__ = (
+        "member_id",
+        "group_instance_id",
+        "client_id",
+        "client_host",
+        "rebalance_timeout",
+        "session_timeout",
+        "subscription",
+        "assignment",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("memberId", "member_id", "string", (0, 4), None, None, None, "", False, None),
+        (
+            "groupInstanceId", "group_instance_id", "string",
+            (3, 4), (3, 4), None, None, None, True, None,
+        ),
+        ("clientId", "client_id", "string", (0, 4), None, None, None, "", False, None),
+        ("clientHost", "client_host", "string", (0, 4), None, None, None, "", False, None),
+        ("rebalanceTimeout", "rebalance_timeout", "int32", (1, 4), None, None, None, -1, True, None),
+        ("sessionTimeout", "session_timeout", "int32", (0, 4), None, None, None, 0, False, None),
+        ("subscription", "subscription", "bytes", (0, 4), None, None, None, b"", False, None),
+        ("assignment", "assignment", "bytes", (0, 4), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        client_id: str = "",
+        client_host: str = "",
+        rebalance_timeout: int = -1,
+        session_timeout: int = 0,
+        subscription: bytes = b"",
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout = rebalance_timeout
+        self.session_timeout = session_timeout
+        self.subscription = subscription
+        self.assignment = assignment
+
+
+class GroupMetadataValue(Message):
+    NAME = "GroupMetadataValue"
+    KIND = "coordinator-value"
+    API_KEY = 2
+    VERSIONS = (0, 4)
+    FLEXIBLE_FROM = 4
+    __slots__ = (
+        "protocol_type",
+        "generation",
+        "protocol",
+        "leader",
+        "current_state_timestamp",
+        "members",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("protocolType", "protocol_type", "string", (0, 4), None, None, None, "", False, None),
+        ("generation", "generation", "int32", (0, 4), None, None, None, 0, False, None),
+        ("protocol", "protocol", "string", (0, 4), (0, 4), None, None, "", False, None),
+        ("leader", "leader", "string", (0, 4), (0, 4), None, None, "", False, None),
+        (
+            "currentStateTimestamp", "current_state_timestamp", "int64",
+            (2, 4), None, None, None, -1, True, None,
+        ),
+        ("members", "members", "[]MemberMetadata", (0, 4), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        protocol_type: str = "",
+        generation: int = 0,
+        protocol: str | None = "",
+        leader: str | None = "",
+        current_state_timestamp: int = -1,
+        members: list[MemberMetadata] = EMPTY,
+    ) -> None:
+        self.protocol_type = protocol_type
+        self.generation = generation
+        self.protocol = protocol
+        self.leader = leader
+        self.current_state_timestamp = current_state_timestamp
+        self.members = [] if members is EMPTY else members

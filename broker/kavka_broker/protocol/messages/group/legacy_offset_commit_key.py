@@ -1,0 +1,27 @@
+"""LegacyOffsetCommitKey: coordinator-key, key 0, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class LegacyOffsetCommitKey(Message):
+    NAME = "LegacyOffsetCommitKey"
+    KIND = "coordinator-key"
+    API_KEY = 0
+    VERSIONS = (0, 0)
+    __slots__ = ("group", "topic", "partition")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("group", "group", "string", (0, 0), None, None, None, "", False, None),
+        ("topic", "topic", "string", (0, 0), None, None, None, "", False, None),
+        ("partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, group: str = "", topic: str = "", partition: int = 0) -> None:
+        self.group = group
+        self.topic = topic
+        self.partition = partition

@@ -1,0 +1,27 @@
+"""LegacyOffsetCommitValue: coordinator-value, key 0, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class LegacyOffsetCommitValue(Message):
+    NAME = "LegacyOffsetCommitValue"
+    KIND = "coordinator-value"
+    API_KEY = 0
+    VERSIONS = (0, 0)
+    __slots__ = ("offset", "metadata", "commit_timestamp")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("offset", "offset", "int64", (0, 0), None, None, None, 0, False, None),
+        ("metadata", "metadata", "string", (0, 0), None, None, None, "", False, None),
+        ("commitTimestamp", "commit_timestamp", "int64", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, offset: int = 0, metadata: str = "", commit_timestamp: int = 0) -> None:
+        self.offset = offset
+        self.metadata = metadata
+        self.commit_timestamp = commit_timestamp

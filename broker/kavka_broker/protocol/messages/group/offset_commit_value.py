@@ -1,0 +1,49 @@
+"""OffsetCommitValue: coordinator-value, key 1, versions 0 to 4, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class OffsetCommitValue(Message):
+    NAME = "OffsetCommitValue"
+    KIND = "coordinator-value"
+    API_KEY = 1
+    VERSIONS = (0, 4)
+    FLEXIBLE_FROM = 4
+    __slots__ = (
+        "offset",
+        "leader_epoch",
+        "metadata",
+        "commit_timestamp",
+        "expire_timestamp",
+        "topic_id",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("offset", "offset", "int64", (0, 4), None, None, None, 0, False, None),
+        ("leaderEpoch", "leader_epoch", "int32", (3, 4), None, None, None, -1, True, None),
+        ("metadata", "metadata", "string", (0, 4), None, None, None, "", False, None),
+        ("commitTimestamp", "commit_timestamp", "int64", (0, 4), None, None, None, 0, False, None),
+        ("expireTimestamp", "expire_timestamp", "int64", (1, 1), None, None, None, -1, True, None),
+        ("topicId", "topic_id", "uuid", (4, 4), None, (4, 4), 0, b"", True, None),
+    )
+
+    def __init__(
+        self,
+        offset: int = 0,
+        leader_epoch: int = -1,
+        metadata: str = "",
+        commit_timestamp: int = 0,
+        expire_timestamp: int = -1,
+        topic_id: bytes = ZERO,
+    ) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.metadata = metadata
+        self.commit_timestamp = commit_timestamp
+        self.expire_timestamp = expire_timestamp
+        self.topic_id = topic_id

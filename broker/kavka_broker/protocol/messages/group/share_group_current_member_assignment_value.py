@@ -1,0 +1,55 @@
+"""ShareGroupCurrentMemberAssignmentValue: coordinator-value, key 14, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class TopicPartitions(Struct):
+    __slots__ = ("topic_id", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic_id: bytes = ZERO, partitions: list[int] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class ShareGroupCurrentMemberAssignmentValue(Message):
+    NAME = "ShareGroupCurrentMemberAssignmentValue"
+    KIND = "coordinator-value"
+    API_KEY = 14
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("MemberEpoch", "member_epoch", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "PreviousMemberEpoch", "previous_member_epoch", "int32",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        ("State", "state", "int8", (0, 0), None, None, None, 0, False, None),
+        (
+            "AssignedPartitions", "assigned_partitions", "[]TopicPartitions",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        member_epoch: int = 0,
+        previous_member_epoch: int = 0,
+        state: int = 0,
+        assigned_partitions: list[TopicPartitions] = EMPTY,
+    ) -> None:
+        self.member_epoch = member_epoch
+        self.previous_member_epoch = previous_member_epoch
+        self.state = state
+        self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions

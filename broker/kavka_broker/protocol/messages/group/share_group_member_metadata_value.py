@@ -1,0 +1,39 @@
+"""ShareGroupMemberMetadataValue: coordinator-value, key 10, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class ShareGroupMemberMetadataValue(Message):
+    NAME = "ShareGroupMemberMetadataValue"
+    KIND = "coordinator-value"
+    API_KEY = 10
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("RackId", "rack_id", "string", (0, 0), (0, 0), None, None, "", False, None),
+        ("ClientId", "client_id", "string", (0, 0), None, None, None, "", False, None),
+        ("ClientHost", "client_host", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "SubscribedTopicNames", "subscribed_topic_names", "[]string",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        rack_id: str | None = "",
+        client_id: str = "",
+        client_host: str = "",
+        subscribed_topic_names: list[str] = EMPTY,
+    ) -> None:
+        self.rack_id = rack_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names

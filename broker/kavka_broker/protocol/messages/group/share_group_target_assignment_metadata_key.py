@@ -1,0 +1,23 @@
+"""ShareGroupTargetAssignmentMetadataKey: coordinator-key, key 12, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ShareGroupTargetAssignmentMetadataKey(Message):
+    NAME = "ShareGroupTargetAssignmentMetadataKey"
+    KIND = "coordinator-key"
+    API_KEY = 12
+    VERSIONS = (0, 0)
+    __slots__ = ("group_id",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
+    )
+
+    def __init__(self, group_id: str = "") -> None:
+        self.group_id = group_id

@@ -1,0 +1,96 @@
+"""StreamsGroupCurrentMemberAssignmentValue: coordinator-value, key 22, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class TaskIds(Struct):
+    __slots__ = ("subtopology_id", "partitions", "assignment_epochs")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+        (
+            "AssignmentEpochs", "assignment_epochs", "[]int32",
+            (0, 0), (0, 0), (0, 0), 0, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        subtopology_id: str = "",
+        partitions: list[int] = EMPTY,
+        assignment_epochs: list[int] | None = EMPTY,
+    ) -> None:
+        self.subtopology_id = subtopology_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.assignment_epochs = [] if assignment_epochs is EMPTY else assignment_epochs
+
+
+class StreamsGroupCurrentMemberAssignmentValue(Message):
+    NAME = "StreamsGroupCurrentMemberAssignmentValue"
+    KIND = "coordinator-value"
+    API_KEY = 22
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "member_epoch",
+        "previous_member_epoch",
+        "state",
+        "active_tasks",
+        "standby_tasks",
+        "warmup_tasks",
+        "active_tasks_pending_revocation",
+        "standby_tasks_pending_revocation",
+        "warmup_tasks_pending_revocation",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("MemberEpoch", "member_epoch", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "PreviousMemberEpoch", "previous_member_epoch", "int32",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        ("State", "state", "int8", (0, 0), None, None, None, 0, False, None),
+        ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
+        ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
+        ("WarmupTasks", "warmup_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
+        (
+            "ActiveTasksPendingRevocation", "active_tasks_pending_revocation", "[]TaskIds",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+        (
+            "StandbyTasksPendingRevocation", "standby_tasks_pending_revocation", "[]TaskIds",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+        (
+            "WarmupTasksPendingRevocation", "warmup_tasks_pending_revocation", "[]TaskIds",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        member_epoch: int = 0,
+        previous_member_epoch: int = 0,
+        state: int = 0,
+        active_tasks: list[TaskIds] = EMPTY,
+        standby_tasks: list[TaskIds] = EMPTY,
+        warmup_tasks: list[TaskIds] = EMPTY,
+        active_tasks_pending_revocation: list[TaskIds] = EMPTY,
+        standby_tasks_pending_revocation: list[TaskIds] = EMPTY,
+        warmup_tasks_pending_revocation: list[TaskIds] = EMPTY,
+    ) -> None:
+        self.member_epoch = member_epoch
+        self.previous_member_epoch = previous_member_epoch
+        self.state = state
+        self.active_tasks = [] if active_tasks is EMPTY else active_tasks
+        self.standby_tasks = [] if standby_tasks is EMPTY else standby_tasks
+        self.warmup_tasks = [] if warmup_tasks is EMPTY else warmup_tasks
+        self.active_tasks_pending_revocation = [] if active_tasks_pending_revocation is EMPTY else active_tasks_pending_revocation
+        self.standby_tasks_pending_revocation = [] if standby_tasks_pending_revocation is EMPTY else standby_tasks_pending_revocation
+        self.warmup_tasks_pending_revocation = [] if warmup_tasks_pending_revocation is EMPTY else warmup_tasks_pending_revocation

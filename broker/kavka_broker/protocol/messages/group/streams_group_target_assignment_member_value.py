@@ -1,0 +1,46 @@
+"""StreamsGroupTargetAssignmentMemberValue: coordinator-value, key 21, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class TaskIds(Struct):
+    __slots__ = ("subtopology_id", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, subtopology_id: str = "", partitions: list[int] = EMPTY) -> None:
+        self.subtopology_id = subtopology_id
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class StreamsGroupTargetAssignmentMemberValue(Message):
+    NAME = "StreamsGroupTargetAssignmentMemberValue"
+    KIND = "coordinator-value"
+    API_KEY = 21
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
+        ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
+        ("WarmupTasks", "warmup_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        active_tasks: list[TaskIds] = EMPTY,
+        standby_tasks: list[TaskIds] = EMPTY,
+        warmup_tasks: list[TaskIds] = EMPTY,
+    ) -> None:
+        self.active_tasks = [] if active_tasks is EMPTY else active_tasks
+        self.standby_tasks = [] if standby_tasks is EMPTY else standby_tasks
+        self.warmup_tasks = [] if warmup_tasks is EMPTY else warmup_tasks

@@ -1,0 +1,29 @@
+"""StreamsGroupTargetAssignmentMetadataValue: coordinator-value, key 20, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class StreamsGroupTargetAssignmentMetadataValue(Message):
+    NAME = "StreamsGroupTargetAssignmentMetadataValue"
+    KIND = "coordinator-value"
+    API_KEY = 20
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("assignment_epoch", "assignment_timestamp")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("AssignmentEpoch", "assignment_epoch", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "AssignmentTimestamp", "assignment_timestamp", "int64",
+            (0, 0), None, (0, 0), 0, 0, True, None,
+        ),
+    )
+
+    def __init__(self, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:
+        self.assignment_epoch = assignment_epoch
+        self.assignment_timestamp = assignment_timestamp

@@ -1,0 +1,26 @@
+"""HeartbeatResponse: response, key 12, versions 0 to 4, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class HeartbeatResponse(Message):
+    NAME = "HeartbeatResponse"
+    KIND = "response"
+    API_KEY = 12
+    VERSIONS = (0, 4)
+    FLEXIBLE_FROM = 4
+    __slots__ = ("throttle_time_ms", "error_code")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True, None),
+        ("ErrorCode", "error_code", "int16", (0, 4), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, throttle_time_ms: int = 0, error_code: int = 0) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code

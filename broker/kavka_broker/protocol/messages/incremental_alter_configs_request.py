@@ -1,0 +1,68 @@
+"""IncrementalAlterConfigsRequest: request, key 44, versions 0 to 1, flexible from 1.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class AlterableConfig(Struct):
+    __slots__ = ("name", "config_operation", "value")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
+        ("ConfigOperation", "config_operation", "int8", (0, 1), None, None, None, 0, False, None),
+        ("Value", "value", "string", (0, 1), (0, 1), None, None, "", False, None),
+    )
+
+    def __init__(self, name: str = "", config_operation: int = 0, value: str | None = "") -> None:
+        self.name = name
+        self.config_operation = config_operation
+        self.value = value
+
+
+class AlterConfigsResource(Struct):
+    __slots__ = ("resource_type", "resource_name", "configs")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ResourceType", "resource_type", "int8", (0, 1), None, None, None, 0, False, None),
+        ("ResourceName", "resource_name", "string", (0, 1), None, None, None, "", False, None),
+        ("Configs", "configs", "[]AlterableConfig", (0, 1), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        resource_type: int = 0,
+        resource_name: str = "",
+        configs: list[AlterableConfig] = EMPTY,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = [] if configs is EMPTY else configs
+
+
+class IncrementalAlterConfigsRequest(Message):
+    NAME = "IncrementalAlterConfigsRequest"
+    KIND = "request"
+    API_KEY = 44
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 1
+    __slots__ = ("resources", "validate_only")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "Resources", "resources", "[]AlterConfigsResource",
+            (0, 1), None, None, None, b"", False, None,
+        ),
+        ("ValidateOnly", "validate_only", "bool", (0, 1), None, None, None, False, False, None),
+    )
+
+    def __init__(
+        self,
+        resources: list[AlterConfigsResource] = EMPTY,
+        validate_only: bool = False,
+    ) -> None:
+        self.resources = [] if resources is EMPTY else resources
+        self.validate_only = validate_only

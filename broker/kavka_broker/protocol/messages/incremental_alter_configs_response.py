@@ -1,0 +1,56 @@
+"""IncrementalAlterConfigsResponse: response, key 44, versions 0 to 1, flexible from 1.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class AlterConfigsResourceResponse(Struct):
+    __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, "", False, None),
+        ("ResourceType", "resource_type", "int8", (0, 1), None, None, None, 0, False, None),
+        ("ResourceName", "resource_name", "string", (0, 1), None, None, None, "", False, None),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resource_type: int = 0,
+        resource_name: str = "",
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+
+
+class IncrementalAlterConfigsResponse(Message):
+    NAME = "IncrementalAlterConfigsResponse"
+    KIND = "response"
+    API_KEY = 44
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 1
+    __slots__ = ("throttle_time_ms", "responses")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
+        (
+            "Responses", "responses", "[]AlterConfigsResourceResponse",
+            (0, 1), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        responses: list[AlterConfigsResourceResponse] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.responses = [] if responses is EMPTY else responses

@@ -1,0 +1,59 @@
+"""InitProducerIdRequest: request, key 22, versions 0 to 6, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class InitProducerIdRequest(Message):
+    NAME = "InitProducerIdRequest"
+    KIND = "request"
+    API_KEY = 22
+    VERSIONS = (0, 6)
+    FLEXIBLE_FROM = 2
+    LATEST_UNSTABLE = True
+    __slots__ = (
+        "transactional_id",
+        "transaction_timeout_ms",
+        "producer_id",
+        "producer_epoch",
+        "enable2_pc",
+        "keep_prepared_txn",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "TransactionalId", "transactional_id", "string",
+            (0, 6), (0, 6), None, None, "", False, None,
+        ),
+        (
+            "TransactionTimeoutMs", "transaction_timeout_ms", "int32",
+            (0, 6), None, None, None, 0, False, None,
+        ),
+        ("ProducerId", "producer_id", "int64", (3, 6), None, None, None, -1, False, None),
+        ("ProducerEpoch", "producer_epoch", "int16", (3, 6), None, None, None, -1, False, None),
+        ("Enable2Pc", "enable2_pc", "bool", (6, 6), None, None, None, False, False, None),
+        (
+            "KeepPreparedTxn", "keep_prepared_txn", "bool",
+            (6, 6), None, None, None, False, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        transactional_id: str | None = "",
+        transaction_timeout_ms: int = 0,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        enable2_pc: bool = False,
+        keep_prepared_txn: bool = False,
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.transaction_timeout_ms = transaction_timeout_ms
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.enable2_pc = enable2_pc
+        self.keep_prepared_txn = keep_prepared_txn

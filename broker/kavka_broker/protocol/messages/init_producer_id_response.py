@@ -1,0 +1,55 @@
+"""InitProducerIdResponse: response, key 22, versions 0 to 6, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class InitProducerIdResponse(Message):
+    NAME = "InitProducerIdResponse"
+    KIND = "response"
+    API_KEY = 22
+    VERSIONS = (0, 6)
+    FLEXIBLE_FROM = 2
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "producer_id",
+        "producer_epoch",
+        "ongoing_txn_producer_id",
+        "ongoing_txn_producer_epoch",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 6), None, None, None, 0, True, None),
+        ("ErrorCode", "error_code", "int16", (0, 6), None, None, None, 0, False, None),
+        ("ProducerId", "producer_id", "int64", (0, 6), None, None, None, -1, False, None),
+        ("ProducerEpoch", "producer_epoch", "int16", (0, 6), None, None, None, 0, False, None),
+        (
+            "OngoingTxnProducerId", "ongoing_txn_producer_id", "int64",
+            (6, 6), None, None, None, -1, False, None,
+        ),
+        (
+            "OngoingTxnProducerEpoch", "ongoing_txn_producer_epoch", "int16",
+            (6, 6), None, None, None, -1, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        producer_id: int = -1,
+        producer_epoch: int = 0,
+        ongoing_txn_producer_id: int = -1,
+        ongoing_txn_producer_epoch: int = -1,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.ongoing_txn_producer_id = ongoing_txn_producer_id
+        self.ongoing_txn_producer_epoch = ongoing_txn_producer_epoch

@@ -1,0 +1,87 @@
+"""JoinGroupResponse: response, key 11, versions 0 to 9, flexible from 6.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class JoinGroupResponseMember(Struct):
+    __slots__ = ("member_id", "group_instance_id", "metadata")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("MemberId", "member_id", "string", (0, 9), None, None, None, "", False, None),
+        (
+            "GroupInstanceId", "group_instance_id", "string",
+            (5, 9), (5, 9), None, None, None, True, None,
+        ),
+        ("Metadata", "metadata", "bytes", (0, 9), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        metadata: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.metadata = metadata
+
+
+class JoinGroupResponse(Message):
+    NAME = "JoinGroupResponse"
+    KIND = "response"
+    API_KEY = 11
+    VERSIONS = (0, 9)
+    FLEXIBLE_FROM = 6
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "generation_id",
+        "protocol_type",
+        "protocol_name",
+        "leader",
+        "skip_assignment",
+        "member_id",
+        "members",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 9), None, None, None, 0, True, None),
+        ("ErrorCode", "error_code", "int16", (0, 9), None, None, None, 0, False, None),
+        ("GenerationId", "generation_id", "int32", (0, 9), None, None, None, -1, False, None),
+        ("ProtocolType", "protocol_type", "string", (7, 9), (7, 9), None, None, None, True, None),
+        ("ProtocolName", "protocol_name", "string", (0, 9), (7, 9), None, None, "", False, None),
+        ("Leader", "leader", "string", (0, 9), None, None, None, "", False, None),
+        ("SkipAssignment", "skip_assignment", "bool", (9, 9), None, None, None, False, False, None),
+        ("MemberId", "member_id", "string", (0, 9), None, None, None, "", False, None),
+        (
+            "Members", "members", "[]JoinGroupResponseMember",
+            (0, 9), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        generation_id: int = -1,
+        protocol_type: str | None = None,
+        protocol_name: str | None = "",
+        leader: str = "",
+        skip_assignment: bool = False,
+        member_id: str = "",
+        members: list[JoinGroupResponseMember] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.generation_id = generation_id
+        self.protocol_type = protocol_type
+        self.protocol_name = protocol_name
+        self.leader = leader
+        self.skip_assignment = skip_assignment
+        self.member_id = member_id
+        self.members = [] if members is EMPTY else members

@@ -1,0 +1,25 @@
+"""KRaftVersionRecord: data, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class KRaftVersionRecord(Message):
+    NAME = "KRaftVersionRecord"
+    KIND = "data"
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("version", "k_raft_version")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
+        ("KRaftVersion", "k_raft_version", "int16", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, version: int = 0, k_raft_version: int = 0) -> None:
+        self.version = version
+        self.k_raft_version = k_raft_version

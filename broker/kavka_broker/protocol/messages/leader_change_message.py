@@ -1,0 +1,51 @@
+"""LeaderChangeMessage: data, versions 0 to 1, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class Voter(Struct):
+    __slots__ = ("voter_id", "voter_directory_id")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("VoterId", "voter_id", "int32", (0, 1), None, None, None, 0, False, None),
+        (
+            "VoterDirectoryId", "voter_directory_id", "uuid",
+            (1, 1), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, voter_id: int = 0, voter_directory_id: bytes = ZERO) -> None:
+        self.voter_id = voter_id
+        self.voter_directory_id = voter_directory_id
+
+
+class LeaderChangeMessage(Message):
+    NAME = "LeaderChangeMessage"
+    KIND = "data"
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("version", "leader_id", "voters", "granting_voters")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Version", "version", "int16", (0, 1), None, None, None, 0, False, None),
+        ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, 0, False, None),
+        ("Voters", "voters", "[]Voter", (0, 1), None, None, None, b"", False, None),
+        ("GrantingVoters", "granting_voters", "[]Voter", (0, 1), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        version: int = 0,
+        leader_id: int = 0,
+        voters: list[Voter] = EMPTY,
+        granting_voters: list[Voter] = EMPTY,
+    ) -> None:
+        self.version = version
+        self.leader_id = leader_id
+        self.voters = [] if voters is EMPTY else voters
+        self.granting_voters = [] if granting_voters is EMPTY else granting_voters

@@ -1,0 +1,24 @@
+"""ListConfigResourcesRequest: request, key 74, versions 0 to 1, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class ListConfigResourcesRequest(Message):
+    NAME = "ListConfigResourcesRequest"
+    KIND = "request"
+    API_KEY = 74
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("resource_types",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ResourceTypes", "resource_types", "[]int8", (1, 1), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, resource_types: list[int] = EMPTY) -> None:
+        self.resource_types = [] if resource_types is EMPTY else resource_types

@@ -1,0 +1,49 @@
+"""ListConfigResourcesResponse: response, key 74, versions 0 to 1, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class ConfigResource(Struct):
+    __slots__ = ("resource_name", "resource_type")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ResourceName", "resource_name", "string", (0, 1), None, None, None, "", False, None),
+        ("ResourceType", "resource_type", "int8", (1, 1), None, None, None, 16, True, None),
+    )
+
+    def __init__(self, resource_name: str = "", resource_type: int = 16) -> None:
+        self.resource_name = resource_name
+        self.resource_type = resource_type
+
+
+class ListConfigResourcesResponse(Message):
+    NAME = "ListConfigResourcesResponse"
+    KIND = "response"
+    API_KEY = 74
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("throttle_time_ms", "error_code", "config_resources")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
+        (
+            "ConfigResources", "config_resources", "[]ConfigResource",
+            (0, 1), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        config_resources: list[ConfigResource] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.config_resources = [] if config_resources is EMPTY else config_resources

@@ -1,0 +1,26 @@
+"""ListGroupsRequest: request, key 16, versions 0 to 5, flexible from 3.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class ListGroupsRequest(Message):
+    NAME = "ListGroupsRequest"
+    KIND = "request"
+    API_KEY = 16
+    VERSIONS = (0, 5)
+    FLEXIBLE_FROM = 3
+    __slots__ = ("states_filter", "types_filter")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("StatesFilter", "states_filter", "[]string", (4, 5), None, None, None, b"", False, None),
+        ("TypesFilter", "types_filter", "[]string", (5, 5), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, states_filter: list[str] = EMPTY, types_filter: list[str] = EMPTY) -> None:
+        self.states_filter = [] if states_filter is EMPTY else states_filter
+        self.types_filter = [] if types_filter is EMPTY else types_filter

@@ -1,0 +1,56 @@
+"""ListGroupsResponse: response, key 16, versions 0 to 5, flexible from 3.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class ListedGroup(Struct):
+    __slots__ = ("group_id", "protocol_type", "group_state", "group_type")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 5), None, None, None, "", False, None),
+        ("ProtocolType", "protocol_type", "string", (0, 5), None, None, None, "", False, None),
+        ("GroupState", "group_state", "string", (4, 5), None, None, None, "", True, None),
+        ("GroupType", "group_type", "string", (5, 5), None, None, None, "", True, None),
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        protocol_type: str = "",
+        group_state: str = "",
+        group_type: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.protocol_type = protocol_type
+        self.group_state = group_state
+        self.group_type = group_type
+
+
+class ListGroupsResponse(Message):
+    NAME = "ListGroupsResponse"
+    KIND = "response"
+    API_KEY = 16
+    VERSIONS = (0, 5)
+    FLEXIBLE_FROM = 3
+    __slots__ = ("throttle_time_ms", "error_code", "groups")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True, None),
+        ("ErrorCode", "error_code", "int16", (0, 5), None, None, None, 0, False, None),
+        ("Groups", "groups", "[]ListedGroup", (0, 5), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        groups: list[ListedGroup] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.groups = [] if groups is EMPTY else groups

@@ -1,0 +1,49 @@
+"""ListPartitionReassignmentsRequest: request, key 46, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class ListPartitionReassignmentsTopics(Struct):
+    __slots__ = ("name", "partition_indexes")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "PartitionIndexes", "partition_indexes", "[]int32",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
+        self.name = name
+        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
+
+
+class ListPartitionReassignmentsRequest(Message):
+    NAME = "ListPartitionReassignmentsRequest"
+    KIND = "request"
+    API_KEY = 46
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("timeout_ms", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TimeoutMs", "timeout_ms", "int32", (0, 0), None, None, None, 60000, False, None),
+        (
+            "Topics", "topics", "[]ListPartitionReassignmentsTopics",
+            (0, 0), (0, 0), None, None, None, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        timeout_ms: int = 60000,
+        topics: list[ListPartitionReassignmentsTopics] | None = None,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.topics = topics

@@ -1,0 +1,85 @@
+"""ListPartitionReassignmentsResponse: response, key 46, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class OngoingPartitionReassignment(Struct):
+    __slots__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
+        ("Replicas", "replicas", "[]int32", (0, 0), None, None, None, b"", False, None),
+        ("AddingReplicas", "adding_replicas", "[]int32", (0, 0), None, None, None, b"", False, None),
+        (
+            "RemovingReplicas", "removing_replicas", "[]int32",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        replicas: list[int] = EMPTY,
+        adding_replicas: list[int] = EMPTY,
+        removing_replicas: list[int] = EMPTY,
+    ) -> None:
+        self.partition_index = partition_index
+        self.replicas = [] if replicas is EMPTY else replicas
+        self.adding_replicas = [] if adding_replicas is EMPTY else adding_replicas
+        self.removing_replicas = [] if removing_replicas is EMPTY else removing_replicas
+
+
+class OngoingTopicReassignment(Struct):
+    __slots__ = ("name", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "Partitions", "partitions", "[]OngoingPartitionReassignment",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[OngoingPartitionReassignment] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class ListPartitionReassignmentsResponse(Message):
+    NAME = "ListPartitionReassignmentsResponse"
+    KIND = "response"
+    API_KEY = 46
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, "", False, None),
+        (
+            "Topics", "topics", "[]OngoingTopicReassignment",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+        topics: list[OngoingTopicReassignment] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.topics = [] if topics is EMPTY else topics

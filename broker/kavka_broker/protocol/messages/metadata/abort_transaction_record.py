@@ -1,0 +1,24 @@
+"""AbortTransactionRecord: metadata, key 25, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class AbortTransactionRecord(Message):
+    NAME = "AbortTransactionRecord"
+    KIND = "metadata"
+    API_KEY = 25
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("reason",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Reason", "reason", "string", (0, 0), (0, 0), (0, 0), 0, None, False, None),
+    )
+
+    def __init__(self, reason: str | None = None) -> None:
+        self.reason = reason

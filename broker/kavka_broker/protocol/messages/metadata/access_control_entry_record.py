@@ -1,0 +1,57 @@
+"""AccessControlEntryRecord: metadata, key 18, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class AccessControlEntryRecord(Message):
+    NAME = "AccessControlEntryRecord"
+    KIND = "metadata"
+    API_KEY = 18
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "id",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("ResourceType", "resource_type", "int8", (0, 0), None, None, None, 0, False, None),
+        ("ResourceName", "resource_name", "string", (0, 0), None, None, None, "", False, None),
+        ("PatternType", "pattern_type", "int8", (0, 0), None, None, None, 0, False, None),
+        ("Principal", "principal", "string", (0, 0), None, None, None, "", False, None),
+        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
+        ("Operation", "operation", "int8", (0, 0), None, None, None, 0, False, None),
+        ("PermissionType", "permission_type", "int8", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        id: bytes = ZERO,
+        resource_type: int = 0,
+        resource_name: str = "",
+        pattern_type: int = 0,
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.id = id
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.pattern_type = pattern_type
+        self.principal = principal
+        self.host = host
+        self.operation = operation
+        self.permission_type = permission_type

@@ -1,0 +1,24 @@
+"""BeginTransactionRecord: metadata, key 23, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class BeginTransactionRecord(Message):
+    NAME = "BeginTransactionRecord"
+    KIND = "metadata"
+    API_KEY = 23
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("name",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), (0, 0), (0, 0), 0, None, False, None),
+    )
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name

@@ -1,0 +1,24 @@
+"""ClearElrRecord: metadata, key 28, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ClearElrRecord(Message):
+    NAME = "ClearElrRecord"
+    KIND = "metadata"
+    API_KEY = 28
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("topic_name",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
+    )
+
+    def __init__(self, topic_name: str = "") -> None:
+        self.topic_name = topic_name

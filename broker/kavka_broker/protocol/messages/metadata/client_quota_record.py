@@ -1,0 +1,49 @@
+"""ClientQuotaRecord: metadata, key 14, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class EntityData(Struct):
+    __slots__ = ("entity_type", "entity_name")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("EntityType", "entity_type", "string", (0, 0), None, None, None, "", False, None),
+        ("EntityName", "entity_name", "string", (0, 0), (0, 0), None, None, "", False, None),
+    )
+
+    def __init__(self, entity_type: str = "", entity_name: str | None = "") -> None:
+        self.entity_type = entity_type
+        self.entity_name = entity_name
+
+
+class ClientQuotaRecord(Message):
+    NAME = "ClientQuotaRecord"
+    KIND = "metadata"
+    API_KEY = 14
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("entity", "key", "value", "remove")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Entity", "entity", "[]EntityData", (0, 0), None, None, None, b"", False, None),
+        ("Key", "key", "string", (0, 0), None, None, None, "", False, None),
+        ("Value", "value", "float64", (0, 0), None, None, None, 0.0, False, None),
+        ("Remove", "remove", "bool", (0, 0), None, None, None, False, False, None),
+    )
+
+    def __init__(
+        self,
+        entity: list[EntityData] = EMPTY,
+        key: str = "",
+        value: float = 0.0,
+        remove: bool = False,
+    ) -> None:
+        self.entity = [] if entity is EMPTY else entity
+        self.key = key
+        self.value = value
+        self.remove = remove

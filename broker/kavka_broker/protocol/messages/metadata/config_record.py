@@ -1,0 +1,36 @@
+"""ConfigRecord: metadata, key 4, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ConfigRecord(Message):
+    NAME = "ConfigRecord"
+    KIND = "metadata"
+    API_KEY = 4
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("resource_type", "resource_name", "name", "value")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ResourceType", "resource_type", "int8", (0, 0), None, None, None, 0, False, None),
+        ("ResourceName", "resource_name", "string", (0, 0), None, None, None, "", False, None),
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Value", "value", "string", (0, 0), (0, 0), None, None, "", False, None),
+    )
+
+    def __init__(
+        self,
+        resource_type: int = 0,
+        resource_name: str = "",
+        name: str = "",
+        value: str | None = "",
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.name = name
+        self.value = value

@@ -1,0 +1,56 @@
+"""DelegationTokenRecord: metadata, key 10, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message
+
+
+class DelegationTokenRecord(Message):
+    NAME = "DelegationTokenRecord"
+    KIND = "metadata"
+    API_KEY = 10
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "owner",
+        "requester",
+        "renewers",
+        "issue_timestamp",
+        "max_timestamp",
+        "expiration_timestamp",
+        "token_id",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Owner", "owner", "string", (0, 0), None, None, None, "", False, None),
+        ("Requester", "requester", "string", (0, 0), None, None, None, "", False, None),
+        ("Renewers", "renewers", "[]string", (0, 0), None, None, None, b"", False, None),
+        ("IssueTimestamp", "issue_timestamp", "int64", (0, 0), None, None, None, 0, False, None),
+        ("MaxTimestamp", "max_timestamp", "int64", (0, 0), None, None, None, 0, False, None),
+        (
+            "ExpirationTimestamp", "expiration_timestamp", "int64",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        ("TokenId", "token_id", "string", (0, 0), None, None, None, "", False, None),
+    )
+
+    def __init__(
+        self,
+        owner: str = "",
+        requester: str = "",
+        renewers: list[str] = EMPTY,
+        issue_timestamp: int = 0,
+        max_timestamp: int = 0,
+        expiration_timestamp: int = 0,
+        token_id: str = "",
+    ) -> None:
+        self.owner = owner
+        self.requester = requester
+        self.renewers = [] if renewers is EMPTY else renewers
+        self.issue_timestamp = issue_timestamp
+        self.max_timestamp = max_timestamp
+        self.expiration_timestamp = expiration_timestamp
+        self.token_id = token_id

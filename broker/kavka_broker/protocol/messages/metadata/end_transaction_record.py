@@ -1,0 +1,18 @@
+"""EndTransactionRecord: metadata, key 24, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class EndTransactionRecord(Message):
+    NAME = "EndTransactionRecord"
+    KIND = "metadata"
+    API_KEY = 24
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ()
+    __match_args__ = __slots__

@@ -1,0 +1,26 @@
+"""FeatureLevelRecord: metadata, key 12, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class FeatureLevelRecord(Message):
+    NAME = "FeatureLevelRecord"
+    KIND = "metadata"
+    API_KEY = 12
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("name", "feature_level")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("FeatureLevel", "feature_level", "int16", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, name: str = "", feature_level: int = 0) -> None:
+        self.name = name
+        self.feature_level = feature_level

@@ -1,0 +1,26 @@
+"""FenceBrokerRecord: metadata, key 7, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class FenceBrokerRecord(Message):
+    NAME = "FenceBrokerRecord"
+    KIND = "metadata"
+    API_KEY = 7
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("id", "epoch")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Id", "id", "int32", (0, 0), None, None, None, 0, False, None),
+        ("Epoch", "epoch", "int64", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, id: int = 0, epoch: int = 0) -> None:
+        self.id = id
+        self.epoch = epoch

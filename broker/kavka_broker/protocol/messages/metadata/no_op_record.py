@@ -1,0 +1,18 @@
+"""NoOpRecord: metadata, key 20, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class NoOpRecord(Message):
+    NAME = "NoOpRecord"
+    KIND = "metadata"
+    API_KEY = 20
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ()
+    __match_args__ = __slots__

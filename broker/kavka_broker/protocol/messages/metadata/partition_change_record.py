@@ -1,0 +1,81 @@
+"""PartitionChangeRecord: metadata, key 5, versions 0 to 2, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class PartitionChangeRecord(Message):
+    NAME = "PartitionChangeRecord"
+    KIND = "metadata"
+    API_KEY = 5
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "partition_id",
+        "topic_id",
+        "isr",
+        "leader",
+        "replicas",
+        "removing_replicas",
+        "adding_replicas",
+        "leader_recovery_state",
+        "directories",
+        "eligible_leader_replicas",
+        "last_known_elr",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, -1, False, None),
+        ("TopicId", "topic_id", "uuid", (0, 2), None, None, None, b"", False, None),
+        ("Isr", "isr", "[]int32", (0, 2), (0, 2), (0, 2), 0, None, False, None),
+        ("Leader", "leader", "int32", (0, 2), None, (0, 2), 1, -2, False, None),
+        ("Replicas", "replicas", "[]int32", (0, 2), (0, 2), (0, 2), 2, None, False, None),
+        (
+            "RemovingReplicas", "removing_replicas", "[]int32",
+            (0, 2), (0, 2), (0, 2), 3, None, False, None,
+        ),
+        (
+            "AddingReplicas", "adding_replicas", "[]int32",
+            (0, 2), (0, 2), (0, 2), 4, None, False, None,
+        ),
+        (
+            "LeaderRecoveryState", "leader_recovery_state", "int8",
+            (0, 2), None, (0, 2), 5, -1, False, None,
+        ),
+        ("Directories", "directories", "[]uuid", (1, 2), (1, 2), (1, 2), 8, None, False, None),
+        (
+            "EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32",
+            (2, 2), (2, 2), (2, 2), 6, None, False, None,
+        ),
+        ("LastKnownElr", "last_known_elr", "[]int32", (2, 2), (2, 2), (2, 2), 7, None, False, None),
+    )
+
+    def __init__(
+        self,
+        partition_id: int = -1,
+        topic_id: bytes = ZERO,
+        isr: list[int] | None = None,
+        leader: int = -2,
+        replicas: list[int] | None = None,
+        removing_replicas: list[int] | None = None,
+        adding_replicas: list[int] | None = None,
+        leader_recovery_state: int = -1,
+        directories: list[bytes] | None = None,
+        eligible_leader_replicas: list[int] | None = None,
+        last_known_elr: list[int] | None = None,
+    ) -> None:
+        self.partition_id = partition_id
+        self.topic_id = topic_id
+        self.isr = isr
+        self.leader = leader
+        self.replicas = replicas
+        self.removing_replicas = removing_replicas
+        self.adding_replicas = adding_replicas
+        self.leader_recovery_state = leader_recovery_state
+        self.directories = directories
+        self.eligible_leader_replicas = eligible_leader_replicas
+        self.last_known_elr = last_known_elr

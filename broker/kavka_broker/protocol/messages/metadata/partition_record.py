@@ -1,0 +1,86 @@
+"""PartitionRecord: metadata, key 3, versions 0 to 2, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message
+
+
+class PartitionRecord(Message):
+    NAME = "PartitionRecord"
+    KIND = "metadata"
+    API_KEY = 3
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "partition_id",
+        "topic_id",
+        "replicas",
+        "isr",
+        "removing_replicas",
+        "adding_replicas",
+        "leader",
+        "leader_recovery_state",
+        "leader_epoch",
+        "partition_epoch",
+        "directories",
+        "eligible_leader_replicas",
+        "last_known_elr",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, -1, False, None),
+        ("TopicId", "topic_id", "uuid", (0, 2), None, None, None, b"", False, None),
+        ("Replicas", "replicas", "[]int32", (0, 2), None, None, None, b"", False, None),
+        ("Isr", "isr", "[]int32", (0, 2), None, None, None, b"", False, None),
+        (
+            "RemovingReplicas", "removing_replicas", "[]int32",
+            (0, 2), None, None, None, b"", False, None,
+        ),
+        ("AddingReplicas", "adding_replicas", "[]int32", (0, 2), None, None, None, b"", False, None),
+        ("Leader", "leader", "int32", (0, 2), None, None, None, -1, False, None),
+        (
+            "LeaderRecoveryState", "leader_recovery_state", "int8",
+            (0, 2), None, (0, 2), 0, 0, False, None,
+        ),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 2), None, None, None, -1, False, None),
+        ("PartitionEpoch", "partition_epoch", "int32", (0, 2), None, None, None, -1, False, None),
+        ("Directories", "directories", "[]uuid", (1, 2), None, None, None, b"", False, None),
+        (
+            "EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32",
+            (2, 2), (2, 2), (2, 2), 1, None, False, None,
+        ),
+        ("LastKnownElr", "last_known_elr", "[]int32", (2, 2), (2, 2), (2, 2), 2, None, False, None),
+    )
+
+    def __init__(
+        self,
+        partition_id: int = -1,
+        topic_id: bytes = ZERO,
+        replicas: list[int] = EMPTY,
+        isr: list[int] = EMPTY,
+        removing_replicas: list[int] = EMPTY,
+        adding_replicas: list[int] = EMPTY,
+        leader: int = -1,
+        leader_recovery_state: int = 0,
+        leader_epoch: int = -1,
+        partition_epoch: int = -1,
+        directories: list[bytes] = EMPTY,
+        eligible_leader_replicas: list[int] | None = None,
+        last_known_elr: list[int] | None = None,
+    ) -> None:
+        self.partition_id = partition_id
+        self.topic_id = topic_id
+        self.replicas = [] if replicas is EMPTY else replicas
+        self.isr = [] if isr is EMPTY else isr
+        self.removing_replicas = [] if removing_replicas is EMPTY else removing_replicas
+        self.adding_replicas = [] if adding_replicas is EMPTY else adding_replicas
+        self.leader = leader
+        self.leader_recovery_state = leader_recovery_state
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.directories = [] if directories is EMPTY else directories
+        self.eligible_leader_replicas = eligible_leader_replicas
+        self.last_known_elr = last_known_elr

@@ -1,0 +1,24 @@
+"""RemoveAccessControlEntryRecord: metadata, key 19, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class RemoveAccessControlEntryRecord(Message):
+    NAME = "RemoveAccessControlEntryRecord"
+    KIND = "metadata"
+    API_KEY = 19
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("id",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, id: bytes = ZERO) -> None:
+        self.id = id

@@ -1,0 +1,24 @@
+"""RemoveDelegationTokenRecord: metadata, key 26, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class RemoveDelegationTokenRecord(Message):
+    NAME = "RemoveDelegationTokenRecord"
+    KIND = "metadata"
+    API_KEY = 26
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("token_id",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TokenId", "token_id", "string", (0, 0), None, None, None, "", False, None),
+    )
+
+    def __init__(self, token_id: str = "") -> None:
+        self.token_id = token_id

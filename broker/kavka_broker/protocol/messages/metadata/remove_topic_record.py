@@ -1,0 +1,24 @@
+"""RemoveTopicRecord: metadata, key 9, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class RemoveTopicRecord(Message):
+    NAME = "RemoveTopicRecord"
+    KIND = "metadata"
+    API_KEY = 9
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("topic_id",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic_id: bytes = ZERO) -> None:
+        self.topic_id = topic_id

@@ -1,0 +1,26 @@
+"""RemoveUserScramCredentialRecord: metadata, key 22, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class RemoveUserScramCredentialRecord(Message):
+    NAME = "RemoveUserScramCredentialRecord"
+    KIND = "metadata"
+    API_KEY = 22
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("name", "mechanism")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, name: str = "", mechanism: int = 0) -> None:
+        self.name = name
+        self.mechanism = mechanism

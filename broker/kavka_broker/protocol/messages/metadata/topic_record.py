@@ -1,0 +1,26 @@
+"""TopicRecord: metadata, key 2, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class TopicRecord(Message):
+    NAME = "TopicRecord"
+    KIND = "metadata"
+    API_KEY = 2
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("name", "topic_id")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, name: str = "", topic_id: bytes = ZERO) -> None:
+        self.name = name
+        self.topic_id = topic_id

@@ -1,0 +1,26 @@
+"""UnregisterBrokerRecord: metadata, key 1, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class UnregisterBrokerRecord(Message):
+    NAME = "UnregisterBrokerRecord"
+    KIND = "metadata"
+    API_KEY = 1
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("broker_id", "broker_epoch")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, broker_id: int = 0, broker_epoch: int = 0) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch

@@ -1,0 +1,42 @@
+"""UserScramCredentialRecord: metadata, key 11, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class UserScramCredentialRecord(Message):
+    NAME = "UserScramCredentialRecord"
+    KIND = "metadata"
+    API_KEY = 11
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
+        ("Salt", "salt", "bytes", (0, 0), None, None, None, b"", False, None),
+        ("StoredKey", "stored_key", "bytes", (0, 0), None, None, None, b"", False, None),
+        ("ServerKey", "server_key", "bytes", (0, 0), None, None, None, b"", False, None),
+        ("Iterations", "iterations", "int32", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        mechanism: int = 0,
+        salt: bytes = b"",
+        stored_key: bytes = b"",
+        server_key: bytes = b"",
+        iterations: int = 0,
+    ) -> None:
+        self.name = name
+        self.mechanism = mechanism
+        self.salt = salt
+        self.stored_key = stored_key
+        self.server_key = server_key
+        self.iterations = iterations

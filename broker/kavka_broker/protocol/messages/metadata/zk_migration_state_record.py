@@ -1,0 +1,24 @@
+"""ZkMigrationStateRecord: metadata, key 21, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ZkMigrationStateRecord(Message):
+    NAME = "ZkMigrationStateRecord"
+    KIND = "metadata"
+    API_KEY = 21
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("zk_migration_state",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ZkMigrationState", "zk_migration_state", "int8", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, zk_migration_state: int = 0) -> None:
+        self.zk_migration_state = zk_migration_state

@@ -1,0 +1,66 @@
+"""MetadataRequest: request, key 3, versions 0 to 13, flexible from 9.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class MetadataRequestTopic(Struct):
+    __slots__ = ("topic_id", "name")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True, None),
+        ("Name", "name", "string", (0, 13), (10, 13), None, None, "", False, None),
+    )
+
+    def __init__(self, topic_id: bytes = ZERO, name: str | None = "") -> None:
+        self.topic_id = topic_id
+        self.name = name
+
+
+class MetadataRequest(Message):
+    NAME = "MetadataRequest"
+    KIND = "request"
+    API_KEY = 3
+    VERSIONS = (0, 13)
+    FLEXIBLE_FROM = 9
+    __slots__ = (
+        "topics",
+        "allow_auto_topic_creation",
+        "include_cluster_authorized_operations",
+        "include_topic_authorized_operations",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "Topics", "topics", "[]MetadataRequestTopic",
+            (0, 13), (1, 13), None, None, b"", False, None,
+        ),
+        (
+            "AllowAutoTopicCreation", "allow_auto_topic_creation", "bool",
+            (4, 13), None, None, None, True, False, None,
+        ),
+        (
+            "IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool",
+            (8, 10), None, None, None, False, False, None,
+        ),
+        (
+            "IncludeTopicAuthorizedOperations", "include_topic_authorized_operations", "bool",
+            (8, 13), None, None, None, False, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        topics: list[MetadataRequestTopic] | None = EMPTY,
+        allow_auto_topic_creation: bool = True,
+        include_cluster_authorized_operations: bool = False,
+        include_topic_authorized_operations: bool = False,
+    ) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.allow_auto_topic_creation = allow_auto_topic_creation
+        self.include_cluster_authorized_operations = include_cluster_authorized_operations
+        self.include_topic_authorized_operations = include_topic_authorized_operations

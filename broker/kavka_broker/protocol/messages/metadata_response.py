@@ -1,0 +1,167 @@
+"""MetadataResponse: response, key 3, versions 0 to 13, flexible from 9.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class MetadataResponseBroker(Struct):
+    __slots__ = ("node_id", "host", "port", "rack")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("NodeId", "node_id", "int32", (0, 13), None, None, None, 0, False, None),
+        ("Host", "host", "string", (0, 13), None, None, None, "", False, None),
+        ("Port", "port", "int32", (0, 13), None, None, None, 0, False, None),
+        ("Rack", "rack", "string", (1, 13), (1, 13), None, None, None, True, None),
+    )
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        rack: str | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
+
+
+class MetadataResponsePartition(Struct):
+    __slots__ = (
+        "error_code",
+        "partition_index",
+        "leader_id",
+        "leader_epoch",
+        "replica_nodes",
+        "isr_nodes",
+        "offline_replicas",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (0, 13), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 13), None, None, None, 0, False, None),
+        ("LeaderId", "leader_id", "int32", (0, 13), None, None, None, 0, False, None),
+        ("LeaderEpoch", "leader_epoch", "int32", (7, 13), None, None, None, -1, True, None),
+        ("ReplicaNodes", "replica_nodes", "[]int32", (0, 13), None, None, None, b"", False, None),
+        ("IsrNodes", "isr_nodes", "[]int32", (0, 13), None, None, None, b"", False, None),
+        (
+            "OfflineReplicas", "offline_replicas", "[]int32",
+            (5, 13), None, None, None, b"", True, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        partition_index: int = 0,
+        leader_id: int = 0,
+        leader_epoch: int = -1,
+        replica_nodes: list[int] = EMPTY,
+        isr_nodes: list[int] = EMPTY,
+        offline_replicas: list[int] = EMPTY,
+    ) -> None:
+        self.error_code = error_code
+        self.partition_index = partition_index
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.replica_nodes = [] if replica_nodes is EMPTY else replica_nodes
+        self.isr_nodes = [] if isr_nodes is EMPTY else isr_nodes
+        self.offline_replicas = [] if offline_replicas is EMPTY else offline_replicas
+
+
+class MetadataResponseTopic(Struct):
+    __slots__ = (
+        "error_code",
+        "name",
+        "topic_id",
+        "is_internal",
+        "partitions",
+        "topic_authorized_operations",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (0, 13), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 13), (12, 13), None, None, "", False, None),
+        ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True, None),
+        ("IsInternal", "is_internal", "bool", (1, 13), None, None, None, False, True, None),
+        (
+            "Partitions", "partitions", "[]MetadataResponsePartition",
+            (0, 13), None, None, None, b"", False, None,
+        ),
+        (
+            "TopicAuthorizedOperations", "topic_authorized_operations", "int32",
+            (8, 13), None, None, None, -2147483648, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        name: str | None = "",
+        topic_id: bytes = ZERO,
+        is_internal: bool = False,
+        partitions: list[MetadataResponsePartition] = EMPTY,
+        topic_authorized_operations: int = -2147483648,
+    ) -> None:
+        self.error_code = error_code
+        self.name = name
+        self.topic_id = topic_id
+        self.is_internal = is_internal
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_authorized_operations = topic_authorized_operations
+
+
+class MetadataResponse(Message):
+    NAME = "MetadataResponse"
+    KIND = "response"
+    API_KEY = 3
+    VERSIONS = (0, 13)
+    FLEXIBLE_FROM = 9
+    __slots__ = (
+        "throttle_time_ms",
+        "brokers",
+        "cluster_id",
+        "controller_id",
+        "topics",
+        "cluster_authorized_operations",
+        "error_code",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True, None),
+        (
+            "Brokers", "brokers", "[]MetadataResponseBroker",
+            (0, 13), None, None, None, b"", False, None,
+        ),
+        ("ClusterId", "cluster_id", "string", (2, 13), (2, 13), None, None, None, True, None),
+        ("ControllerId", "controller_id", "int32", (1, 13), None, None, None, -1, True, None),
+        ("Topics", "topics", "[]MetadataResponseTopic", (0, 13), None, None, None, b"", False, None),
+        (
+            "ClusterAuthorizedOperations", "cluster_authorized_operations", "int32",
+            (8, 10), None, None, None, -2147483648, False, None,
+        ),
+        ("ErrorCode", "error_code", "int16", (13, 13), None, None, None, 0, True, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        brokers: list[MetadataResponseBroker] = EMPTY,
+        cluster_id: str | None = None,
+        controller_id: int = -1,
+        topics: list[MetadataResponseTopic] = EMPTY,
+        cluster_authorized_operations: int = -2147483648,
+        error_code: int = 0,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.brokers = [] if brokers is EMPTY else brokers
+        self.cluster_id = cluster_id
+        self.controller_id = controller_id
+        self.topics = [] if topics is EMPTY else topics
+        self.cluster_authorized_operations = cluster_authorized_operations
+        self.error_code = error_code

@@ -1,0 +1,69 @@
+"""OffsetCommitResponse: response, key 8, versions 2 to 10, flexible from 8.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class OffsetCommitResponsePartition(Struct):
+    __slots__ = ("partition_index", "error_code")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (2, 10), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (2, 10), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, partition_index: int = 0, error_code: int = 0) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+
+
+class OffsetCommitResponseTopic(Struct):
+    __slots__ = ("name", "topic_id", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (2, 9), None, None, None, "", True, None),
+        ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True, None),
+        (
+            "Partitions", "partitions", "[]OffsetCommitResponsePartition",
+            (2, 10), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO,
+        partitions: list[OffsetCommitResponsePartition] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class OffsetCommitResponse(Message):
+    NAME = "OffsetCommitResponse"
+    KIND = "response"
+    API_KEY = 8
+    VERSIONS = (2, 10)
+    FLEXIBLE_FROM = 8
+    __slots__ = ("throttle_time_ms", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True, None),
+        (
+            "Topics", "topics", "[]OffsetCommitResponseTopic",
+            (2, 10), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[OffsetCommitResponseTopic] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is EMPTY else topics

@@ -1,0 +1,59 @@
+"""OffsetDeleteRequest: request, key 47, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class OffsetDeleteRequestPartition(Struct):
+    __slots__ = ("partition_index",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, partition_index: int = 0) -> None:
+        self.partition_index = partition_index
+
+
+class OffsetDeleteRequestTopic(Struct):
+    __slots__ = ("name", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "Partitions", "partitions", "[]OffsetDeleteRequestPartition",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[OffsetDeleteRequestPartition] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class OffsetDeleteRequest(Message):
+    NAME = "OffsetDeleteRequest"
+    KIND = "request"
+    API_KEY = 47
+    VERSIONS = (0, 0)
+    __slots__ = ("group_id", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
+        (
+            "Topics", "topics", "[]OffsetDeleteRequestTopic",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, group_id: str = "", topics: list[OffsetDeleteRequestTopic] = EMPTY) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics

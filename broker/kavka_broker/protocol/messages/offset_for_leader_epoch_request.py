@@ -1,0 +1,65 @@
+"""OffsetForLeaderEpochRequest: request, key 23, versions 2 to 4, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class OffsetForLeaderPartition(Struct):
+    __slots__ = ("partition", "current_leader_epoch", "leader_epoch")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Partition", "partition", "int32", (2, 4), None, None, None, 0, False, None),
+        (
+            "CurrentLeaderEpoch", "current_leader_epoch", "int32",
+            (2, 4), None, None, None, -1, True, None,
+        ),
+        ("LeaderEpoch", "leader_epoch", "int32", (2, 4), None, None, None, 0, False, None),
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        current_leader_epoch: int = -1,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.partition = partition
+        self.current_leader_epoch = current_leader_epoch
+        self.leader_epoch = leader_epoch
+
+
+class OffsetForLeaderTopic(Struct):
+    __slots__ = ("topic", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topic", "topic", "string", (2, 4), None, None, None, "", False, None),
+        (
+            "Partitions", "partitions", "[]OffsetForLeaderPartition",
+            (2, 4), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, topic: str = "", partitions: list[OffsetForLeaderPartition] = EMPTY) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class OffsetForLeaderEpochRequest(Message):
+    NAME = "OffsetForLeaderEpochRequest"
+    KIND = "request"
+    API_KEY = 23
+    VERSIONS = (2, 4)
+    FLEXIBLE_FROM = 4
+    __slots__ = ("replica_id", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ReplicaId", "replica_id", "int32", (3, 4), None, None, None, -2, True, None),
+        ("Topics", "topics", "[]OffsetForLeaderTopic", (2, 4), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, replica_id: int = -2, topics: list[OffsetForLeaderTopic] = EMPTY) -> None:
+        self.replica_id = replica_id
+        self.topics = [] if topics is EMPTY else topics

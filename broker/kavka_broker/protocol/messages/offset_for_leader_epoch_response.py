@@ -1,0 +1,69 @@
+"""OffsetForLeaderEpochResponse: response, key 23, versions 2 to 4, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class EpochEndOffset(Struct):
+    __slots__ = ("error_code", "partition", "leader_epoch", "end_offset")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (2, 4), None, None, None, 0, False, None),
+        ("Partition", "partition", "int32", (2, 4), None, None, None, 0, False, None),
+        ("LeaderEpoch", "leader_epoch", "int32", (2, 4), None, None, None, -1, True, None),
+        ("EndOffset", "end_offset", "int64", (2, 4), None, None, None, -1, False, None),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        partition: int = 0,
+        leader_epoch: int = -1,
+        end_offset: int = -1,
+    ) -> None:
+        self.error_code = error_code
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.end_offset = end_offset
+
+
+class OffsetForLeaderTopicResult(Struct):
+    __slots__ = ("topic", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Topic", "topic", "string", (2, 4), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]EpochEndOffset", (2, 4), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic: str = "", partitions: list[EpochEndOffset] = EMPTY) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class OffsetForLeaderEpochResponse(Message):
+    NAME = "OffsetForLeaderEpochResponse"
+    KIND = "response"
+    API_KEY = 23
+    VERSIONS = (2, 4)
+    FLEXIBLE_FROM = 4
+    __slots__ = ("throttle_time_ms", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 4), None, None, None, 0, True, None),
+        (
+            "Topics", "topics", "[]OffsetForLeaderTopicResult",
+            (2, 4), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[OffsetForLeaderTopicResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is EMPTY else topics

@@ -1,0 +1,78 @@
+"""ProduceRequest: request, key 0, versions 3 to 13, flexible from 9.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct
+
+
+class PartitionProduceData(Struct):
+    __slots__ = ("index", "records")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Index", "index", "int32", (3, 13), None, None, None, 0, False, None),
+        ("Records", "records", "records", (3, 13), (3, 13), None, None, None, False, None),
+    )
+
+    def __init__(self, index: int = 0, records: Records = None) -> None:
+        self.index = index
+        self.records = records
+
+
+class TopicProduceData(Struct):
+    __slots__ = ("name", "topic_id", "partition_data")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (3, 12), None, None, None, "", True, None),
+        ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True, None),
+        (
+            "PartitionData", "partition_data", "[]PartitionProduceData",
+            (3, 13), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO,
+        partition_data: list[PartitionProduceData] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partition_data = [] if partition_data is EMPTY else partition_data
+
+
+class ProduceRequest(Message):
+    NAME = "ProduceRequest"
+    KIND = "request"
+    API_KEY = 0
+    VERSIONS = (3, 13)
+    FLEXIBLE_FROM = 9
+    __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "TransactionalId", "transactional_id", "string",
+            (3, 13), (3, 13), None, None, None, False, None,
+        ),
+        ("Acks", "acks", "int16", (3, 13), None, None, None, 0, False, None),
+        ("TimeoutMs", "timeout_ms", "int32", (3, 13), None, None, None, 0, False, None),
+        (
+            "TopicData", "topic_data", "[]TopicProduceData",
+            (3, 13), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        transactional_id: str | None = None,
+        acks: int = 0,
+        timeout_ms: int = 0,
+        topic_data: list[TopicProduceData] = EMPTY,
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.topic_data = [] if topic_data is EMPTY else topic_data

@@ -1,0 +1,167 @@
+"""ProduceResponse: response, key 0, versions 3 to 13, flexible from 9.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
+
+
+class BatchIndexAndErrorMessage(Struct):
+    __slots__ = ("batch_index", "batch_index_error_message")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("BatchIndex", "batch_index", "int32", (8, 13), None, None, None, 0, False, None),
+        (
+            "BatchIndexErrorMessage", "batch_index_error_message", "string",
+            (8, 13), (8, 13), None, None, None, False, None,
+        ),
+    )
+
+    def __init__(self, batch_index: int = 0, batch_index_error_message: str | None = None) -> None:
+        self.batch_index = batch_index
+        self.batch_index_error_message = batch_index_error_message
+
+
+class LeaderIdAndEpoch(Struct):
+    __slots__ = ("leader_id", "leader_epoch")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("LeaderId", "leader_id", "int32", (10, 13), None, None, None, -1, False, None),
+        ("LeaderEpoch", "leader_epoch", "int32", (10, 13), None, None, None, -1, False, None),
+    )
+
+    def __init__(self, leader_id: int = -1, leader_epoch: int = -1) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+
+
+DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
+
+
+class PartitionProduceResponse(Struct):
+    __slots__ = (
+        "index",
+        "error_code",
+        "base_offset",
+        "log_append_time_ms",
+        "log_start_offset",
+        "record_errors",
+        "error_message",
+        "current_leader",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Index", "index", "int32", (3, 13), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (3, 13), None, None, None, 0, False, None),
+        ("BaseOffset", "base_offset", "int64", (3, 13), None, None, None, 0, False, None),
+        ("LogAppendTimeMs", "log_append_time_ms", "int64", (3, 13), None, None, None, -1, True, None),
+        ("LogStartOffset", "log_start_offset", "int64", (5, 13), None, None, None, -1, True, None),
+        (
+            "RecordErrors", "record_errors", "[]BatchIndexAndErrorMessage",
+            (8, 13), None, None, None, b"", True, None,
+        ),
+        ("ErrorMessage", "error_message", "string", (8, 13), (8, 13), None, None, None, True, None),
+        (
+            "CurrentLeader", "current_leader", "LeaderIdAndEpoch",
+            (10, 13), None, (10, 13), 0, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        index: int = 0,
+        error_code: int = 0,
+        base_offset: int = 0,
+        log_append_time_ms: int = -1,
+        log_start_offset: int = -1,
+        record_errors: list[BatchIndexAndErrorMessage] = EMPTY,
+        error_message: str | None = None,
+        current_leader: LeaderIdAndEpoch = DEFAULT_LEADER_ID_AND_EPOCH,
+    ) -> None:
+        self.index = index
+        self.error_code = error_code
+        self.base_offset = base_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.record_errors = [] if record_errors is EMPTY else record_errors
+        self.error_message = error_message
+        self.current_leader = current_leader
+
+
+class TopicProduceResponse(Struct):
+    __slots__ = ("name", "topic_id", "partition_responses")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (3, 12), None, None, None, "", True, None),
+        ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True, None),
+        (
+            "PartitionResponses", "partition_responses", "[]PartitionProduceResponse",
+            (3, 13), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO,
+        partition_responses: list[PartitionProduceResponse] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partition_responses = [] if partition_responses is EMPTY else partition_responses
+
+
+class NodeEndpoint(Struct):
+    __slots__ = ("node_id", "host", "port", "rack")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("NodeId", "node_id", "int32", (10, 13), None, None, None, 0, False, None),
+        ("Host", "host", "string", (10, 13), None, None, None, "", False, None),
+        ("Port", "port", "int32", (10, 13), None, None, None, 0, False, None),
+        ("Rack", "rack", "string", (10, 13), (10, 13), None, None, None, False, None),
+    )
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        rack: str | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
+
+
+class ProduceResponse(Message):
+    NAME = "ProduceResponse"
+    KIND = "response"
+    API_KEY = 0
+    VERSIONS = (3, 13)
+    FLEXIBLE_FROM = 9
+    __slots__ = ("responses", "throttle_time_ms", "node_endpoints")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "Responses", "responses", "[]TopicProduceResponse",
+            (3, 13), None, None, None, b"", False, None,
+        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True, None),
+        (
+            "NodeEndpoints", "node_endpoints", "[]NodeEndpoint",
+            (10, 13), None, (10, 13), 0, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        responses: list[TopicProduceResponse] = EMPTY,
+        throttle_time_ms: int = 0,
+        node_endpoints: list[NodeEndpoint] = EMPTY,
+    ) -> None:
+        self.responses = [] if responses is EMPTY else responses
+        self.throttle_time_ms = throttle_time_ms
+        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints

@@ -1,0 +1,48 @@
+"""PushTelemetryRequest: request, key 72, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class PushTelemetryRequest(Message):
+    NAME = "PushTelemetryRequest"
+    KIND = "request"
+    API_KEY = 72
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "client_instance_id",
+        "subscription_id",
+        "terminating",
+        "compression_type",
+        "metrics",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "ClientInstanceId", "client_instance_id", "uuid",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+        ("SubscriptionId", "subscription_id", "int32", (0, 0), None, None, None, 0, False, None),
+        ("Terminating", "terminating", "bool", (0, 0), None, None, None, False, False, None),
+        ("CompressionType", "compression_type", "int8", (0, 0), None, None, None, 0, False, None),
+        ("Metrics", "metrics", "bytes", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        client_instance_id: bytes = ZERO,
+        subscription_id: int = 0,
+        terminating: bool = False,
+        compression_type: int = 0,
+        metrics: bytes = b"",
+    ) -> None:
+        self.client_instance_id = client_instance_id
+        self.subscription_id = subscription_id
+        self.terminating = terminating
+        self.compression_type = compression_type
+        self.metrics = metrics

@@ -1,0 +1,1 @@
+"""The schemas of Kafka's raft jar. Generated; not edited by hand."""

@@ -1,0 +1,52 @@
+"""ReadShareGroupStateRequest: request, key 84, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition", "leader_epoch")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, partition: int = 0, leader_epoch: int = 0) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+
+
+class ReadStateData(Struct):
+    __slots__ = ("topic_id", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Partitions", "partitions", "[]PartitionData", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class ReadShareGroupStateRequest(Message):
+    NAME = "ReadShareGroupStateRequest"
+    KIND = "request"
+    API_KEY = 84
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("group_id", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
+        ("Topics", "topics", "[]ReadStateData", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, group_id: str = "", topics: list[ReadStateData] = EMPTY) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics

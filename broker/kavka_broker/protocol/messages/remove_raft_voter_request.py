@@ -1,0 +1,36 @@
+"""RemoveRaftVoterRequest: request, key 81, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class RemoveRaftVoterRequest(Message):
+    NAME = "RemoveRaftVoterRequest"
+    KIND = "request"
+    API_KEY = 81
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("cluster_id", "voter_id", "voter_directory_id")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ClusterId", "cluster_id", "string", (0, 0), (0, 0), None, None, "", False, None),
+        ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "VoterDirectoryId", "voter_directory_id", "uuid",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        cluster_id: str | None = "",
+        voter_id: int = 0,
+        voter_directory_id: bytes = ZERO,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.voter_id = voter_id
+        self.voter_directory_id = voter_directory_id

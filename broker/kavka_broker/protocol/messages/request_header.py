@@ -1,0 +1,38 @@
+"""RequestHeader: header, versions 1 to 2, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class RequestHeader(Message):
+    NAME = "RequestHeader"
+    KIND = "header"
+    VERSIONS = (1, 2)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("RequestApiKey", "request_api_key", "int16", (1, 2), None, None, None, 0, False, None),
+        (
+            "RequestApiVersion", "request_api_version", "int16",
+            (1, 2), None, None, None, 0, False, None,
+        ),
+        ("CorrelationId", "correlation_id", "int32", (1, 2), None, None, None, 0, False, None),
+        ("ClientId", "client_id", "string", (1, 2), (1, 2), None, None, "", False, (32767, 32767)),
+    )
+
+    def __init__(
+        self,
+        request_api_key: int = 0,
+        request_api_version: int = 0,
+        correlation_id: int = 0,
+        client_id: str | None = "",
+    ) -> None:
+        self.request_api_key = request_api_key
+        self.request_api_version = request_api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id

@@ -1,0 +1,23 @@
+"""ResponseHeader: header, versions 0 to 1, flexible from 1.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class ResponseHeader(Message):
+    NAME = "ResponseHeader"
+    KIND = "header"
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 1
+    __slots__ = ("correlation_id",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("CorrelationId", "correlation_id", "int32", (0, 1), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, correlation_id: int = 0) -> None:
+        self.correlation_id = correlation_id

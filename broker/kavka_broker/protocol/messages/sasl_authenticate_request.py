@@ -1,0 +1,24 @@
+"""SaslAuthenticateRequest: request, key 36, versions 0 to 2, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class SaslAuthenticateRequest(Message):
+    NAME = "SaslAuthenticateRequest"
+    KIND = "request"
+    API_KEY = 36
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("auth_bytes",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("AuthBytes", "auth_bytes", "bytes", (0, 2), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, auth_bytes: bytes = b"") -> None:
+        self.auth_bytes = auth_bytes

@@ -1,0 +1,39 @@
+"""SaslAuthenticateResponse: response, key 36, versions 0 to 2, flexible from 2.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class SaslAuthenticateResponse(Message):
+    NAME = "SaslAuthenticateResponse"
+    KIND = "response"
+    API_KEY = 36
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 2
+    __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, "", False, None),
+        ("AuthBytes", "auth_bytes", "bytes", (0, 2), None, None, None, b"", False, None),
+        (
+            "SessionLifetimeMs", "session_lifetime_ms", "int64",
+            (1, 2), None, None, None, 0, True, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = "",
+        auth_bytes: bytes = b"",
+        session_lifetime_ms: int = 0,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.auth_bytes = auth_bytes
+        self.session_lifetime_ms = session_lifetime_ms

@@ -1,0 +1,23 @@
+"""SaslHandshakeRequest: request, key 17, versions 0 to 1, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class SaslHandshakeRequest(Message):
+    NAME = "SaslHandshakeRequest"
+    KIND = "request"
+    API_KEY = 17
+    VERSIONS = (0, 1)
+    __slots__ = ("mechanism",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Mechanism", "mechanism", "string", (0, 1), None, None, None, "", False, None),
+    )
+
+    def __init__(self, mechanism: str = "") -> None:
+        self.mechanism = mechanism

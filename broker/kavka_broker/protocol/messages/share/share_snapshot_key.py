@@ -1,0 +1,27 @@
+"""ShareSnapshotKey: coordinator-key, key 0, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import ZERO, Message
+
+
+class ShareSnapshotKey(Message):
+    NAME = "ShareSnapshotKey"
+    KIND = "coordinator-key"
+    API_KEY = 0
+    VERSIONS = (0, 0)
+    __slots__ = ("group_id", "topic_id", "partition")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, group_id: str = "", topic_id: bytes = ZERO, partition: int = 0) -> None:
+        self.group_id = group_id
+        self.topic_id = topic_id
+        self.partition = partition

@@ -1,0 +1,28 @@
+"""SnapshotHeaderRecord: data, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class SnapshotHeaderRecord(Message):
+    NAME = "SnapshotHeaderRecord"
+    KIND = "data"
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("version", "last_contained_log_timestamp")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
+        (
+            "LastContainedLogTimestamp", "last_contained_log_timestamp", "int64",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+    )
+
+    def __init__(self, version: int = 0, last_contained_log_timestamp: int = 0) -> None:
+        self.version = version
+        self.last_contained_log_timestamp = last_contained_log_timestamp

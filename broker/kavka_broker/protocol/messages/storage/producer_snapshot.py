@@ -1,0 +1,74 @@
+"""ProducerSnapshot: data, version 1, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class ProducerEntry(Struct):
+    __slots__ = (
+        "producer_id",
+        "epoch",
+        "last_sequence",
+        "last_offset",
+        "offset_delta",
+        "timestamp",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ProducerId", "producer_id", "int64", (1, 1), None, None, None, 0, False, None),
+        ("Epoch", "epoch", "int16", (1, 1), None, None, None, 0, False, None),
+        ("LastSequence", "last_sequence", "int32", (1, 1), None, None, None, 0, False, None),
+        ("LastOffset", "last_offset", "int64", (1, 1), None, None, None, 0, False, None),
+        ("OffsetDelta", "offset_delta", "int32", (1, 1), None, None, None, 0, False, None),
+        ("Timestamp", "timestamp", "int64", (1, 1), None, None, None, 0, False, None),
+        ("CoordinatorEpoch", "coordinator_epoch", "int32", (1, 1), None, None, None, 0, False, None),
+        (
+            "CurrentTxnFirstOffset", "current_txn_first_offset", "int64",
+            (1, 1), None, None, None, 0, False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        producer_id: int = 0,
+        epoch: int = 0,
+        last_sequence: int = 0,
+        last_offset: int = 0,
+        offset_delta: int = 0,
+        timestamp: int = 0,
+        coordinator_epoch: int = 0,
+        current_txn_first_offset: int = 0,
+    ) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.last_sequence = last_sequence
+        self.last_offset = last_offset
+        self.offset_delta = offset_delta
+        self.timestamp = timestamp
+        self.coordinator_epoch = coordinator_epoch
+        self.current_txn_first_offset = current_txn_first_offset
+
+
+class ProducerSnapshot(Message):
+    NAME = "ProducerSnapshot"
+    KIND = "data"
+    VERSIONS = (1, 1)
+    __slots__ = ("crc", "producer_entries")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Crc", "crc", "uint32", (1, 1), None, None, None, 0, False, None),
+        (
+            "ProducerEntries", "producer_entries", "[]ProducerEntry",
+            (1, 1), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, crc: int = 0, producer_entries: list[ProducerEntry] = EMPTY) -> None:
+        self.crc = crc
+        self.producer_entries = [] if producer_entries is EMPTY else producer_entries

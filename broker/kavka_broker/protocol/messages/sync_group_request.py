@@ -1,0 +1,72 @@
+"""SyncGroupRequest: request, key 14, versions 0 to 5, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class SyncGroupRequestAssignment(Struct):
+    __slots__ = ("member_id", "assignment")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("MemberId", "member_id", "string", (0, 5), None, None, None, "", False, None),
+        ("Assignment", "assignment", "bytes", (0, 5), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, member_id: str = "", assignment: bytes = b"") -> None:
+        self.member_id = member_id
+        self.assignment = assignment
+
+
+class SyncGroupRequest(Message):
+    NAME = "SyncGroupRequest"
+    KIND = "request"
+    API_KEY = 14
+    VERSIONS = (0, 5)
+    FLEXIBLE_FROM = 4
+    __slots__ = (
+        "group_id",
+        "generation_id",
+        "member_id",
+        "group_instance_id",
+        "protocol_type",
+        "protocol_name",
+        "assignments",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 5), None, None, None, "", False, None),
+        ("GenerationId", "generation_id", "int32", (0, 5), None, None, None, 0, False, None),
+        ("MemberId", "member_id", "string", (0, 5), None, None, None, "", False, None),
+        (
+            "GroupInstanceId", "group_instance_id", "string",
+            (3, 5), (3, 5), None, None, None, False, None,
+        ),
+        ("ProtocolType", "protocol_type", "string", (5, 5), (5, 5), None, None, None, True, None),
+        ("ProtocolName", "protocol_name", "string", (5, 5), (5, 5), None, None, None, True, None),
+        (
+            "Assignments", "assignments", "[]SyncGroupRequestAssignment",
+            (0, 5), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        generation_id: int = 0,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+        assignments: list[SyncGroupRequestAssignment] = EMPTY,
+    ) -> None:
+        self.group_id = group_id
+        self.generation_id = generation_id
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.protocol_type = protocol_type
+        self.protocol_name = protocol_name
+        self.assignments = [] if assignments is EMPTY else assignments

@@ -1,0 +1,39 @@
+"""SyncGroupResponse: response, key 14, versions 0 to 5, flexible from 4.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class SyncGroupResponse(Message):
+    NAME = "SyncGroupResponse"
+    KIND = "response"
+    API_KEY = 14
+    VERSIONS = (0, 5)
+    FLEXIBLE_FROM = 4
+    __slots__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True, None),
+        ("ErrorCode", "error_code", "int16", (0, 5), None, None, None, 0, False, None),
+        ("ProtocolType", "protocol_type", "string", (5, 5), (5, 5), None, None, None, True, None),
+        ("ProtocolName", "protocol_name", "string", (5, 5), (5, 5), None, None, None, True, None),
+        ("Assignment", "assignment", "bytes", (0, 5), None, None, None, b"", False, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+        assignment: bytes = b"",
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.protocol_type = protocol_type
+        self.protocol_name = protocol_name
+        self.assignment = assignment

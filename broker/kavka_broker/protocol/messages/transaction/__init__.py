@@ -1,0 +1,1 @@
+"""The schemas of Kafka's transaction jar. Generated; not edited by hand."""

@@ -1,0 +1,23 @@
+"""TransactionLogKey: coordinator-key, key 0, version 0, never flexible.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import Message
+
+
+class TransactionLogKey(Message):
+    NAME = "TransactionLogKey"
+    KIND = "coordinator-key"
+    API_KEY = 0
+    VERSIONS = (0, 0)
+    __slots__ = ("transactional_id",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TransactionalId", "transactional_id", "string", (0, 0), None, None, None, "", False, None),
+    )
+
+    def __init__(self, transactional_id: str = "") -> None:
+        self.transactional_id = transactional_id

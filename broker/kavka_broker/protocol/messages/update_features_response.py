@@ -1,0 +1,56 @@
+"""UpdateFeaturesResponse: response, key 57, versions 0 to 2, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class UpdatableFeatureResult(Struct):
+    __slots__ = ("feature", "error_code", "error_message")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Feature", "feature", "string", (0, 2), None, None, None, "", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, "", False, None),
+    )
+
+    def __init__(
+        self,
+        feature: str = "",
+        error_code: int = 0,
+        error_message: str | None = "",
+    ) -> None:
+        self.feature = feature
+        self.error_code = error_code
+        self.error_message = error_message
+
+
+class UpdateFeaturesResponse(Message):
+    NAME = "UpdateFeaturesResponse"
+    KIND = "response"
+    API_KEY = 57
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
+        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, "", False, None),
+        ("Results", "results", "[]UpdatableFeatureResult", (0, 1), None, None, None, b"", True, None),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+        results: list[UpdatableFeatureResult] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.results = [] if results is EMPTY else results

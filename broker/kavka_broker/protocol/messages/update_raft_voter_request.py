@@ -1,0 +1,95 @@
+"""UpdateRaftVoterRequest: request, key 82, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
+
+
+class Listener(Struct):
+    __slots__ = ("name", "host", "port")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
+        ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+
+
+class KRaftVersionFeature(Struct):
+    __slots__ = ("min_supported_version", "max_supported_version")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "MinSupportedVersion", "min_supported_version", "int16",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        (
+            "MaxSupportedVersion", "max_supported_version", "int16",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+    )
+
+    def __init__(self, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
+
+
+DEFAULT_K_RAFT_VERSION_FEATURE = frozen(KRaftVersionFeature)
+
+
+class UpdateRaftVoterRequest(Message):
+    NAME = "UpdateRaftVoterRequest"
+    KIND = "request"
+    API_KEY = 82
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = (
+        "cluster_id",
+        "current_leader_epoch",
+        "voter_id",
+        "voter_directory_id",
+        "listeners",
+        "k_raft_version_feature",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ClusterId", "cluster_id", "string", (0, 0), (0, 0), None, None, "", False, None),
+        (
+            "CurrentLeaderEpoch", "current_leader_epoch", "int32",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "VoterDirectoryId", "voter_directory_id", "uuid",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+        ("Listeners", "listeners", "[]Listener", (0, 0), None, None, None, b"", False, None),
+        (
+            "KRaftVersionFeature", "k_raft_version_feature", "KRaftVersionFeature",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        cluster_id: str | None = "",
+        current_leader_epoch: int = 0,
+        voter_id: int = 0,
+        voter_directory_id: bytes = ZERO,
+        listeners: list[Listener] = EMPTY,
+        k_raft_version_feature: KRaftVersionFeature = DEFAULT_K_RAFT_VERSION_FEATURE,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.current_leader_epoch = current_leader_epoch
+        self.voter_id = voter_id
+        self.voter_directory_id = voter_directory_id
+        self.listeners = [] if listeners is EMPTY else listeners
+        self.k_raft_version_feature = k_raft_version_feature

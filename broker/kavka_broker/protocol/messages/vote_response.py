@@ -1,0 +1,90 @@
+"""VoteResponse: response, key 52, versions 0 to 2, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
+        ("LeaderId", "leader_id", "int32", (0, 2), None, None, None, 0, False, None),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 2), None, None, None, 0, False, None),
+        ("VoteGranted", "vote_granted", "bool", (0, 2), None, None, None, False, False, None),
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+        vote_granted: bool = False,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.vote_granted = vote_granted
+
+
+class TopicData(Struct):
+    __slots__ = ("topic_name", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
+        ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class NodeEndpoint(Struct):
+    __slots__ = ("node_id", "host", "port")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("NodeId", "node_id", "int32", (1, 2), None, None, None, 0, False, None),
+        ("Host", "host", "string", (1, 2), None, None, None, "", False, None),
+        ("Port", "port", "uint16", (1, 2), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, node_id: int = 0, host: str = "", port: int = 0) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+
+
+class VoteResponse(Message):
+    NAME = "VoteResponse"
+    KIND = "response"
+    API_KEY = 52
+    VERSIONS = (0, 2)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("error_code", "topics", "node_endpoints")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
+        ("Topics", "topics", "[]TopicData", (0, 2), None, None, None, b"", False, None),
+        (
+            "NodeEndpoints", "node_endpoints", "[]NodeEndpoint",
+            (1, 2), None, (1, 2), 0, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        topics: list[TopicData] = EMPTY,
+        node_endpoints: list[NodeEndpoint] = EMPTY,
+    ) -> None:
+        self.error_code = error_code
+        self.topics = [] if topics is EMPTY else topics
+        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints

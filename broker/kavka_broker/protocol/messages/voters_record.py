@@ -1,0 +1,91 @@
+"""VotersRecord: data, version 0, flexible from 0.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
+
+
+class Endpoint(Struct):
+    __slots__ = ("name", "host", "port")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
+        ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+
+
+class KRaftVersionFeature(Struct):
+    __slots__ = ("min_supported_version", "max_supported_version")
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "MinSupportedVersion", "min_supported_version", "int16",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+        (
+            "MaxSupportedVersion", "max_supported_version", "int16",
+            (0, 0), None, None, None, 0, False, None,
+        ),
+    )
+
+    def __init__(self, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
+
+
+DEFAULT_K_RAFT_VERSION_FEATURE = frozen(KRaftVersionFeature)
+
+
+class Voter(Struct):
+    __slots__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),
+        (
+            "VoterDirectoryId", "voter_directory_id", "uuid",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+        ("Endpoints", "endpoints", "[]Endpoint", (0, 0), None, None, None, b"", False, None),
+        (
+            "KRaftVersionFeature", "k_raft_version_feature", "KRaftVersionFeature",
+            (0, 0), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        voter_id: int = 0,
+        voter_directory_id: bytes = ZERO,
+        endpoints: list[Endpoint] = EMPTY,
+        k_raft_version_feature: KRaftVersionFeature = DEFAULT_K_RAFT_VERSION_FEATURE,
+    ) -> None:
+        self.voter_id = voter_id
+        self.voter_directory_id = voter_directory_id
+        self.endpoints = [] if endpoints is EMPTY else endpoints
+        self.k_raft_version_feature = k_raft_version_feature
+
+
+class VotersRecord(Message):
+    NAME = "VotersRecord"
+    KIND = "data"
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("version", "voters")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
+        ("Voters", "voters", "[]Voter", (0, 0), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, version: int = 0, voters: list[Voter] = EMPTY) -> None:
+        self.version = version
+        self.voters = [] if voters is EMPTY else voters

@@ -1,0 +1,82 @@
+"""WriteTxnMarkersRequest: request, key 27, versions 1 to 2, flexible from 1.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class WritableTxnMarkerTopic(Struct):
+    __slots__ = ("name", "partition_indexes")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (1, 2), None, None, None, "", False, None),
+        (
+            "PartitionIndexes", "partition_indexes", "[]int32",
+            (1, 2), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
+        self.name = name
+        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
+
+
+class WritableTxnMarker(Struct):
+    __slots__ = (
+        "producer_id",
+        "producer_epoch",
+        "transaction_result",
+        "topics",
+        "coordinator_epoch",
+        "transaction_version",
+    )
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ProducerId", "producer_id", "int64", (1, 2), None, None, None, 0, False, None),
+        ("ProducerEpoch", "producer_epoch", "int16", (1, 2), None, None, None, 0, False, None),
+        (
+            "TransactionResult", "transaction_result", "bool",
+            (1, 2), None, None, None, False, False, None,
+        ),
+        ("Topics", "topics", "[]WritableTxnMarkerTopic", (1, 2), None, None, None, b"", False, None),
+        ("CoordinatorEpoch", "coordinator_epoch", "int32", (1, 2), None, None, None, 0, False, None),
+        (
+            "TransactionVersion", "transaction_version", "int8",
+            (2, 2), None, None, None, 0, True, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        transaction_result: bool = False,
+        topics: list[WritableTxnMarkerTopic] = EMPTY,
+        coordinator_epoch: int = 0,
+        transaction_version: int = 0,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.transaction_result = transaction_result
+        self.topics = [] if topics is EMPTY else topics
+        self.coordinator_epoch = coordinator_epoch
+        self.transaction_version = transaction_version
+
+
+class WriteTxnMarkersRequest(Message):
+    NAME = "WriteTxnMarkersRequest"
+    KIND = "request"
+    API_KEY = 27
+    VERSIONS = (1, 2)
+    FLEXIBLE_FROM = 1
+    __slots__ = ("markers",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Markers", "markers", "[]WritableTxnMarker", (1, 2), None, None, None, b"", False, None),
+    )
+
+    def __init__(self, markers: list[WritableTxnMarker] = EMPTY) -> None:
+        self.markers = [] if markers is EMPTY else markers

@@ -1,0 +1,80 @@
+"""WriteTxnMarkersResponse: response, key 27, versions 1 to 2, flexible from 1.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import EMPTY, Message, Struct
+
+
+class WritableTxnMarkerPartitionResult(Struct):
+    __slots__ = ("partition_index", "error_code")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("PartitionIndex", "partition_index", "int32", (1, 2), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),
+    )
+
+    def __init__(self, partition_index: int = 0, error_code: int = 0) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+
+
+class WritableTxnMarkerTopicResult(Struct):
+    __slots__ = ("name", "partitions")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("Name", "name", "string", (1, 2), None, None, None, "", False, None),
+        (
+            "Partitions", "partitions", "[]WritableTxnMarkerPartitionResult",
+            (1, 2), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[WritableTxnMarkerPartitionResult] = EMPTY,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class WritableTxnMarkerResult(Struct):
+    __slots__ = ("producer_id", "topics")
+    __match_args__ = __slots__
+    SCHEMA = (
+        ("ProducerId", "producer_id", "int64", (1, 2), None, None, None, 0, False, None),
+        (
+            "Topics", "topics", "[]WritableTxnMarkerTopicResult",
+            (1, 2), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(
+        self,
+        producer_id: int = 0,
+        topics: list[WritableTxnMarkerTopicResult] = EMPTY,
+    ) -> None:
+        self.producer_id = producer_id
+        self.topics = [] if topics is EMPTY else topics
+
+
+class WriteTxnMarkersResponse(Message):
+    NAME = "WriteTxnMarkersResponse"
+    KIND = "response"
+    API_KEY = 27
+    VERSIONS = (1, 2)
+    FLEXIBLE_FROM = 1
+    __slots__ = ("markers",)
+    __match_args__ = __slots__
+    SCHEMA = (
+        (
+            "Markers", "markers", "[]WritableTxnMarkerResult",
+            (1, 2), None, None, None, b"", False, None,
+        ),
+    )
+
+    def __init__(self, markers: list[WritableTxnMarkerResult] = EMPTY) -> None:
+        self.markers = [] if markers is EMPTY else markers

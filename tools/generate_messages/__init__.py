@@ -1,0 +1,1 @@
+"""Writes `kavka_broker/protocol/messages/` from the schemas inside Apache Kafka's jars."""

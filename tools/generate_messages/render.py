@@ -1,0 +1,188 @@
+"""From a schema to the text of its module.
+
+The output is a function of the schemas alone, formatted so that neither a formatter nor the reader of a diff
+stumbles: one field a line, constants only, no names that depend on the order of the jars.
+"""
+
+from __future__ import annotations
+
+import json
+
+from tools.generate_messages.schema import Field, Schema, Struct, snake
+
+INT_TYPES = frozenset({"int8", "int16", "uint16", "int32", "uint32", "int64"})
+PYTHON_TYPES = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "uuid": "bytes"}
+ONE_LINE_WIDTH = 100
+
+
+def module(schema: Schema) -> str:
+    """The module of one message."""
+    structs = "\n\n\n".join(render_struct(each, schema) for each in schema.structs)
+    return f'''"""{schema.name}: {summary(schema)}.
+
+Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
+"""
+
+from __future__ import annotations
+
+from kavka_broker.protocol.message import {", ".join(imports(schema, structs))}
+
+
+{structs}
+'''
+
+
+def summary(schema: Schema) -> str:
+    low, high = schema.versions
+    key = "" if schema.api_key is None else f", key {schema.api_key}"
+    reach = f"version {low}" if low == high else f"versions {low} to {high}"
+    flexible = "never flexible" if schema.flexible_from is None else f"flexible from {schema.flexible_from}"
+    return f"{schema.kind}{key}, {reach}, {flexible}"
+
+
+def imports(schema: Schema, text: str) -> list[str]:
+    names = {"Message"}
+    names |= {name for name in ("EMPTY", "Records", "ZERO") if f" = {name}" in text or f": {name}" in text}
+    names |= {"frozen"} if "DEFAULT_" in text else set()
+    names |= {"Struct"} if len(schema.structs) > 1 else set()
+    return sorted(names, key=lambda name: (not name.isupper(), name[0].islower(), name))
+
+
+def render_struct(struct: Struct, schema: Schema) -> str:
+    """One class: slots, schema, `__init__`; with a shared default instance after it where one is needed."""
+    is_message = struct.name == schema.name
+    lines = [f"class {struct.name}({'Message' if is_message else 'Struct'}):"]
+    lines += class_data(schema) if is_message else []
+    names = [each.attribute for each in struct.fields]
+    lines += names_tuple("__slots__", names)
+    lines += ["    __match_args__ = __slots__"]
+    if struct.fields:
+        lines += ["    SCHEMA = (", *(line for each in struct.fields for line in rows(each)), "    )", ""]
+        lines += constructor(struct)
+    if needs_default(struct, schema):
+        lines += ["", "", f"{default_name(struct.name)} = frozen({struct.name})"]
+    return "\n".join(lines)
+
+
+def class_data(schema: Schema) -> list[str]:
+    lines = [f'    NAME = "{schema.name}"', f'    KIND = "{schema.kind}"']
+    lines += [f"    API_KEY = {schema.api_key}"] if schema.api_key is not None else []
+    lines += [f"    VERSIONS = {schema.versions}"]
+    lines += [f"    FLEXIBLE_FROM = {schema.flexible_from}"] if schema.flexible_from is not None else []
+    return lines + (["    LATEST_UNSTABLE = True"] if schema.latest_unstable else [])
+
+
+def names_tuple(target: str, names: list[str]) -> list[str]:
+    quoted = [json.dumps(name) for name in names]
+    line = f"    {target} = ({', '.join(quoted)}{',' if len(names) == 1 else ''})"
+    if len(line) <= ONE_LINE_WIDTH:
+        return [line]
+    return [f"    {target} = (", *(f"        {name}," for name in quoted), "    )"]
+
+
+def rows(field: Field) -> list[str]:
+    """A field's row of the schema, on two lines where one is too long."""
+    default = b"" if field.type == "uuid" else field.default
+    who = (field.name, field.attribute, field.type)
+    what = (field.versions, field.nullable, field.tagged, field.tag, default, field.ignorable, field.flexible)
+    head, tail = (", ".join(map(constant, cells)) for cells in (who, what))
+    if len(head) + len(tail) < ONE_LINE_WIDTH - 10:
+        return [f"        ({head}, {tail}),"]
+    return ["        (", f"            {head},", f"            {tail},", "        ),"]
+
+
+def constructor(struct: Struct) -> list[str]:
+    arguments = [f"{each.attribute}: {annotation(each)} = {argument_default(each)}" for each in struct.fields]
+    line = f"    def __init__(self, {', '.join(arguments)}) -> None:"
+    if len(line) > ONE_LINE_WIDTH:
+        lines = [
+            "    def __init__(",
+            "        self,",
+            *(f"        {each}," for each in arguments),
+            "    ) -> None:",
+        ]
+    else:
+        lines = [line]
+    return lines + [f"        self.{each.attribute} = {assigned(each)}" for each in struct.fields]
+
+
+def annotation(field: Field) -> str:
+    if field.type == "records":
+        return "Records"
+    element = field.type.removeprefix("[]")
+    kind = "int" if element in INT_TYPES else PYTHON_TYPES.get(element, element)
+    kind = f"list[{kind}]" if field.is_array else kind
+    return f"{kind} | None" if field.nullable or field.default is None else kind
+
+
+def argument_default(field: Field) -> str:
+    if field.default is None:
+        return "None"
+    if field.is_array:
+        return "EMPTY"
+    if field.struct:
+        return default_name(field.struct)
+    return "ZERO" if field.type == "uuid" else constant(field.default)
+
+
+def assigned(field: Field) -> str:
+    if field.is_array and field.default is not None:
+        return f"[] if {field.attribute} is EMPTY else {field.attribute}"
+    return field.attribute
+
+
+def needs_default(struct: Struct, schema: Schema) -> bool:
+    return any(
+        field.type == struct.name and field.default is not None
+        for each in schema.structs
+        for field in each.fields
+    )
+
+
+def constant(value: object) -> str:
+    """The value as a formatter would write it."""
+    return json.dumps(value) if isinstance(value, str) else repr(value).replace("b''", 'b""')
+
+
+def default_name(struct: str) -> str:
+    """LeaderIdAndEpoch -> DEFAULT_LEADER_ID_AND_EPOCH."""
+    return f"DEFAULT_{snake(struct).upper()}"
+
+
+def index(schemas: list[Schema]) -> str:
+    """Where each message of a kind lives, by its key."""
+    tables = "\n".join(table(title, kind, package, schemas) for title, kind, package in TABLES)
+    return f'''"""Which module holds the message of an API key or of a record key. Generated; not edited by hand."""
+
+from __future__ import annotations
+
+from typing import Final
+
+{tables}'''
+
+
+TABLES = (
+    ("REQUESTS", "request", ""),
+    ("RESPONSES", "response", ""),
+    ("METADATA_RECORDS", "metadata", "metadata"),
+    ("GROUP_KEYS", "coordinator-key", "group"),
+    ("GROUP_VALUES", "coordinator-value", "group"),
+    ("TRANSACTION_KEYS", "coordinator-key", "transaction"),
+    ("TRANSACTION_VALUES", "coordinator-value", "transaction"),
+    ("SHARE_KEYS", "coordinator-key", "share"),
+    ("SHARE_VALUES", "coordinator-value", "share"),
+)
+
+
+def table(title: str, kind: str, package: str, schemas: list[Schema]) -> str:
+    chosen = [each for each in schemas if each.kind == kind and each.package == package]
+    lines = [f"{title}: Final[dict[int, tuple[str, str]]] = {{"]
+    for each in sorted(chosen, key=lambda each: (each.api_key or 0, each.name)):
+        path = f"{package}.{each.module}" if package else each.module
+        lines.append(f'    {each.api_key}: ("{path}", "{each.name}"),')
+    return "\n".join([*lines, "}", ""])
+
+
+def package_head(package: str) -> str:
+    what = f"the schemas of Kafka's {package} jar" if package else "Kafka's messages, one module each"
+    return f'"""{what[0].upper()}{what[1:]}. Generated; not edited by hand."""\n'
