@@ -1,0 +1,317 @@
+"""Where logs live: a small seam, so that a test can pull the plug.
+
+`RealDisk` is the operating system. `SimDisk` (in `sim_disk`) keeps bytes in memory, forgets what was not synced when
+it crashes, tears writes, runs full and fails.
+
+What a user of the seam may rely on:
+
+- An append is all or nothing as long as the process lives: after an error the file is as long as before. A crash may
+  leave any part of what was not synced, which is what recovery is for.
+- A view that `read` returned stays readable for as long as it is held, whatever happens to the file meanwhile.
+- `write_file` replaces a small file as a whole: readers see the old bytes or the new ones. With `durable` that holds
+  across a loss of power too: temporary file, fsync, rename, fsync of the directory.
+
+**Reading through a map.** A read is a slice of the file's memory map, which the socket takes without a copy. Two
+dangers come with that. The map is as long as the file was when it was made, so a read beyond it maps the file anew (the
+old map lives until its last slice is gone); small reads at the growing end are plain `pread`s, which are cheaper than a
+map each. And touching a page of a map beyond the end of its file kills the process (SIGBUS). A file only shrinks by
+`truncate`: where no slice is alive the map is closed and the file cut in place; where one is, the part to keep is
+copied into a new file that takes the old one's name, and the slices keep the old file alive. Removing a file does not
+disturb its maps.
+"""
+
+import fcntl
+import mmap
+import os
+import shutil
+from typing import Final, Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+# Below this a read of bytes that are not mapped yet costs less as a copy than as a map.
+PREAD_BYTES_MAX: Final = 64 * 1024
+# Ends of names of files that are not finished, or not wanted any more: a start removes them.
+UNFINISHED_SUFFIXES: Final = (".tmp", ".cleaned", ".deleted")
+_EMPTY: Final = memoryview(b"")
+
+
+class File(Protocol):
+    """A file that grows at its end."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        ...
+
+    def append(self, piece: Buffer) -> None:
+        """Write all of `piece` at the end, or raise OSError and leave the file as it was."""
+        ...
+
+    def read(self, position: int, size: int) -> memoryview:
+        """Exactly these bytes, which must have been written; readable for as long as they are held."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size`; views of what is cut stay readable."""
+        ...
+
+    def sync(self) -> None:
+        """Make everything that was appended survive a loss of power. May run beside appends, in a thread."""
+        ...
+
+    def release(self) -> None:
+        """Let go of maps and descriptors; the next use takes them up again."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    """A lock that another process respects."""
+
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """Files and directories by path. Everything raises OSError as the operating system would."""
+
+    def open(self, path: str) -> File:
+        """Open `path` for appending and reading; it is made where it does not exist."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def names(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make it and its parents; an existing one is fine."""
+        ...
+
+    def read_file(self, path: str) -> bytes: ...
+
+    def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None: ...
+
+    def sync_file(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def lock(self, path: str) -> Lock:
+        """Take the lock file, or raise BlockingIOError where another process holds it."""
+        ...
+
+
+class RealFile:
+    """A file of the operating system. The descriptor is opened at first use, so that idle logs hold none."""
+
+    __slots__ = ("_closed", "_fd", "_map", "_view", "path", "size")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+        self._closed = False
+        self._map: mmap.mmap | None = None
+        self._view = _EMPTY
+        try:
+            self.size = os.stat(path).st_size
+        except FileNotFoundError:
+            self.size = 0
+            self._descriptor()
+
+    def _descriptor(self) -> int:
+        if self._fd < 0:
+            if self._closed:
+                raise ValueError(f"{self.path} is closed")
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return self._fd
+
+    def append(self, piece: Buffer) -> None:
+        size = len(piece)
+        fd = self._fd
+        if fd < 0:
+            fd = self._descriptor()
+        try:
+            written = os.pwrite(fd, piece, self.size)
+            if written != size:
+                # A nearly full disk takes a part; the next write says why.
+                self._append_rest(fd, memoryview(piece), written)
+        except OSError:
+            self._cut_torn_append(fd)
+            raise
+        self.size += size
+
+    def _append_rest(self, fd: int, piece: memoryview, written: int) -> None:
+        while written < len(piece):
+            written += os.pwrite(fd, piece[written:], self.size + written)
+
+    def _cut_torn_append(self, fd: int) -> None:
+        # Where even this fails the next append overwrites the torn one, and recovery would cut it off.
+        try:
+            os.ftruncate(fd, self.size)
+        except OSError:
+            return
+
+    def read(self, position: int, size: int) -> memoryview:
+        end = position + size
+        if end <= len(self._view):
+            return self._view[position:end]
+        if end > self.size:
+            raise ValueError(f"{self.path} has {self.size} bytes, not {end}")
+        if size <= PREAD_BYTES_MAX:
+            return memoryview(os.pread(self._descriptor(), size, position))
+        self._map = mmap.mmap(self._descriptor(), self.size, mmap.MAP_SHARED, mmap.PROT_READ)
+        self._view = memoryview(self._map)
+        return self._view[position:end]
+
+    def truncate(self, size: int) -> None:
+        if size >= self.size:
+            return
+        if self._unmap():
+            os.ftruncate(self._descriptor(), size)
+        else:
+            self._replace_by_head(size)
+        self.size = size
+
+    def _unmap(self) -> bool:
+        """Whether the map is gone for good; False where somebody still holds a slice of it."""
+        held, self._map, self._view = self._map, None, _EMPTY
+        if held is None:
+            return True
+        try:
+            held.close()
+        except BufferError:
+            return False
+        return True
+
+    def _replace_by_head(self, size: int) -> None:
+        path = self.path + ".cleaned"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            copied = 0
+            while copied < size:
+                copied += os.sendfile(fd, self._descriptor(), copied, size - copied)
+            os.fsync(fd)
+            os.replace(path, self.path)
+        except OSError:
+            os.close(fd)
+            raise
+        os.close(self._fd)
+        self._fd = fd
+
+    def sync(self) -> None:
+        # A duplicate, because the loop may close the descriptor while a thread syncs.
+        try:
+            fd = os.dup(self._descriptor())
+        except (OSError, ValueError):
+            if self._closed:
+                return
+            raise
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def release(self) -> None:
+        self._map, self._view = None, _EMPTY
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def close(self) -> None:
+        self._closed = True
+        self.release()
+
+
+class RealLock:
+    """A POSIX lock on a file, the kind that Java takes too, so that Kafka and Kavka keep each other out."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._fd)
+            raise
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+
+class RealDisk:
+    """The operating system's files."""
+
+    def open(self, path: str) -> RealFile:
+        return RealFile(path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def names(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        unfinished = path + ".tmp"
+        with open(unfinished, "wb", buffering=0) as file:
+            file.write(data)
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(unfinished, path)
+        if durable:
+            self.sync_directory(os.path.dirname(path))
+
+    def sync_file(self, path: str) -> None:
+        self._sync(path, os.O_RDONLY)
+
+    def sync_directory(self, path: str) -> None:
+        self._sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def _sync(self, path: str, flags: int) -> None:
+        fd = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def lock(self, path: str) -> RealLock:
+        return RealLock(path)
