@@ -54,8 +54,8 @@ def render_struct(struct: Struct, schema: Schema) -> str:
     lines = [f"class {struct.name}({'Message' if is_message else 'Struct'}):"]
     lines += class_data(schema) if is_message else []
     names = [each.attribute for each in struct.fields]
-    lines += names_tuple("__slots__", names)
-    lines += ["    __match_args__ = __slots__"]
+    lines += names_tuple("__match_args__", names)
+    lines += ["    __slots__ = __match_args__"]
     if struct.fields:
         lines += ["    SCHEMA = (", *(line for each in struct.fields for line in rows(each)), "    )", ""]
         lines += constructor(struct)

@@ -14,8 +14,8 @@ class AddOffsetsToTxnRequest(Message):
     API_KEY = 25
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id")
-    __match_args__ = __slots__
+    __match_args__ = ("transactional_id", "producer_id", "producer_epoch", "group_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (0, 4), None, None, None, "", False, None),
         ("ProducerId", "producer_id", "int64", (0, 4), None, None, None, 0, False, None),

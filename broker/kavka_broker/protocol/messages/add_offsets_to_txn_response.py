@@ -14,8 +14,8 @@ class AddOffsetsToTxnResponse(Message):
     API_KEY = 25
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 4), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 4), None, None, None, 0, False, None),

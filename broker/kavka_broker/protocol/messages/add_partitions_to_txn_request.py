@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AddPartitionsToTxnTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 5), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 5), None, None, None, b"", False, None),
@@ -22,8 +22,8 @@ class AddPartitionsToTxnTopic(Struct):
 
 
 class AddPartitionsToTxnTransaction(Struct):
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (4, 5), None, None, None, "", False, None),
         ("ProducerId", "producer_id", "int64", (4, 5), None, None, None, 0, False, None),
@@ -53,14 +53,14 @@ class AddPartitionsToTxnRequest(Message):
     API_KEY = 24
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = (
+    __match_args__ = (
         "transactions",
         "v3_and_below_transactional_id",
         "v3_and_below_producer_id",
         "v3_and_below_producer_epoch",
         "v3_and_below_topics",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Transactions", "transactions", "[]AddPartitionsToTxnTransaction",

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
-    __slots__ = ("partition_index", "partition_error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "partition_error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 5), None, None, None, 0, False, None),
         (
@@ -25,8 +25,8 @@ class AddPartitionsToTxnPartitionResult(Struct):
 
 
 class AddPartitionsToTxnTopicResult(Struct):
-    __slots__ = ("name", "results_by_partition")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "results_by_partition")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 5), None, None, None, "", False, None),
         (
@@ -45,8 +45,8 @@ class AddPartitionsToTxnTopicResult(Struct):
 
 
 class AddPartitionsToTxnResult(Struct):
-    __slots__ = ("transactional_id", "topic_results")
-    __match_args__ = __slots__
+    __match_args__ = ("transactional_id", "topic_results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (4, 5), None, None, None, "", False, None),
         (
@@ -70,13 +70,13 @@ class AddPartitionsToTxnResponse(Message):
     API_KEY = 24
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "results_by_transaction",
         "results_by_topic_v3_and_below",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 5), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (4, 5), None, None, None, 0, True, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Listener(Struct):
-    __slots__ = ("name", "host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
         ("Host", "host", "string", (0, 1), None, None, None, "", False, None),
@@ -29,7 +29,7 @@ class AddRaftVoterRequest(Message):
     API_KEY = 80
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "cluster_id",
         "timeout_ms",
         "voter_id",
@@ -37,7 +37,7 @@ class AddRaftVoterRequest(Message):
         "listeners",
         "ack_when_committed",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, "", False, None),
         ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 0, False, None),

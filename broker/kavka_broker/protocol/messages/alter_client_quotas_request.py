@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __slots__ = ("entity_type", "entity_name")
-    __match_args__ = __slots__
+    __match_args__ = ("entity_type", "entity_name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
         ("EntityName", "entity_name", "string", (0, 1), (0, 1), None, None, "", False, None),
@@ -22,8 +22,8 @@ class EntityData(Struct):
 
 
 class OpData(Struct):
-    __slots__ = ("key", "value", "remove")
-    __match_args__ = __slots__
+    __match_args__ = ("key", "value", "remove")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Key", "key", "string", (0, 1), None, None, None, "", False, None),
         ("Value", "value", "float64", (0, 1), None, None, None, 0.0, False, None),
@@ -37,8 +37,8 @@ class OpData(Struct):
 
 
 class EntryData(Struct):
-    __slots__ = ("entity", "ops")
-    __match_args__ = __slots__
+    __match_args__ = ("entity", "ops")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Entity", "entity", "[]EntityData", (0, 1), None, None, None, b"", False, None),
         ("Ops", "ops", "[]OpData", (0, 1), None, None, None, b"", False, None),
@@ -55,8 +55,8 @@ class AlterClientQuotasRequest(Message):
     API_KEY = 49
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("entries", "validate_only")
-    __match_args__ = __slots__
+    __match_args__ = ("entries", "validate_only")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Entries", "entries", "[]EntryData", (0, 1), None, None, None, b"", False, None),
         ("ValidateOnly", "validate_only", "bool", (0, 1), None, None, None, False, False, None),

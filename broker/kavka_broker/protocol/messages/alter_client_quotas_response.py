@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __slots__ = ("entity_type", "entity_name")
-    __match_args__ = __slots__
+    __match_args__ = ("entity_type", "entity_name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
         ("EntityName", "entity_name", "string", (0, 1), (0, 1), None, None, "", False, None),
@@ -22,8 +22,8 @@ class EntityData(Struct):
 
 
 class EntryData(Struct):
-    __slots__ = ("error_code", "error_message", "entity")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "error_message", "entity")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, "", False, None),
@@ -47,8 +47,8 @@ class AlterClientQuotasResponse(Message):
     API_KEY = 49
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("throttle_time_ms", "entries")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "entries")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
         ("Entries", "entries", "[]EntryData", (0, 1), None, None, None, b"", False, None),

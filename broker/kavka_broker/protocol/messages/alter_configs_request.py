@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterableConfig(Struct):
-    __slots__ = ("name", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 2), None, None, None, "", False, None),
         ("Value", "value", "string", (0, 2), (0, 2), None, None, "", False, None),
@@ -22,8 +22,8 @@ class AlterableConfig(Struct):
 
 
 class AlterConfigsResource(Struct):
-    __slots__ = ("resource_type", "resource_name", "configs")
-    __match_args__ = __slots__
+    __match_args__ = ("resource_type", "resource_name", "configs")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (0, 2), None, None, None, 0, False, None),
         ("ResourceName", "resource_name", "string", (0, 2), None, None, None, "", False, None),
@@ -47,8 +47,8 @@ class AlterConfigsRequest(Message):
     API_KEY = 33
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("resources", "validate_only")
-    __match_args__ = __slots__
+    __match_args__ = ("resources", "validate_only")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Resources", "resources", "[]AlterConfigsResource",

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterConfigsResourceResponse(Struct):
-    __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "error_message", "resource_type", "resource_name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, "", False, None),
@@ -37,8 +37,8 @@ class AlterConfigsResponse(Message):
     API_KEY = 33
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "responses")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "responses")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ReassignablePartition(Struct):
-    __slots__ = ("partition_index", "replicas")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "replicas")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
         ("Replicas", "replicas", "[]int32", (0, 1), (0, 1), None, None, None, False, None),
@@ -22,8 +22,8 @@ class ReassignablePartition(Struct):
 
 
 class ReassignableTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
         (
@@ -43,8 +43,8 @@ class AlterPartitionReassignmentsRequest(Message):
     API_KEY = 45
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("timeout_ms", "allow_replication_factor_change", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 60000, False, None),
         (

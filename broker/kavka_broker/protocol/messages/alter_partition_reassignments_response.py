@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ReassignablePartitionResponse(Struct):
-    __slots__ = ("partition_index", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
@@ -29,8 +29,8 @@ class ReassignablePartitionResponse(Struct):
 
 
 class ReassignableTopicResponse(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
         (
@@ -54,14 +54,14 @@ class AlterPartitionReassignmentsResponse(Message):
     API_KEY = 45
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "allow_replication_factor_change",
         "error_code",
         "error_message",
         "responses",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class BrokerState(Struct):
-    __slots__ = ("broker_id", "broker_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("broker_id", "broker_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (3, 3), None, None, None, 0, False, None),
         ("BrokerEpoch", "broker_epoch", "int64", (3, 3), None, None, None, -1, False, None),
@@ -22,7 +22,7 @@ class BrokerState(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "leader_epoch",
         "new_isr",
@@ -30,7 +30,7 @@ class PartitionData(Struct):
         "leader_recovery_state",
         "partition_epoch",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 3), None, None, None, 0, False, None),
         ("LeaderEpoch", "leader_epoch", "int32", (2, 3), None, None, None, 0, False, None),
@@ -64,8 +64,8 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True, None),
         ("Partitions", "partitions", "[]PartitionData", (2, 3), None, None, None, b"", False, None),
@@ -82,8 +82,8 @@ class AlterPartitionRequest(Message):
     API_KEY = 56
     VERSIONS = (2, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("broker_id", "broker_epoch", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("broker_id", "broker_epoch", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (2, 3), None, None, None, 0, False, None),
         ("BrokerEpoch", "broker_epoch", "int64", (2, 3), None, None, None, -1, False, None),

@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "error_code",
         "leader_id",
@@ -18,7 +18,7 @@ class PartitionData(Struct):
         "leader_recovery_state",
         "partition_epoch",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 3), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (2, 3), None, None, None, 0, False, None),
@@ -52,8 +52,8 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True, None),
         ("Partitions", "partitions", "[]PartitionData", (2, 3), None, None, None, b"", False, None),
@@ -70,8 +70,8 @@ class AlterPartitionResponse(Message):
     API_KEY = 56
     VERSIONS = (2, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "error_code", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 3), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (2, 3), None, None, None, 0, False, None),

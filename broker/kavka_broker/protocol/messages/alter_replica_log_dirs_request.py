@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterReplicaLogDirTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 2), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (1, 2), None, None, None, b"", False, None),
@@ -22,8 +22,8 @@ class AlterReplicaLogDirTopic(Struct):
 
 
 class AlterReplicaLogDir(Struct):
-    __slots__ = ("path", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("path", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Path", "path", "string", (1, 2), None, None, None, "", False, None),
         ("Topics", "topics", "[]AlterReplicaLogDirTopic", (1, 2), None, None, None, b"", False, None),
@@ -40,8 +40,8 @@ class AlterReplicaLogDirsRequest(Message):
     API_KEY = 34
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("dirs",)
-    __match_args__ = __slots__
+    __match_args__ = ("dirs",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Dirs", "dirs", "[]AlterReplicaLogDir", (1, 2), None, None, None, b"", False, None),
     )

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterReplicaLogDirPartitionResult(Struct):
-    __slots__ = ("partition_index", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class AlterReplicaLogDirPartitionResult(Struct):
 
 
 class AlterReplicaLogDirTopicResult(Struct):
-    __slots__ = ("topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (1, 2), None, None, None, "", False, None),
         (
@@ -47,8 +47,8 @@ class AlterReplicaLogDirsResponse(Message):
     API_KEY = 34
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 2), None, None, None, 0, False, None),
         (

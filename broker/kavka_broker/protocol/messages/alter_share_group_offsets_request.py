@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterShareGroupOffsetsRequestPartition(Struct):
-    __slots__ = ("partition_index", "start_offset")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "start_offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
         ("StartOffset", "start_offset", "int64", (0, 0), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class AlterShareGroupOffsetsRequestPartition(Struct):
 
 
 class AlterShareGroupOffsetsRequestTopic(Struct):
-    __slots__ = ("topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
         (
@@ -47,8 +47,8 @@ class AlterShareGroupOffsetsRequest(Message):
     API_KEY = 91
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("group_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class AlterShareGroupOffsetsResponsePartition(Struct):
-    __slots__ = ("partition_index", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
@@ -29,8 +29,8 @@ class AlterShareGroupOffsetsResponsePartition(Struct):
 
 
 class AlterShareGroupOffsetsResponseTopic(Struct):
-    __slots__ = ("topic_name", "topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
@@ -57,8 +57,8 @@ class AlterShareGroupOffsetsResponse(Message):
     API_KEY = 91
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "responses")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),

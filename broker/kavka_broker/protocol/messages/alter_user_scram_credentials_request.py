@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ScramCredentialDeletion(Struct):
-    __slots__ = ("name", "mechanism")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "mechanism")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class ScramCredentialDeletion(Struct):
 
 
 class ScramCredentialUpsertion(Struct):
-    __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "mechanism", "iterations", "salt", "salted_password")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
@@ -53,8 +53,8 @@ class AlterUserScramCredentialsRequest(Message):
     API_KEY = 51
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("deletions", "upsertions")
-    __match_args__ = __slots__
+    __match_args__ = ("deletions", "upsertions")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Deletions", "deletions", "[]ScramCredentialDeletion",

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterUserScramCredentialsResult(Struct):
-    __slots__ = ("user", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("user", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("User", "user", "string", (0, 0), None, None, None, "", False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
@@ -29,8 +29,8 @@ class AlterUserScramCredentialsResponse(Message):
     API_KEY = 51
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         (

@@ -14,8 +14,8 @@ class ApiVersionsRequest(Message):
     API_KEY = 18
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = ("client_software_name", "client_software_version")
-    __match_args__ = __slots__
+    __match_args__ = ("client_software_name", "client_software_version")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "ClientSoftwareName", "client_software_name", "string",

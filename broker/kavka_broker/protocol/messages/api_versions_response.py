@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ApiVersion(Struct):
-    __slots__ = ("api_key", "min_version", "max_version")
-    __match_args__ = __slots__
+    __match_args__ = ("api_key", "min_version", "max_version")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ApiKey", "api_key", "int16", (0, 4), None, None, None, 0, False, None),
         ("MinVersion", "min_version", "int16", (0, 4), None, None, None, 0, False, None),
@@ -24,8 +24,8 @@ class ApiVersion(Struct):
 
 
 class SupportedFeatureKey(Struct):
-    __slots__ = ("name", "min_version", "max_version")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "min_version", "max_version")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (3, 4), None, None, None, "", False, None),
         ("MinVersion", "min_version", "int16", (3, 4), None, None, None, 0, False, None),
@@ -39,8 +39,8 @@ class SupportedFeatureKey(Struct):
 
 
 class FinalizedFeatureKey(Struct):
-    __slots__ = ("name", "max_version_level", "min_version_level")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "max_version_level", "min_version_level")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (3, 4), None, None, None, "", False, None),
         ("MaxVersionLevel", "max_version_level", "int16", (3, 4), None, None, None, 0, False, None),
@@ -64,7 +64,7 @@ class ApiVersionsResponse(Message):
     API_KEY = 18
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "api_keys",
         "throttle_time_ms",
@@ -73,7 +73,7 @@ class ApiVersionsResponse(Message):
         "finalized_features",
         "zk_migration_ready",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 4), None, None, None, 0, False, None),
         ("ApiKeys", "api_keys", "[]ApiVersion", (0, 4), None, None, None, b"", False, None),

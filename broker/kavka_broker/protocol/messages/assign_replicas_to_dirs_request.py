@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = ("partition_index",)
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
     )
@@ -20,8 +20,8 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 0), None, None, None, b"", False, None),
@@ -33,8 +33,8 @@ class TopicData(Struct):
 
 
 class DirectoryData(Struct):
-    __slots__ = ("id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("Topics", "topics", "[]TopicData", (0, 0), None, None, None, b"", False, None),
@@ -51,8 +51,8 @@ class AssignReplicasToDirsRequest(Message):
     API_KEY = 73
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("broker_id", "broker_epoch", "directories")
-    __match_args__ = __slots__
+    __match_args__ = ("broker_id", "broker_epoch", "directories")
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
         ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1), None, None, None, b"", True, None),
@@ -32,8 +32,8 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = ("topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 1), None, None, None, b"", False, None),
@@ -45,8 +45,8 @@ class TopicData(Struct):
 
 
 class LeaderEndpoint(Struct):
-    __slots__ = ("name", "host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 1), None, None, None, "", False, None),
         ("Host", "host", "string", (1, 1), None, None, None, "", False, None),
@@ -65,8 +65,8 @@ class BeginQuorumEpochRequest(Message):
     API_KEY = 53
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
-    __match_args__ = __slots__
+    __match_args__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None, False, None),
         ("VoterId", "voter_id", "int32", (1, 1), None, None, None, -1, True, None),

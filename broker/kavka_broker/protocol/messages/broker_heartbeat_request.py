@@ -14,7 +14,7 @@ class BrokerHeartbeatRequest(Message):
     API_KEY = 63
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "broker_id",
         "broker_epoch",
         "current_metadata_offset",
@@ -23,7 +23,7 @@ class BrokerHeartbeatRequest(Message):
         "offline_log_dirs",
         "cordoned_log_dirs",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 2), None, None, None, 0, False, None),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 2), None, None, None, -1, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Listener(Struct):
-    __slots__ = ("name", "host", "port", "security_protocol")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "host", "port", "security_protocol")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 4), None, None, None, "", False, None),
         ("Host", "host", "string", (0, 4), None, None, None, "", False, None),
@@ -32,8 +32,8 @@ class Listener(Struct):
 
 
 class Feature(Struct):
-    __slots__ = ("name", "min_supported_version", "max_supported_version")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "min_supported_version", "max_supported_version")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 4), None, None, None, "", False, None),
         (
@@ -63,7 +63,7 @@ class BrokerRegistrationRequest(Message):
     API_KEY = 62
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "broker_id",
         "cluster_id",
         "incarnation_id",
@@ -74,7 +74,7 @@ class BrokerRegistrationRequest(Message):
         "log_dirs",
         "previous_broker_epoch",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 4), None, None, None, 0, False, None),
         ("ClusterId", "cluster_id", "string", (0, 4), None, None, None, "", False, None),

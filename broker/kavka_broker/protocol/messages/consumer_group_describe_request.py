@@ -14,8 +14,8 @@ class ConsumerGroupDescribeRequest(Message):
     API_KEY = 69
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("group_ids", "include_authorized_operations")
-    __match_args__ = __slots__
+    __match_args__ = ("group_ids", "include_authorized_operations")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupIds", "group_ids", "[]string", (0, 1), None, None, None, b"", False, None),
         (

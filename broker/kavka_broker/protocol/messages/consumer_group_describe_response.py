@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class TopicPartitions(Struct):
-    __slots__ = ("topic_id", "topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 1), None, None, None, b"", False, None),
         ("TopicName", "topic_name", "string", (0, 1), None, None, None, "", False, None),
@@ -29,8 +29,8 @@ class TopicPartitions(Struct):
 
 
 class Assignment(Struct):
-    __slots__ = ("topic_partitions",)
-    __match_args__ = __slots__
+    __match_args__ = ("topic_partitions",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TopicPartitions", "topic_partitions", "[]TopicPartitions",
@@ -46,7 +46,7 @@ DEFAULT_ASSIGNMENT = frozen(Assignment)
 
 
 class Member(Struct):
-    __slots__ = (
+    __match_args__ = (
         "member_id",
         "instance_id",
         "rack_id",
@@ -59,7 +59,7 @@ class Member(Struct):
         "target_assignment",
         "member_type",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 1), None, None, None, "", False, None),
         ("InstanceId", "instance_id", "string", (0, 1), (0, 1), None, None, None, False, None),
@@ -111,7 +111,7 @@ class Member(Struct):
 
 
 class DescribedGroup(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "error_message",
         "group_id",
@@ -122,7 +122,7 @@ class DescribedGroup(Struct):
         "members",
         "authorized_operations",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, None, False, None),
@@ -167,8 +167,8 @@ class ConsumerGroupDescribeResponse(Message):
     API_KEY = 69
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "groups")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "groups")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
         ("Groups", "groups", "[]DescribedGroup", (0, 1), None, None, None, b"", False, None),

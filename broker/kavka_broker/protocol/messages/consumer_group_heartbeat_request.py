@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartitions(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 1), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]int32", (0, 1), None, None, None, b"", False, None),
@@ -27,7 +27,7 @@ class ConsumerGroupHeartbeatRequest(Message):
     API_KEY = 68
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "group_id",
         "member_id",
         "member_epoch",
@@ -39,7 +39,7 @@ class ConsumerGroupHeartbeatRequest(Message):
         "server_assignor",
         "topic_partitions",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 1), None, None, None, "", False, None),
         ("MemberId", "member_id", "string", (0, 1), None, None, None, "", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartitions(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 1), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]int32", (0, 1), None, None, None, b"", False, None),
@@ -22,8 +22,8 @@ class TopicPartitions(Struct):
 
 
 class Assignment(Struct):
-    __slots__ = ("topic_partitions",)
-    __match_args__ = __slots__
+    __match_args__ = ("topic_partitions",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TopicPartitions", "topic_partitions", "[]TopicPartitions",
@@ -41,7 +41,7 @@ class ConsumerGroupHeartbeatResponse(Message):
     API_KEY = 68
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "error_message",
@@ -50,7 +50,7 @@ class ConsumerGroupHeartbeatResponse(Message):
         "heartbeat_interval_ms",
         "assignment",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),

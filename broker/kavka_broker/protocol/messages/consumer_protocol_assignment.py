@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicPartition(Struct):
-    __slots__ = ("topic", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (0, 3), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 3), None, None, None, b"", False, None),
@@ -25,8 +25,8 @@ class ConsumerProtocolAssignment(Message):
     NAME = "ConsumerProtocolAssignment"
     KIND = "data"
     VERSIONS = (0, 3)
-    __slots__ = ("assigned_partitions", "user_data")
-    __match_args__ = __slots__
+    __match_args__ = ("assigned_partitions", "user_data")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "AssignedPartitions", "assigned_partitions", "[]TopicPartition",

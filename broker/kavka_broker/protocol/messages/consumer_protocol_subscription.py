@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicPartition(Struct):
-    __slots__ = ("topic", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (1, 3), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (1, 3), None, None, None, b"", False, None),
@@ -25,8 +25,8 @@ class ConsumerProtocolSubscription(Message):
     NAME = "ConsumerProtocolSubscription"
     KIND = "data"
     VERSIONS = (0, 3)
-    __slots__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
-    __match_args__ = __slots__
+    __match_args__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]string", (0, 3), None, None, None, b"", False, None),
         ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None, False, None),

@@ -12,8 +12,8 @@ class ControlRecordTypeSchema(Message):
     NAME = "ControlRecordTypeSchema"
     KIND = "data"
     VERSIONS = (0, 0)
-    __slots__ = ("type",)
-    __match_args__ = __slots__
+    __match_args__ = ("type",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Type", "type", "int16", (0, 0), None, None, None, 0, False, None),
     )

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Listener(Struct):
-    __slots__ = ("name", "host", "port", "security_protocol")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "host", "port", "security_protocol")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
@@ -32,8 +32,8 @@ class Listener(Struct):
 
 
 class Feature(Struct):
-    __slots__ = ("name", "min_supported_version", "max_supported_version")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "min_supported_version", "max_supported_version")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         (
@@ -63,8 +63,14 @@ class ControllerRegistrationRequest(Message):
     API_KEY = 70
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("controller_id", "incarnation_id", "zk_migration_ready", "listeners", "features")
-    __match_args__ = __slots__
+    __match_args__ = (
+        "controller_id",
+        "incarnation_id",
+        "zk_migration_ready",
+        "listeners",
+        "features",
+    )
+    __slots__ = __match_args__
     SCHEMA = (
         ("ControllerId", "controller_id", "int32", (0, 0), None, None, None, 0, False, None),
         ("IncarnationId", "incarnation_id", "uuid", (0, 0), None, None, None, b"", False, None),

@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AclCreation(Struct):
-    __slots__ = (
+    __match_args__ = (
         "resource_type",
         "resource_name",
         "resource_pattern_type",
@@ -18,7 +18,7 @@ class AclCreation(Struct):
         "operation",
         "permission_type",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (1, 3), None, None, None, 0, False, None),
         ("ResourceName", "resource_name", "string", (1, 3), None, None, None, "", False, None),
@@ -57,8 +57,8 @@ class CreateAclsRequest(Message):
     API_KEY = 30
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("creations",)
-    __match_args__ = __slots__
+    __match_args__ = ("creations",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Creations", "creations", "[]AclCreation", (1, 3), None, None, None, b"", False, None),
     )

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AclCreationResult(Struct):
-    __slots__ = ("error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
@@ -27,8 +27,8 @@ class CreateAclsResponse(Message):
     API_KEY = 30
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3), None, None, None, 0, False, None),
         ("Results", "results", "[]AclCreationResult", (1, 3), None, None, None, b"", False, None),

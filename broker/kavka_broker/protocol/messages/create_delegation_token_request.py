@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatableRenewers(Struct):
-    __slots__ = ("principal_type", "principal_name")
-    __match_args__ = __slots__
+    __match_args__ = ("principal_type", "principal_name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PrincipalType", "principal_type", "string", (1, 3), None, None, None, "", False, None),
         ("PrincipalName", "principal_name", "string", (1, 3), None, None, None, "", False, None),
@@ -27,8 +27,8 @@ class CreateDelegationTokenRequest(Message):
     API_KEY = 38
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "OwnerPrincipalType", "owner_principal_type", "string",

@@ -14,7 +14,7 @@ class CreateDelegationTokenResponse(Message):
     API_KEY = 38
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "principal_type",
         "principal_name",
@@ -27,7 +27,7 @@ class CreateDelegationTokenResponse(Message):
         "hmac",
         "throttle_time_ms",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
         ("PrincipalType", "principal_type", "string", (1, 3), None, None, None, "", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatePartitionsAssignment(Struct):
-    __slots__ = ("broker_ids",)
-    __match_args__ = __slots__
+    __match_args__ = ("broker_ids",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerIds", "broker_ids", "[]int32", (0, 3), None, None, None, b"", False, None),
     )
@@ -20,8 +20,8 @@ class CreatePartitionsAssignment(Struct):
 
 
 class CreatePartitionsTopic(Struct):
-    __slots__ = ("name", "count", "assignments")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "count", "assignments")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 3), None, None, None, "", False, None),
         ("Count", "count", "int32", (0, 3), None, None, None, 0, False, None),
@@ -48,8 +48,8 @@ class CreatePartitionsRequest(Message):
     API_KEY = 37
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("topics", "timeout_ms", "validate_only")
-    __match_args__ = __slots__
+    __match_args__ = ("topics", "timeout_ms", "validate_only")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]CreatePartitionsTopic", (0, 3), None, None, None, b"", False, None),
         ("TimeoutMs", "timeout_ms", "int32", (0, 3), None, None, None, 0, False, None),

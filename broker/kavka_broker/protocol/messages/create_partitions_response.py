@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatePartitionsTopicResult(Struct):
-    __slots__ = ("name", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 3), None, None, None, "", False, None),
         ("ErrorCode", "error_code", "int16", (0, 3), None, None, None, 0, False, None),
@@ -34,8 +34,8 @@ class CreatePartitionsResponse(Message):
     API_KEY = 37
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 3), None, None, None, 0, False, None),
         (

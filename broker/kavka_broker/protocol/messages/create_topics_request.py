@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatableReplicaAssignment(Struct):
-    __slots__ = ("partition_index", "broker_ids")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "broker_ids")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 7), None, None, None, 0, False, None),
         ("BrokerIds", "broker_ids", "[]int32", (2, 7), None, None, None, b"", False, None),
@@ -22,8 +22,8 @@ class CreatableReplicaAssignment(Struct):
 
 
 class CreatableTopicConfig(Struct):
-    __slots__ = ("name", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (2, 7), None, None, None, "", False, None),
         ("Value", "value", "string", (2, 7), (2, 7), None, None, "", False, None),
@@ -35,8 +35,8 @@ class CreatableTopicConfig(Struct):
 
 
 class CreatableTopic(Struct):
-    __slots__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (2, 7), None, None, None, "", False, None),
         ("NumPartitions", "num_partitions", "int32", (2, 7), None, None, None, 0, False, None),
@@ -72,8 +72,8 @@ class CreateTopicsRequest(Message):
     API_KEY = 19
     VERSIONS = (2, 7)
     FLEXIBLE_FROM = 5
-    __slots__ = ("topics", "timeout_ms", "validate_only")
-    __match_args__ = __slots__
+    __match_args__ = ("topics", "timeout_ms", "validate_only")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]CreatableTopic", (2, 7), None, None, None, b"", False, None),
         ("timeoutMs", "timeout_ms", "int32", (2, 7), None, None, None, 60000, False, None),

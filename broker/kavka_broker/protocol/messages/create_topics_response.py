@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class CreatableTopicConfigs(Struct):
-    __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "value", "read_only", "config_source", "is_sensitive")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (5, 7), None, None, None, "", False, None),
         ("Value", "value", "string", (5, 7), (5, 7), None, None, "", False, None),
@@ -35,7 +35,7 @@ class CreatableTopicConfigs(Struct):
 
 
 class CreatableTopicResult(Struct):
-    __slots__ = (
+    __match_args__ = (
         "name",
         "topic_id",
         "error_code",
@@ -45,7 +45,7 @@ class CreatableTopicResult(Struct):
         "replication_factor",
         "configs",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (2, 7), None, None, None, "", False, None),
         ("TopicId", "topic_id", "uuid", (7, 7), None, None, None, b"", True, None),
@@ -93,8 +93,8 @@ class CreateTopicsResponse(Message):
     API_KEY = 19
     VERSIONS = (2, 7)
     FLEXIBLE_FROM = 5
-    __slots__ = ("throttle_time_ms", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 7), None, None, None, 0, True, None),
         ("Topics", "topics", "[]CreatableTopicResult", (2, 7), None, None, None, b"", False, None),

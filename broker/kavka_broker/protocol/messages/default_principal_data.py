@@ -13,8 +13,8 @@ class DefaultPrincipalData(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("type", "name", "token_authenticated")
-    __match_args__ = __slots__
+    __match_args__ = ("type", "name", "token_authenticated")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Type", "type", "string", (0, 0), None, None, None, "", False, None),
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),

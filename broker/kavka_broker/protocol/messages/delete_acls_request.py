@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteAclsFilter(Struct):
-    __slots__ = (
+    __match_args__ = (
         "resource_type_filter",
         "resource_name_filter",
         "pattern_type_filter",
@@ -18,7 +18,7 @@ class DeleteAclsFilter(Struct):
         "operation",
         "permission_type",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "ResourceTypeFilter", "resource_type_filter", "int8",
@@ -66,8 +66,8 @@ class DeleteAclsRequest(Message):
     API_KEY = 31
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("filters",)
-    __match_args__ = __slots__
+    __match_args__ = ("filters",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Filters", "filters", "[]DeleteAclsFilter", (1, 3), None, None, None, b"", False, None),
     )

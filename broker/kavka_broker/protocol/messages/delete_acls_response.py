@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteAclsMatchingAcl(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "error_message",
         "resource_type",
@@ -20,7 +20,7 @@ class DeleteAclsMatchingAcl(Struct):
         "operation",
         "permission_type",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
@@ -57,8 +57,8 @@ class DeleteAclsMatchingAcl(Struct):
 
 
 class DeleteAclsFilterResult(Struct):
-    __slots__ = ("error_code", "error_message", "matching_acls")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "error_message", "matching_acls")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
@@ -85,8 +85,8 @@ class DeleteAclsResponse(Message):
     API_KEY = 31
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "filter_results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "filter_results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3), None, None, None, 0, False, None),
         (

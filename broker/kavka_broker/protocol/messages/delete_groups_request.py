@@ -14,8 +14,8 @@ class DeleteGroupsRequest(Message):
     API_KEY = 42
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("groups_names",)
-    __match_args__ = __slots__
+    __match_args__ = ("groups_names",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupsNames", "groups_names", "[]string", (0, 2), None, None, None, b"", False, None),
     )

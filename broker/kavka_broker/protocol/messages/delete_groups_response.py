@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeletableGroupResult(Struct):
-    __slots__ = ("group_id", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 2), None, None, None, "", False, None),
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
@@ -27,8 +27,8 @@ class DeleteGroupsResponse(Message):
     API_KEY = 42
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
         ("Results", "results", "[]DeletableGroupResult", (0, 2), None, None, None, b"", False, None),

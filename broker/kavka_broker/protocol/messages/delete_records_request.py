@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteRecordsPartition(Struct):
-    __slots__ = ("partition_index", "offset")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
         ("Offset", "offset", "int64", (0, 2), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class DeleteRecordsPartition(Struct):
 
 
 class DeleteRecordsTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 2), None, None, None, "", False, None),
         (
@@ -43,8 +43,8 @@ class DeleteRecordsRequest(Message):
     API_KEY = 21
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("topics", "timeout_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("topics", "timeout_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]DeleteRecordsTopic", (0, 2), None, None, None, b"", False, None),
         ("TimeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 0, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteRecordsPartitionResult(Struct):
-    __slots__ = ("partition_index", "low_watermark", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "low_watermark", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
         ("LowWatermark", "low_watermark", "int64", (0, 2), None, None, None, 0, False, None),
@@ -29,8 +29,8 @@ class DeleteRecordsPartitionResult(Struct):
 
 
 class DeleteRecordsTopicResult(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 2), None, None, None, "", False, None),
         (
@@ -54,8 +54,8 @@ class DeleteRecordsResponse(Message):
     API_KEY = 21
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteShareGroupOffsetsRequestTopic(Struct):
-    __slots__ = ("topic_name",)
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
     )
@@ -25,8 +25,8 @@ class DeleteShareGroupOffsetsRequest(Message):
     API_KEY = 92
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("group_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionResult(Struct):
-    __slots__ = ("partition", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("partition", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
@@ -29,8 +29,8 @@ class PartitionResult(Struct):
 
 
 class DeleteStateResult(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]PartitionResult", (0, 0), None, None, None, b"", False, None),
@@ -47,8 +47,8 @@ class DeleteShareGroupStateResponse(Message):
     API_KEY = 86
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("results",)
-    __match_args__ = __slots__
+    __match_args__ = ("results",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Results", "results", "[]DeleteStateResult", (0, 0), None, None, None, b"", False, None),
     )

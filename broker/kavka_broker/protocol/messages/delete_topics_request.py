@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DeleteTopicState(Struct):
-    __slots__ = ("name", "topic_id")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "topic_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (6, 6), (6, 6), None, None, None, False, None),
         ("TopicId", "topic_id", "uuid", (6, 6), None, None, None, b"", False, None),
@@ -27,8 +27,8 @@ class DeleteTopicsRequest(Message):
     API_KEY = 20
     VERSIONS = (1, 6)
     FLEXIBLE_FROM = 4
-    __slots__ = ("topics", "topic_names", "timeout_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("topics", "topic_names", "timeout_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]DeleteTopicState", (6, 6), None, None, None, b"", False, None),
         ("TopicNames", "topic_names", "[]string", (1, 5), None, None, None, b"", True, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DeletableTopicResult(Struct):
-    __slots__ = ("name", "topic_id", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "topic_id", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 6), (6, 6), None, None, "", False, None),
         ("TopicId", "topic_id", "uuid", (6, 6), None, None, None, b"", True, None),
@@ -37,8 +37,8 @@ class DeleteTopicsResponse(Message):
     API_KEY = 20
     VERSIONS = (1, 6)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "responses")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "responses")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True, None),
         (

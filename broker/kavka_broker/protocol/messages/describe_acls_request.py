@@ -14,7 +14,7 @@ class DescribeAclsRequest(Message):
     API_KEY = 29
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = (
+    __match_args__ = (
         "resource_type_filter",
         "resource_name_filter",
         "pattern_type_filter",
@@ -23,7 +23,7 @@ class DescribeAclsRequest(Message):
         "operation",
         "permission_type",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "ResourceTypeFilter", "resource_type_filter", "int8",

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AclDescription(Struct):
-    __slots__ = ("principal", "host", "operation", "permission_type")
-    __match_args__ = __slots__
+    __match_args__ = ("principal", "host", "operation", "permission_type")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Principal", "principal", "string", (1, 3), None, None, None, "", False, None),
         ("Host", "host", "string", (1, 3), None, None, None, "", False, None),
@@ -32,8 +32,8 @@ class AclDescription(Struct):
 
 
 class DescribeAclsResource(Struct):
-    __slots__ = ("resource_type", "resource_name", "pattern_type", "acls")
-    __match_args__ = __slots__
+    __match_args__ = ("resource_type", "resource_name", "pattern_type", "acls")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (1, 3), None, None, None, 0, False, None),
         ("ResourceName", "resource_name", "string", (1, 3), None, None, None, "", False, None),
@@ -60,8 +60,8 @@ class DescribeAclsResponse(Message):
     API_KEY = 29
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "resources")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),

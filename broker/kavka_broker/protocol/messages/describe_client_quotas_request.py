@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ComponentData(Struct):
-    __slots__ = ("entity_type", "match_type", "match")
-    __match_args__ = __slots__
+    __match_args__ = ("entity_type", "match_type", "match")
+    __slots__ = __match_args__
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
         ("MatchType", "match_type", "int8", (0, 1), None, None, None, 0, False, None),
@@ -29,8 +29,8 @@ class DescribeClientQuotasRequest(Message):
     API_KEY = 48
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("components", "strict")
-    __match_args__ = __slots__
+    __match_args__ = ("components", "strict")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Components", "components", "[]ComponentData", (0, 1), None, None, None, b"", False, None),
         ("Strict", "strict", "bool", (0, 1), None, None, None, False, False, None),

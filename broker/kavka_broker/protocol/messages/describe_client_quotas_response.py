@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __slots__ = ("entity_type", "entity_name")
-    __match_args__ = __slots__
+    __match_args__ = ("entity_type", "entity_name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
         ("EntityName", "entity_name", "string", (0, 1), (0, 1), None, None, "", False, None),
@@ -22,8 +22,8 @@ class EntityData(Struct):
 
 
 class ValueData(Struct):
-    __slots__ = ("key", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("key", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Key", "key", "string", (0, 1), None, None, None, "", False, None),
         ("Value", "value", "float64", (0, 1), None, None, None, 0.0, False, None),
@@ -35,8 +35,8 @@ class ValueData(Struct):
 
 
 class EntryData(Struct):
-    __slots__ = ("entity", "values")
-    __match_args__ = __slots__
+    __match_args__ = ("entity", "values")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Entity", "entity", "[]EntityData", (0, 1), None, None, None, b"", False, None),
         ("Values", "values", "[]ValueData", (0, 1), None, None, None, b"", False, None),
@@ -53,8 +53,8 @@ class DescribeClientQuotasResponse(Message):
     API_KEY = 48
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "entries")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "entries")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),

@@ -14,8 +14,12 @@ class DescribeClusterRequest(Message):
     API_KEY = 60
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")
-    __match_args__ = __slots__
+    __match_args__ = (
+        "include_cluster_authorized_operations",
+        "endpoint_type",
+        "include_fenced_brokers",
+    )
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool",

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeClusterBroker(Struct):
-    __slots__ = ("broker_id", "host", "port", "rack", "is_fenced")
-    __match_args__ = __slots__
+    __match_args__ = ("broker_id", "host", "port", "rack", "is_fenced")
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 2), None, None, None, 0, False, None),
         ("Host", "host", "string", (0, 2), None, None, None, "", False, None),
@@ -40,7 +40,7 @@ class DescribeClusterResponse(Message):
     API_KEY = 60
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "error_message",
@@ -50,7 +50,7 @@ class DescribeClusterResponse(Message):
         "brokers",
         "cluster_authorized_operations",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),

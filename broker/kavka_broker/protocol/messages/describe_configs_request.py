@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeConfigsResource(Struct):
-    __slots__ = ("resource_type", "resource_name", "configuration_keys")
-    __match_args__ = __slots__
+    __match_args__ = ("resource_type", "resource_name", "configuration_keys")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (1, 4), None, None, None, 0, False, None),
         ("ResourceName", "resource_name", "string", (1, 4), None, None, None, "", False, None),
@@ -37,8 +37,8 @@ class DescribeConfigsRequest(Message):
     API_KEY = 32
     VERSIONS = (1, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("resources", "include_synonyms", "include_documentation")
-    __match_args__ = __slots__
+    __match_args__ = ("resources", "include_synonyms", "include_documentation")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Resources", "resources", "[]DescribeConfigsResource",

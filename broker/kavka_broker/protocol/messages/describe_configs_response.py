@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeConfigsSynonym(Struct):
-    __slots__ = ("name", "value", "source")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "value", "source")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 4), None, None, None, "", False, None),
         ("Value", "value", "string", (1, 4), (1, 4), None, None, "", False, None),
@@ -24,7 +24,7 @@ class DescribeConfigsSynonym(Struct):
 
 
 class DescribeConfigsResourceResult(Struct):
-    __slots__ = (
+    __match_args__ = (
         "name",
         "value",
         "read_only",
@@ -34,7 +34,7 @@ class DescribeConfigsResourceResult(Struct):
         "config_type",
         "documentation",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 4), None, None, None, "", False, None),
         ("Value", "value", "string", (1, 4), (1, 4), None, None, "", False, None),
@@ -71,8 +71,8 @@ class DescribeConfigsResourceResult(Struct):
 
 
 class DescribeConfigsResult(Struct):
-    __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 4), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (1, 4), (1, 4), None, None, "", False, None),
@@ -105,8 +105,8 @@ class DescribeConfigsResponse(Message):
     API_KEY = 32
     VERSIONS = (1, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, False, None),
         ("Results", "results", "[]DescribeConfigsResult", (1, 4), None, None, None, b"", False, None),

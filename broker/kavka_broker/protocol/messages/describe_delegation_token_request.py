@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeDelegationTokenOwner(Struct):
-    __slots__ = ("principal_type", "principal_name")
-    __match_args__ = __slots__
+    __match_args__ = ("principal_type", "principal_name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PrincipalType", "principal_type", "string", (1, 3), None, None, None, "", False, None),
         ("PrincipalName", "principal_name", "string", (1, 3), None, None, None, "", False, None),
@@ -27,8 +27,8 @@ class DescribeDelegationTokenRequest(Message):
     API_KEY = 41
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("owners",)
-    __match_args__ = __slots__
+    __match_args__ = ("owners",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Owners", "owners", "[]DescribeDelegationTokenOwner",

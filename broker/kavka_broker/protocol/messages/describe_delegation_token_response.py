@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribedDelegationTokenRenewer(Struct):
-    __slots__ = ("principal_type", "principal_name")
-    __match_args__ = __slots__
+    __match_args__ = ("principal_type", "principal_name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PrincipalType", "principal_type", "string", (1, 3), None, None, None, "", False, None),
         ("PrincipalName", "principal_name", "string", (1, 3), None, None, None, "", False, None),
@@ -22,7 +22,7 @@ class DescribedDelegationTokenRenewer(Struct):
 
 
 class DescribedDelegationToken(Struct):
-    __slots__ = (
+    __match_args__ = (
         "principal_type",
         "principal_name",
         "token_requester_principal_type",
@@ -34,7 +34,7 @@ class DescribedDelegationToken(Struct):
         "hmac",
         "renewers",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PrincipalType", "principal_type", "string", (1, 3), None, None, None, "", False, None),
         ("PrincipalName", "principal_name", "string", (1, 3), None, None, None, "", False, None),
@@ -88,8 +88,8 @@ class DescribeDelegationTokenResponse(Message):
     API_KEY = 41
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = ("error_code", "tokens", "throttle_time_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "tokens", "throttle_time_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
         (

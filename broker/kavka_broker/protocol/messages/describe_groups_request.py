@@ -14,8 +14,8 @@ class DescribeGroupsRequest(Message):
     API_KEY = 15
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 5
-    __slots__ = ("groups", "include_authorized_operations")
-    __match_args__ = __slots__
+    __match_args__ = ("groups", "include_authorized_operations")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Groups", "groups", "[]string", (0, 6), None, None, None, b"", False, None),
         (

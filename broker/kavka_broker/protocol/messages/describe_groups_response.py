@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribedGroupMember(Struct):
-    __slots__ = (
+    __match_args__ = (
         "member_id",
         "group_instance_id",
         "client_id",
@@ -17,7 +17,7 @@ class DescribedGroupMember(Struct):
         "member_metadata",
         "member_assignment",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 6), None, None, None, "", False, None),
         (
@@ -51,7 +51,7 @@ class DescribedGroupMember(Struct):
 
 
 class DescribedGroup(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "error_message",
         "group_id",
@@ -61,7 +61,7 @@ class DescribedGroup(Struct):
         "members",
         "authorized_operations",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 6), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (6, 6), (6, 6), None, None, None, False, None),
@@ -103,8 +103,8 @@ class DescribeGroupsResponse(Message):
     API_KEY = 15
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 5
-    __slots__ = ("throttle_time_ms", "groups")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "groups")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True, None),
         ("Groups", "groups", "[]DescribedGroup", (0, 6), None, None, None, b"", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribableLogDirTopic(Struct):
-    __slots__ = ("topic", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (1, 5), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (1, 5), None, None, None, b"", False, None),
@@ -27,8 +27,8 @@ class DescribeLogDirsRequest(Message):
     API_KEY = 35
     VERSIONS = (1, 5)
     FLEXIBLE_FROM = 2
-    __slots__ = ("topics",)
-    __match_args__ = __slots__
+    __match_args__ = ("topics",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Topics", "topics", "[]DescribableLogDirTopic",

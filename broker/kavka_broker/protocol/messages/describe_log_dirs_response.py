@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeLogDirsPartition(Struct):
-    __slots__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 5), None, None, None, 0, False, None),
         ("PartitionSize", "partition_size", "int64", (1, 5), None, None, None, 0, False, None),
@@ -32,8 +32,8 @@ class DescribeLogDirsPartition(Struct):
 
 
 class DescribeLogDirsTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 5), None, None, None, "", False, None),
         (
@@ -48,8 +48,15 @@ class DescribeLogDirsTopic(Struct):
 
 
 class DescribeLogDirsResult(Struct):
-    __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
-    __match_args__ = __slots__
+    __match_args__ = (
+        "error_code",
+        "log_dir",
+        "topics",
+        "total_bytes",
+        "usable_bytes",
+        "is_cordoned",
+    )
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 5), None, None, None, 0, False, None),
         ("LogDir", "log_dir", "string", (1, 5), None, None, None, "", False, None),
@@ -82,8 +89,8 @@ class DescribeLogDirsResponse(Message):
     API_KEY = 35
     VERSIONS = (1, 5)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "error_code", "results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (3, 5), None, None, None, 0, True, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicRequest(Struct):
-    __slots__ = ("name", "partition_indexes")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partition_indexes")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         (
@@ -30,8 +30,8 @@ class DescribeProducersRequest(Message):
     API_KEY = 61
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topics",)
-    __match_args__ = __slots__
+    __match_args__ = ("topics",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]TopicRequest", (0, 0), None, None, None, b"", False, None),
     )

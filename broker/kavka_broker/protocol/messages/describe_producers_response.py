@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ProducerState(Struct):
-    __slots__ = (
+    __match_args__ = (
         "producer_id",
         "producer_epoch",
         "last_sequence",
@@ -17,7 +17,7 @@ class ProducerState(Struct):
         "coordinator_epoch",
         "current_txn_start_offset",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (0, 0), None, None, None, 0, False, None),
         ("ProducerEpoch", "producer_epoch", "int32", (0, 0), None, None, None, 0, False, None),
@@ -48,8 +48,8 @@ class ProducerState(Struct):
 
 
 class PartitionResponse(Struct):
-    __slots__ = ("partition_index", "error_code", "error_message", "active_producers")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code", "error_message", "active_producers")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
@@ -74,8 +74,8 @@ class PartitionResponse(Struct):
 
 
 class TopicResponse(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         (
@@ -95,8 +95,8 @@ class DescribeProducersResponse(Message):
     API_KEY = 61
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         ("Topics", "topics", "[]TopicResponse", (0, 0), None, None, None, b"", False, None),

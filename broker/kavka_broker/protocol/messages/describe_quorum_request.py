@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = ("partition_index",)
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
     )
@@ -20,8 +20,8 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = ("topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
@@ -38,8 +38,8 @@ class DescribeQuorumRequest(Message):
     API_KEY = 55
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topics",)
-    __match_args__ = __slots__
+    __match_args__ = ("topics",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]TopicData", (0, 2), None, None, None, b"", False, None),
     )

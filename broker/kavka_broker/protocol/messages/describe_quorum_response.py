@@ -9,14 +9,14 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class ReplicaState(Struct):
-    __slots__ = (
+    __match_args__ = (
         "replica_id",
         "replica_directory_id",
         "log_end_offset",
         "last_fetch_timestamp",
         "last_caught_up_timestamp",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (0, 2), None, None, None, 0, False, None),
         (
@@ -50,7 +50,7 @@ class ReplicaState(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "error_code",
         "error_message",
@@ -60,7 +60,7 @@ class PartitionData(Struct):
         "current_voters",
         "observers",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
@@ -97,8 +97,8 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = ("topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
@@ -110,8 +110,8 @@ class TopicData(Struct):
 
 
 class Listener(Struct):
-    __slots__ = ("name", "host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (2, 2), None, None, None, "", False, None),
         ("Host", "host", "string", (2, 2), None, None, None, "", False, None),
@@ -125,8 +125,8 @@ class Listener(Struct):
 
 
 class Node(Struct):
-    __slots__ = ("node_id", "listeners")
-    __match_args__ = __slots__
+    __match_args__ = ("node_id", "listeners")
+    __slots__ = __match_args__
     SCHEMA = (
         ("NodeId", "node_id", "int32", (2, 2), None, None, None, 0, False, None),
         ("Listeners", "listeners", "[]Listener", (2, 2), None, None, None, b"", False, None),
@@ -143,8 +143,8 @@ class DescribeQuorumResponse(Message):
     API_KEY = 55
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ("error_code", "error_message", "topics", "nodes")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "error_message", "topics", "nodes")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (2, 2), (2, 2), None, None, "", True, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeShareGroupOffsetsRequestTopic(Struct):
-    __slots__ = ("topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 1), None, None, None, b"", False, None),
@@ -22,8 +22,8 @@ class DescribeShareGroupOffsetsRequestTopic(Struct):
 
 
 class DescribeShareGroupOffsetsRequestGroup(Struct):
-    __slots__ = ("group_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 1), None, None, None, "", False, None),
         (
@@ -47,8 +47,8 @@ class DescribeShareGroupOffsetsRequest(Message):
     API_KEY = 90
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("groups",)
-    __match_args__ = __slots__
+    __match_args__ = ("groups",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Groups", "groups", "[]DescribeShareGroupOffsetsRequestGroup",

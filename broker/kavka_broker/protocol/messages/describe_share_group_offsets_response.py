@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DescribeShareGroupOffsetsResponsePartition(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "start_offset",
         "leader_epoch",
@@ -17,7 +17,7 @@ class DescribeShareGroupOffsetsResponsePartition(Struct):
         "error_code",
         "error_message",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
         ("StartOffset", "start_offset", "int64", (0, 1), None, None, None, 0, False, None),
@@ -45,8 +45,8 @@ class DescribeShareGroupOffsetsResponsePartition(Struct):
 
 
 class DescribeShareGroupOffsetsResponseTopic(Struct):
-    __slots__ = ("topic_name", "topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1), None, None, None, "", False, None),
         ("TopicId", "topic_id", "uuid", (0, 1), None, None, None, b"", False, None),
@@ -68,8 +68,8 @@ class DescribeShareGroupOffsetsResponseTopic(Struct):
 
 
 class DescribeShareGroupOffsetsResponseGroup(Struct):
-    __slots__ = ("group_id", "topics", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 1), None, None, None, "", False, None),
         (
@@ -99,8 +99,8 @@ class DescribeShareGroupOffsetsResponse(Message):
     API_KEY = 90
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "groups")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "groups")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicRequest(Struct):
-    __slots__ = ("name",)
-    __match_args__ = __slots__
+    __match_args__ = ("name",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
     )
@@ -20,8 +20,8 @@ class TopicRequest(Struct):
 
 
 class Cursor(Struct):
-    __slots__ = ("topic_name", "partition_index")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partition_index")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
@@ -38,8 +38,8 @@ class DescribeTopicPartitionsRequest(Message):
     API_KEY = 75
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topics", "response_partition_limit", "cursor")
-    __match_args__ = __slots__
+    __match_args__ = ("topics", "response_partition_limit", "cursor")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]TopicRequest", (0, 0), None, None, None, b"", False, None),
         (

@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "partition_index",
         "leader_id",
@@ -20,7 +20,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
         "last_known_elr",
         "offline_replicas",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
@@ -60,7 +60,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 
 
 class DescribeTopicPartitionsResponseTopic(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "name",
         "topic_id",
@@ -68,7 +68,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
         "partitions",
         "topic_authorized_operations",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
         ("Name", "name", "string", (0, 0), (0, 0), None, None, "", False, None),
@@ -102,8 +102,8 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
 
 class Cursor(Struct):
-    __slots__ = ("topic_name", "partition_index")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partition_index")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
@@ -120,8 +120,8 @@ class DescribeTopicPartitionsResponse(Message):
     API_KEY = 75
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "topics", "next_cursor")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "topics", "next_cursor")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True, None),
         (

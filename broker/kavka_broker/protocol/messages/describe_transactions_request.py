@@ -14,8 +14,8 @@ class DescribeTransactionsRequest(Message):
     API_KEY = 65
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("transactional_ids",)
-    __match_args__ = __slots__
+    __match_args__ = ("transactional_ids",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TransactionalIds", "transactional_ids", "[]string",

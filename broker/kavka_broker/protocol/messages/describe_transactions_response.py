@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicData(Struct):
-    __slots__ = ("topic", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
@@ -22,7 +22,7 @@ class TopicData(Struct):
 
 
 class TransactionState(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "transactional_id",
         "transaction_state",
@@ -32,7 +32,7 @@ class TransactionState(Struct):
         "producer_epoch",
         "topics",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
         ("TransactionalId", "transactional_id", "string", (0, 0), None, None, None, "", False, None),
@@ -80,8 +80,8 @@ class DescribeTransactionsResponse(Message):
     API_KEY = 65
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "transaction_states")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "transaction_states")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         (

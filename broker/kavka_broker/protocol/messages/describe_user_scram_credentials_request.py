@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class UserName(Struct):
-    __slots__ = ("name",)
-    __match_args__ = __slots__
+    __match_args__ = ("name",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
     )
@@ -25,8 +25,8 @@ class DescribeUserScramCredentialsRequest(Message):
     API_KEY = 50
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("users",)
-    __match_args__ = __slots__
+    __match_args__ = ("users",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Users", "users", "[]UserName", (0, 0), (0, 0), None, None, b"", False, None),
     )

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CredentialInfo(Struct):
-    __slots__ = ("mechanism", "iterations")
-    __match_args__ = __slots__
+    __match_args__ = ("mechanism", "iterations")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
         ("Iterations", "iterations", "int32", (0, 0), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class CredentialInfo(Struct):
 
 
 class DescribeUserScramCredentialsResult(Struct):
-    __slots__ = ("user", "error_code", "error_message", "credential_infos")
-    __match_args__ = __slots__
+    __match_args__ = ("user", "error_code", "error_message", "credential_infos")
+    __slots__ = __match_args__
     SCHEMA = (
         ("User", "user", "string", (0, 0), None, None, None, "", False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
@@ -53,8 +53,8 @@ class DescribeUserScramCredentialsResponse(Message):
     API_KEY = 50
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicPartitions(Struct):
-    __slots__ = ("topic", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (0, 2), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 2), None, None, None, b"", False, None),
@@ -27,8 +27,8 @@ class ElectLeadersRequest(Message):
     API_KEY = 43
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("election_type", "topic_partitions", "timeout_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("election_type", "topic_partitions", "timeout_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ElectionType", "election_type", "int8", (1, 2), None, None, None, 0, False, None),
         (

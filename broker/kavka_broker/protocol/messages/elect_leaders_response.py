@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionResult(Struct):
-    __slots__ = ("partition_id", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_id", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
@@ -29,8 +29,8 @@ class PartitionResult(Struct):
 
 
 class ReplicaElectionResult(Struct):
-    __slots__ = ("topic", "partition_result")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partition_result")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (0, 2), None, None, None, "", False, None),
         (
@@ -50,8 +50,8 @@ class ElectLeadersResponse(Message):
     API_KEY = 43
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("throttle_time_ms", "error_code", "replica_election_results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "replica_election_results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),

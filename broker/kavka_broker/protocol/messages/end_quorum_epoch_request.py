@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class ReplicaInfo(Struct):
-    __slots__ = ("candidate_id", "candidate_directory_id")
-    __match_args__ = __slots__
+    __match_args__ = ("candidate_id", "candidate_directory_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("CandidateId", "candidate_id", "int32", (1, 1), None, None, None, 0, False, None),
         (
@@ -25,14 +25,14 @@ class ReplicaInfo(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "leader_id",
         "leader_epoch",
         "preferred_successors",
         "preferred_candidates",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
         ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, 0, False, None),
@@ -63,8 +63,8 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = ("topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 1), None, None, None, b"", False, None),
@@ -76,8 +76,8 @@ class TopicData(Struct):
 
 
 class LeaderEndpoint(Struct):
-    __slots__ = ("name", "host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 1), None, None, None, "", False, None),
         ("Host", "host", "string", (1, 1), None, None, None, "", False, None),
@@ -96,8 +96,8 @@ class EndQuorumEpochRequest(Message):
     API_KEY = 54
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("cluster_id", "topics", "leader_endpoints")
-    __match_args__ = __slots__
+    __match_args__ = ("cluster_id", "topics", "leader_endpoints")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None, False, None),
         ("Topics", "topics", "[]TopicData", (0, 1), None, None, None, b"", False, None),

@@ -12,8 +12,8 @@ class EndTxnMarker(Message):
     NAME = "EndTxnMarker"
     KIND = "data"
     VERSIONS = (0, 0)
-    __slots__ = ("coordinator_epoch",)
-    __match_args__ = __slots__
+    __match_args__ = ("coordinator_epoch",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("CoordinatorEpoch", "coordinator_epoch", "int32", (0, 0), None, None, None, 0, False, None),
     )

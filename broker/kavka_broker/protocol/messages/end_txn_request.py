@@ -14,8 +14,8 @@ class EndTxnRequest(Message):
     API_KEY = 26
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed")
-    __match_args__ = __slots__
+    __match_args__ = ("transactional_id", "producer_id", "producer_epoch", "committed")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (0, 5), None, None, None, "", False, None),
         ("ProducerId", "producer_id", "int64", (0, 5), None, None, None, 0, False, None),

@@ -14,8 +14,8 @@ class EndTxnResponse(Message):
     API_KEY = 26
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 5), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 5), None, None, None, 0, False, None),

@@ -14,8 +14,8 @@ class EnvelopeRequest(Message):
     API_KEY = 58
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("request_data", "request_principal", "client_host_address")
-    __match_args__ = __slots__
+    __match_args__ = ("request_data", "request_principal", "client_host_address")
+    __slots__ = __match_args__
     SCHEMA = (
         ("RequestData", "request_data", "bytes", (0, 0), None, None, None, b"", False, None),
         (

@@ -14,8 +14,8 @@ class EnvelopeResponse(Message):
     API_KEY = 58
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("response_data", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("response_data", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ResponseData", "response_data", "bytes", (0, 0), (0, 0), None, None, None, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),

@@ -14,8 +14,8 @@ class ExpireDelegationTokenRequest(Message):
     API_KEY = 40
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("hmac", "expiry_time_period_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("hmac", "expiry_time_period_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Hmac", "hmac", "bytes", (1, 2), None, None, None, b"", False, None),
         (

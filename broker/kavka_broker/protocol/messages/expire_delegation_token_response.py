@@ -14,8 +14,8 @@ class ExpireDelegationTokenResponse(Message):
     API_KEY = 40
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),
         (

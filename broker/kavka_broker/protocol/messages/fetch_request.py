@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class ReplicaState(Struct):
-    __slots__ = ("replica_id", "replica_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("replica_id", "replica_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (15, 18), None, None, None, -1, False, None),
         ("ReplicaEpoch", "replica_epoch", "int64", (15, 18), None, None, None, -1, False, None),
@@ -25,7 +25,7 @@ DEFAULT_REPLICA_STATE = frozen(ReplicaState)
 
 
 class FetchPartition(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition",
         "current_leader_epoch",
         "fetch_offset",
@@ -35,7 +35,7 @@ class FetchPartition(Struct):
         "replica_directory_id",
         "high_watermark",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (4, 18), None, None, None, 0, False, None),
         (
@@ -84,8 +84,8 @@ class FetchPartition(Struct):
 
 
 class FetchTopic(Struct):
-    __slots__ = ("topic", "topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (4, 12), None, None, None, "", True, None),
         ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True, None),
@@ -104,8 +104,8 @@ class FetchTopic(Struct):
 
 
 class ForgottenTopic(Struct):
-    __slots__ = ("topic", "topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (7, 12), None, None, None, "", True, None),
         ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True, None),
@@ -129,7 +129,7 @@ class FetchRequest(Message):
     API_KEY = 1
     VERSIONS = (4, 18)
     FLEXIBLE_FROM = 12
-    __slots__ = (
+    __match_args__ = (
         "cluster_id",
         "replica_id",
         "replica_state",
@@ -143,7 +143,7 @@ class FetchRequest(Message):
         "forgotten_topics_data",
         "rack_id",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (12, 18), (12, 18), (12, 18), 0, None, True, None),
         ("ReplicaId", "replica_id", "int32", (4, 14), None, None, None, -1, False, None),

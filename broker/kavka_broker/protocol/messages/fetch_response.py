@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct,
 
 
 class EpochEndOffset(Struct):
-    __slots__ = ("epoch", "end_offset")
-    __match_args__ = __slots__
+    __match_args__ = ("epoch", "end_offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Epoch", "epoch", "int32", (12, 18), None, None, None, -1, False, None),
         ("EndOffset", "end_offset", "int64", (12, 18), None, None, None, -1, False, None),
@@ -25,8 +25,8 @@ DEFAULT_EPOCH_END_OFFSET = frozen(EpochEndOffset)
 
 
 class LeaderIdAndEpoch(Struct):
-    __slots__ = ("leader_id", "leader_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("leader_id", "leader_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (12, 18), None, None, None, -1, False, None),
         ("LeaderEpoch", "leader_epoch", "int32", (12, 18), None, None, None, -1, False, None),
@@ -41,8 +41,8 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class SnapshotId(Struct):
-    __slots__ = ("end_offset", "epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("end_offset", "epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("EndOffset", "end_offset", "int64", (4, 18), None, None, None, -1, False, None),
         ("Epoch", "epoch", "int32", (4, 18), None, None, None, -1, False, None),
@@ -57,8 +57,8 @@ DEFAULT_SNAPSHOT_ID = frozen(SnapshotId)
 
 
 class AbortedTransaction(Struct):
-    __slots__ = ("producer_id", "first_offset")
-    __match_args__ = __slots__
+    __match_args__ = ("producer_id", "first_offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (4, 18), None, None, None, 0, False, None),
         ("FirstOffset", "first_offset", "int64", (4, 18), None, None, None, 0, False, None),
@@ -70,7 +70,7 @@ class AbortedTransaction(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "error_code",
         "high_watermark",
@@ -83,7 +83,7 @@ class PartitionData(Struct):
         "preferred_read_replica",
         "records",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (4, 18), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (4, 18), None, None, None, 0, False, None),
@@ -141,8 +141,8 @@ class PartitionData(Struct):
 
 
 class FetchableTopicResponse(Struct):
-    __slots__ = ("topic", "topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (4, 12), None, None, None, "", True, None),
         ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True, None),
@@ -161,8 +161,8 @@ class FetchableTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = ("node_id", "host", "port", "rack")
-    __match_args__ = __slots__
+    __match_args__ = ("node_id", "host", "port", "rack")
+    __slots__ = __match_args__
     SCHEMA = (
         ("NodeId", "node_id", "int32", (16, 18), None, None, None, 0, False, None),
         ("Host", "host", "string", (16, 18), None, None, None, "", False, None),
@@ -189,8 +189,8 @@ class FetchResponse(Message):
     API_KEY = 1
     VERSIONS = (4, 18)
     FLEXIBLE_FROM = 12
-    __slots__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (4, 18), None, None, None, 0, True, None),
         ("ErrorCode", "error_code", "int16", (7, 18), None, None, None, 0, True, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class SnapshotId(Struct):
-    __slots__ = ("end_offset", "epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("end_offset", "epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("EndOffset", "end_offset", "int64", (0, 1), None, None, None, 0, False, None),
         ("Epoch", "epoch", "int32", (0, 1), None, None, None, 0, False, None),
@@ -25,14 +25,14 @@ DEFAULT_SNAPSHOT_ID = frozen(SnapshotId)
 
 
 class PartitionSnapshot(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition",
         "current_leader_epoch",
         "snapshot_id",
         "position",
         "replica_directory_id",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 1), None, None, None, 0, False, None),
         (
@@ -63,8 +63,8 @@ class PartitionSnapshot(Struct):
 
 
 class TopicSnapshot(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
         (
@@ -84,8 +84,8 @@ class FetchSnapshotRequest(Message):
     API_KEY = 59
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("cluster_id", "replica_id", "max_bytes", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("cluster_id", "replica_id", "max_bytes", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), (0, 1), 0, None, False, None),
         ("ReplicaId", "replica_id", "int32", (0, 1), None, None, None, -1, False, None),

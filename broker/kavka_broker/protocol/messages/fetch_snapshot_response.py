@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Records, Struct, froze
 
 
 class SnapshotId(Struct):
-    __slots__ = ("end_offset", "epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("end_offset", "epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("EndOffset", "end_offset", "int64", (0, 1), None, None, None, 0, False, None),
         ("Epoch", "epoch", "int32", (0, 1), None, None, None, 0, False, None),
@@ -25,8 +25,8 @@ DEFAULT_SNAPSHOT_ID = frozen(SnapshotId)
 
 
 class LeaderIdAndEpoch(Struct):
-    __slots__ = ("leader_id", "leader_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("leader_id", "leader_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, 0, False, None),
         ("LeaderEpoch", "leader_epoch", "int32", (0, 1), None, None, None, 0, False, None),
@@ -41,7 +41,7 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class PartitionSnapshot(Struct):
-    __slots__ = (
+    __match_args__ = (
         "index",
         "error_code",
         "snapshot_id",
@@ -50,7 +50,7 @@ class PartitionSnapshot(Struct):
         "position",
         "unaligned_records",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Index", "index", "int32", (0, 1), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
@@ -87,8 +87,8 @@ class PartitionSnapshot(Struct):
 
 
 class TopicSnapshot(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
         (
@@ -103,8 +103,8 @@ class TopicSnapshot(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = ("node_id", "host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("node_id", "host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 1), None, None, None, 0, False, None),
         ("Host", "host", "string", (1, 1), None, None, None, "", False, None),
@@ -123,8 +123,8 @@ class FetchSnapshotResponse(Message):
     API_KEY = 59
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, True, None),
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),

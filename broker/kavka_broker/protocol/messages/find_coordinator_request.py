@@ -14,8 +14,8 @@ class FindCoordinatorRequest(Message):
     API_KEY = 10
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 3
-    __slots__ = ("key", "key_type", "coordinator_keys")
-    __match_args__ = __slots__
+    __match_args__ = ("key", "key_type", "coordinator_keys")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Key", "key", "string", (0, 3), None, None, None, "", False, None),
         ("KeyType", "key_type", "int8", (1, 6), None, None, None, 0, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class Coordinator(Struct):
-    __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("key", "node_id", "host", "port", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Key", "key", "string", (4, 6), None, None, None, "", False, None),
         ("NodeId", "node_id", "int32", (4, 6), None, None, None, 0, False, None),
@@ -43,7 +43,7 @@ class FindCoordinatorResponse(Message):
     API_KEY = 10
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 3
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "error_message",
@@ -52,7 +52,7 @@ class FindCoordinatorResponse(Message):
         "port",
         "coordinators",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True, None),
         ("ErrorCode", "error_code", "int16", (0, 3), None, None, None, 0, False, None),

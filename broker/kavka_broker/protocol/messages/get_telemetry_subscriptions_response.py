@@ -14,7 +14,7 @@ class GetTelemetrySubscriptionsResponse(Message):
     API_KEY = 71
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "client_instance_id",
@@ -25,7 +25,7 @@ class GetTelemetrySubscriptionsResponse(Message):
         "delta_temporality",
         "requested_metrics",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),

@@ -14,8 +14,8 @@ class HeartbeatRequest(Message):
     API_KEY = 12
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "generation_id", "member_id", "group_instance_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 4), None, None, None, "", False, None),
         ("GenerationId", "generation_id", "int32", (0, 4), None, None, None, 0, False, None),

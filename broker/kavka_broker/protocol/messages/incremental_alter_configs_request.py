@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterableConfig(Struct):
-    __slots__ = ("name", "config_operation", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "config_operation", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
         ("ConfigOperation", "config_operation", "int8", (0, 1), None, None, None, 0, False, None),
@@ -24,8 +24,8 @@ class AlterableConfig(Struct):
 
 
 class AlterConfigsResource(Struct):
-    __slots__ = ("resource_type", "resource_name", "configs")
-    __match_args__ = __slots__
+    __match_args__ = ("resource_type", "resource_name", "configs")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (0, 1), None, None, None, 0, False, None),
         ("ResourceName", "resource_name", "string", (0, 1), None, None, None, "", False, None),
@@ -49,8 +49,8 @@ class IncrementalAlterConfigsRequest(Message):
     API_KEY = 44
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("resources", "validate_only")
-    __match_args__ = __slots__
+    __match_args__ = ("resources", "validate_only")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Resources", "resources", "[]AlterConfigsResource",

@@ -15,7 +15,7 @@ class InitProducerIdRequest(Message):
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 2
     LATEST_UNSTABLE = True
-    __slots__ = (
+    __match_args__ = (
         "transactional_id",
         "transaction_timeout_ms",
         "producer_id",
@@ -23,7 +23,7 @@ class InitProducerIdRequest(Message):
         "enable2_pc",
         "keep_prepared_txn",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TransactionalId", "transactional_id", "string",

@@ -14,7 +14,7 @@ class InitProducerIdResponse(Message):
     API_KEY = 22
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 2
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "producer_id",
@@ -22,7 +22,7 @@ class InitProducerIdResponse(Message):
         "ongoing_txn_producer_id",
         "ongoing_txn_producer_epoch",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 6), None, None, None, 0, True, None),
         ("ErrorCode", "error_code", "int16", (0, 6), None, None, None, 0, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = ("partition", "state_epoch", "start_offset")
-    __match_args__ = __slots__
+    __match_args__ = ("partition", "state_epoch", "start_offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
         ("StateEpoch", "state_epoch", "int32", (0, 0), None, None, None, 0, False, None),
@@ -24,8 +24,8 @@ class PartitionData(Struct):
 
 
 class InitializeStateData(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 0), None, None, None, b"", False, None),
@@ -42,8 +42,8 @@ class InitializeShareGroupStateRequest(Message):
     API_KEY = 83
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("group_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
         ("Topics", "topics", "[]InitializeStateData", (0, 0), None, None, None, b"", False, None),

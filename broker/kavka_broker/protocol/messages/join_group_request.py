@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class JoinGroupRequestProtocol(Struct):
-    __slots__ = ("name", "metadata")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "metadata")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 9), None, None, None, "", False, None),
         ("Metadata", "metadata", "bytes", (0, 9), None, None, None, b"", False, None),
@@ -27,7 +27,7 @@ class JoinGroupRequest(Message):
     API_KEY = 11
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = (
+    __match_args__ = (
         "group_id",
         "session_timeout_ms",
         "rebalance_timeout_ms",
@@ -37,7 +37,7 @@ class JoinGroupRequest(Message):
         "protocols",
         "reason",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 9), None, None, None, "", False, None),
         ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 9), None, None, None, 0, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class JoinGroupResponseMember(Struct):
-    __slots__ = ("member_id", "group_instance_id", "metadata")
-    __match_args__ = __slots__
+    __match_args__ = ("member_id", "group_instance_id", "metadata")
+    __slots__ = __match_args__
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 9), None, None, None, "", False, None),
         (
@@ -37,7 +37,7 @@ class JoinGroupResponse(Message):
     API_KEY = 11
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "generation_id",
@@ -48,7 +48,7 @@ class JoinGroupResponse(Message):
         "member_id",
         "members",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 9), None, None, None, 0, True, None),
         ("ErrorCode", "error_code", "int16", (0, 9), None, None, None, 0, False, None),

@@ -13,8 +13,8 @@ class KRaftVersionRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("version", "k_raft_version")
-    __match_args__ = __slots__
+    __match_args__ = ("version", "k_raft_version")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
         ("KRaftVersion", "k_raft_version", "int16", (0, 0), None, None, None, 0, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Voter(Struct):
-    __slots__ = ("voter_id", "voter_directory_id")
-    __match_args__ = __slots__
+    __match_args__ = ("voter_id", "voter_directory_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 1), None, None, None, 0, False, None),
         (
@@ -29,8 +29,8 @@ class LeaderChangeMessage(Message):
     KIND = "data"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("version", "leader_id", "voters", "granting_voters")
-    __match_args__ = __slots__
+    __match_args__ = ("version", "leader_id", "voters", "granting_voters")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Version", "version", "int16", (0, 1), None, None, None, 0, False, None),
         ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, 0, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class MemberIdentity(Struct):
-    __slots__ = ("member_id", "group_instance_id", "reason")
-    __match_args__ = __slots__
+    __match_args__ = ("member_id", "group_instance_id", "reason")
+    __slots__ = __match_args__
     SCHEMA = (
         ("MemberId", "member_id", "string", (3, 5), None, None, None, "", False, None),
         (
@@ -37,8 +37,8 @@ class LeaveGroupRequest(Message):
     API_KEY = 13
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = ("group_id", "member_id", "members")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "member_id", "members")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 5), None, None, None, "", False, None),
         ("MemberId", "member_id", "string", (0, 2), None, None, None, "", False, None),

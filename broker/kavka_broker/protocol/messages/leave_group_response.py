@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class MemberResponse(Struct):
-    __slots__ = ("member_id", "group_instance_id", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("member_id", "group_instance_id", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("MemberId", "member_id", "string", (3, 5), None, None, None, "", False, None),
         (
@@ -37,8 +37,8 @@ class LeaveGroupResponse(Message):
     API_KEY = 13
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "error_code", "members")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "members")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True, None),
         ("ErrorCode", "error_code", "int16", (0, 5), None, None, None, 0, False, None),

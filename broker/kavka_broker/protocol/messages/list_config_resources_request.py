@@ -14,8 +14,8 @@ class ListConfigResourcesRequest(Message):
     API_KEY = 74
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("resource_types",)
-    __match_args__ = __slots__
+    __match_args__ = ("resource_types",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceTypes", "resource_types", "[]int8", (1, 1), None, None, None, b"", False, None),
     )

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ConfigResource(Struct):
-    __slots__ = ("resource_name", "resource_type")
-    __match_args__ = __slots__
+    __match_args__ = ("resource_name", "resource_type")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceName", "resource_name", "string", (0, 1), None, None, None, "", False, None),
         ("ResourceType", "resource_type", "int8", (1, 1), None, None, None, 16, True, None),
@@ -27,8 +27,8 @@ class ListConfigResourcesResponse(Message):
     API_KEY = 74
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "config_resources")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "config_resources")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),

@@ -14,8 +14,8 @@ class ListGroupsRequest(Message):
     API_KEY = 16
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ("states_filter", "types_filter")
-    __match_args__ = __slots__
+    __match_args__ = ("states_filter", "types_filter")
+    __slots__ = __match_args__
     SCHEMA = (
         ("StatesFilter", "states_filter", "[]string", (4, 5), None, None, None, b"", False, None),
         ("TypesFilter", "types_filter", "[]string", (5, 5), None, None, None, b"", False, None),

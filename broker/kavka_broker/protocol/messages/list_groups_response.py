@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListedGroup(Struct):
-    __slots__ = ("group_id", "protocol_type", "group_state", "group_type")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "protocol_type", "group_state", "group_type")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 5), None, None, None, "", False, None),
         ("ProtocolType", "protocol_type", "string", (0, 5), None, None, None, "", False, None),
@@ -37,8 +37,8 @@ class ListGroupsResponse(Message):
     API_KEY = 16
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "error_code", "groups")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "groups")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True, None),
         ("ErrorCode", "error_code", "int16", (0, 5), None, None, None, 0, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListOffsetsPartition(Struct):
-    __slots__ = ("partition_index", "current_leader_epoch", "timestamp")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "current_leader_epoch", "timestamp")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 11), None, None, None, 0, False, None),
         (
@@ -32,8 +32,8 @@ class ListOffsetsPartition(Struct):
 
 
 class ListOffsetsTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 11), None, None, None, "", False, None),
         (
@@ -53,8 +53,8 @@ class ListOffsetsRequest(Message):
     API_KEY = 2
     VERSIONS = (1, 11)
     FLEXIBLE_FROM = 6
-    __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (1, 11), None, None, None, 0, False, None),
         ("IsolationLevel", "isolation_level", "int8", (2, 11), None, None, None, 0, False, None),

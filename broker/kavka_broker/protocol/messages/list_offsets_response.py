@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListOffsetsPartitionResponse(Struct):
-    __slots__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 11), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (1, 11), None, None, None, 0, False, None),
@@ -35,8 +35,8 @@ class ListOffsetsPartitionResponse(Struct):
 
 
 class ListOffsetsTopicResponse(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 11), None, None, None, "", False, None),
         (
@@ -60,8 +60,8 @@ class ListOffsetsResponse(Message):
     API_KEY = 2
     VERSIONS = (1, 11)
     FLEXIBLE_FROM = 6
-    __slots__ = ("throttle_time_ms", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 11), None, None, None, 0, True, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListPartitionReassignmentsTopics(Struct):
-    __slots__ = ("name", "partition_indexes")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partition_indexes")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         (
@@ -30,8 +30,8 @@ class ListPartitionReassignmentsRequest(Message):
     API_KEY = 46
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("timeout_ms", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("timeout_ms", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TimeoutMs", "timeout_ms", "int32", (0, 0), None, None, None, 60000, False, None),
         (

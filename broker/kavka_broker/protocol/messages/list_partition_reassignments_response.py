@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OngoingPartitionReassignment(Struct):
-    __slots__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
         ("Replicas", "replicas", "[]int32", (0, 0), None, None, None, b"", False, None),
@@ -35,8 +35,8 @@ class OngoingPartitionReassignment(Struct):
 
 
 class OngoingTopicReassignment(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         (
@@ -60,8 +60,8 @@ class ListPartitionReassignmentsResponse(Message):
     API_KEY = 46
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),

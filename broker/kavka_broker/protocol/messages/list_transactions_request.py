@@ -14,13 +14,13 @@ class ListTransactionsRequest(Message):
     API_KEY = 66
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "state_filters",
         "producer_id_filters",
         "duration_filter",
         "transactional_id_pattern",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("StateFilters", "state_filters", "[]string", (0, 2), None, None, None, b"", False, None),
         (

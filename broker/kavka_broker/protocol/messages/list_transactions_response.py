@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TransactionState(Struct):
-    __slots__ = ("transactional_id", "producer_id", "transaction_state")
-    __match_args__ = __slots__
+    __match_args__ = ("transactional_id", "producer_id", "transaction_state")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (0, 2), None, None, None, "", False, None),
         ("ProducerId", "producer_id", "int64", (0, 2), None, None, None, 0, False, None),
@@ -37,8 +37,13 @@ class ListTransactionsResponse(Message):
     API_KEY = 66
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states")
-    __match_args__ = __slots__
+    __match_args__ = (
+        "throttle_time_ms",
+        "error_code",
+        "unknown_state_filters",
+        "transaction_states",
+    )
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),

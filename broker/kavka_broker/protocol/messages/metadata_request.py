@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class MetadataRequestTopic(Struct):
-    __slots__ = ("topic_id", "name")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True, None),
         ("Name", "name", "string", (0, 13), (10, 13), None, None, "", False, None),
@@ -27,13 +27,13 @@ class MetadataRequest(Message):
     API_KEY = 3
     VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
-    __slots__ = (
+    __match_args__ = (
         "topics",
         "allow_auto_topic_creation",
         "include_cluster_authorized_operations",
         "include_topic_authorized_operations",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Topics", "topics", "[]MetadataRequestTopic",

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class MetadataResponseBroker(Struct):
-    __slots__ = ("node_id", "host", "port", "rack")
-    __match_args__ = __slots__
+    __match_args__ = ("node_id", "host", "port", "rack")
+    __slots__ = __match_args__
     SCHEMA = (
         ("NodeId", "node_id", "int32", (0, 13), None, None, None, 0, False, None),
         ("Host", "host", "string", (0, 13), None, None, None, "", False, None),
@@ -32,7 +32,7 @@ class MetadataResponseBroker(Struct):
 
 
 class MetadataResponsePartition(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "partition_index",
         "leader_id",
@@ -41,7 +41,7 @@ class MetadataResponsePartition(Struct):
         "isr_nodes",
         "offline_replicas",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 13), None, None, None, 0, False, None),
         ("PartitionIndex", "partition_index", "int32", (0, 13), None, None, None, 0, False, None),
@@ -75,7 +75,7 @@ class MetadataResponsePartition(Struct):
 
 
 class MetadataResponseTopic(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "name",
         "topic_id",
@@ -83,7 +83,7 @@ class MetadataResponseTopic(Struct):
         "partitions",
         "topic_authorized_operations",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 13), None, None, None, 0, False, None),
         ("Name", "name", "string", (0, 13), (12, 13), None, None, "", False, None),
@@ -122,7 +122,7 @@ class MetadataResponse(Message):
     API_KEY = 3
     VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "brokers",
         "cluster_id",
@@ -131,7 +131,7 @@ class MetadataResponse(Message):
         "cluster_authorized_operations",
         "error_code",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True, None),
         (

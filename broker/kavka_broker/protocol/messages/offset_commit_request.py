@@ -9,13 +9,13 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetCommitRequestPartition(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "committed_offset",
         "committed_leader_epoch",
         "committed_metadata",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 10), None, None, None, 0, False, None),
         ("CommittedOffset", "committed_offset", "int64", (2, 10), None, None, None, 0, False, None),
@@ -43,8 +43,8 @@ class OffsetCommitRequestPartition(Struct):
 
 
 class OffsetCommitRequestTopic(Struct):
-    __slots__ = ("name", "topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (2, 9), None, None, None, "", True, None),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True, None),
@@ -71,7 +71,7 @@ class OffsetCommitRequest(Message):
     API_KEY = 8
     VERSIONS = (2, 10)
     FLEXIBLE_FROM = 8
-    __slots__ = (
+    __match_args__ = (
         "group_id",
         "generation_id_or_member_epoch",
         "member_id",
@@ -79,7 +79,7 @@ class OffsetCommitRequest(Message):
         "retention_time_ms",
         "topics",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (2, 10), None, None, None, "", False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetCommitResponsePartition(Struct):
-    __slots__ = ("partition_index", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 10), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (2, 10), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class OffsetCommitResponsePartition(Struct):
 
 
 class OffsetCommitResponseTopic(Struct):
-    __slots__ = ("name", "topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (2, 9), None, None, None, "", True, None),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True, None),
@@ -50,8 +50,8 @@ class OffsetCommitResponse(Message):
     API_KEY = 8
     VERSIONS = (2, 10)
     FLEXIBLE_FROM = 8
-    __slots__ = ("throttle_time_ms", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True, None),
         (

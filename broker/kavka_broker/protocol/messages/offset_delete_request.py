@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OffsetDeleteRequestPartition(Struct):
-    __slots__ = ("partition_index",)
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
     )
@@ -20,8 +20,8 @@ class OffsetDeleteRequestPartition(Struct):
 
 
 class OffsetDeleteRequestTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         (
@@ -44,8 +44,8 @@ class OffsetDeleteRequest(Message):
     KIND = "request"
     API_KEY = 47
     VERSIONS = (0, 0)
-    __slots__ = ("group_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
         (

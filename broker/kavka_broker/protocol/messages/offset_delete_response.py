@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OffsetDeleteResponsePartition(Struct):
-    __slots__ = ("partition_index", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class OffsetDeleteResponsePartition(Struct):
 
 
 class OffsetDeleteResponseTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         (
@@ -46,8 +46,8 @@ class OffsetDeleteResponse(Message):
     KIND = "response"
     API_KEY = 47
     VERSIONS = (0, 0)
-    __slots__ = ("error_code", "throttle_time_ms", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "throttle_time_ms", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetFetchRequestTopic(Struct):
-    __slots__ = ("name", "partition_indexes")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partition_indexes")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 7), None, None, None, "", False, None),
         (
@@ -25,8 +25,8 @@ class OffsetFetchRequestTopic(Struct):
 
 
 class OffsetFetchRequestTopics(Struct):
-    __slots__ = ("name", "topic_id", "partition_indexes")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "topic_id", "partition_indexes")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (8, 9), None, None, None, "", True, None),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True, None),
@@ -48,8 +48,8 @@ class OffsetFetchRequestTopics(Struct):
 
 
 class OffsetFetchRequestGroup(Struct):
-    __slots__ = ("group_id", "member_id", "member_epoch", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "member_id", "member_epoch", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (8, 10), None, None, None, "", False, None),
         ("MemberId", "member_id", "string", (9, 10), (9, 10), None, None, None, True, None),
@@ -79,8 +79,8 @@ class OffsetFetchRequest(Message):
     API_KEY = 9
     VERSIONS = (1, 10)
     FLEXIBLE_FROM = 6
-    __slots__ = ("group_id", "topics", "groups", "require_stable")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics", "groups", "require_stable")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (1, 7), None, None, None, "", False, None),
         (

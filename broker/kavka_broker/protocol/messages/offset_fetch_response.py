@@ -9,14 +9,14 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetFetchResponsePartition(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "committed_offset",
         "committed_leader_epoch",
         "metadata",
         "error_code",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 7), None, None, None, 0, False, None),
         ("CommittedOffset", "committed_offset", "int64", (1, 7), None, None, None, 0, False, None),
@@ -44,8 +44,8 @@ class OffsetFetchResponsePartition(Struct):
 
 
 class OffsetFetchResponseTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 7), None, None, None, "", False, None),
         (
@@ -64,14 +64,14 @@ class OffsetFetchResponseTopic(Struct):
 
 
 class OffsetFetchResponsePartitions(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "committed_offset",
         "committed_leader_epoch",
         "metadata",
         "error_code",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (8, 10), None, None, None, 0, False, None),
         ("CommittedOffset", "committed_offset", "int64", (8, 10), None, None, None, 0, False, None),
@@ -99,8 +99,8 @@ class OffsetFetchResponsePartitions(Struct):
 
 
 class OffsetFetchResponseTopics(Struct):
-    __slots__ = ("name", "topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (8, 9), None, None, None, "", True, None),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True, None),
@@ -122,8 +122,8 @@ class OffsetFetchResponseTopics(Struct):
 
 
 class OffsetFetchResponseGroup(Struct):
-    __slots__ = ("group_id", "topics", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (8, 10), None, None, None, "", False, None),
         (
@@ -150,8 +150,8 @@ class OffsetFetchResponse(Message):
     API_KEY = 9
     VERSIONS = (1, 10)
     FLEXIBLE_FROM = 6
-    __slots__ = ("throttle_time_ms", "topics", "error_code", "groups")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "topics", "error_code", "groups")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True, None),
         (

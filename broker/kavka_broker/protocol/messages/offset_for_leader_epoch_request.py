@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OffsetForLeaderPartition(Struct):
-    __slots__ = ("partition", "current_leader_epoch", "leader_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("partition", "current_leader_epoch", "leader_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (2, 4), None, None, None, 0, False, None),
         (
@@ -32,8 +32,8 @@ class OffsetForLeaderPartition(Struct):
 
 
 class OffsetForLeaderTopic(Struct):
-    __slots__ = ("topic", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (2, 4), None, None, None, "", False, None),
         (
@@ -53,8 +53,8 @@ class OffsetForLeaderEpochRequest(Message):
     API_KEY = 23
     VERSIONS = (2, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("replica_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("replica_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (3, 4), None, None, None, -2, True, None),
         ("Topics", "topics", "[]OffsetForLeaderTopic", (2, 4), None, None, None, b"", False, None),

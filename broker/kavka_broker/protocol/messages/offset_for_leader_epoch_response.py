@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EpochEndOffset(Struct):
-    __slots__ = ("error_code", "partition", "leader_epoch", "end_offset")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "partition", "leader_epoch", "end_offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (2, 4), None, None, None, 0, False, None),
         ("Partition", "partition", "int32", (2, 4), None, None, None, 0, False, None),
@@ -32,8 +32,8 @@ class EpochEndOffset(Struct):
 
 
 class OffsetForLeaderTopicResult(Struct):
-    __slots__ = ("topic", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (2, 4), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]EpochEndOffset", (2, 4), None, None, None, b"", False, None),
@@ -50,8 +50,8 @@ class OffsetForLeaderEpochResponse(Message):
     API_KEY = 23
     VERSIONS = (2, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = ("throttle_time_ms", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 4), None, None, None, 0, True, None),
         (

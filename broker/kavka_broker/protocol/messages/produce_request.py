@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct
 
 
 class PartitionProduceData(Struct):
-    __slots__ = ("index", "records")
-    __match_args__ = __slots__
+    __match_args__ = ("index", "records")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Index", "index", "int32", (3, 13), None, None, None, 0, False, None),
         ("Records", "records", "records", (3, 13), (3, 13), None, None, None, False, None),
@@ -22,8 +22,8 @@ class PartitionProduceData(Struct):
 
 
 class TopicProduceData(Struct):
-    __slots__ = ("name", "topic_id", "partition_data")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "topic_id", "partition_data")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (3, 12), None, None, None, "", True, None),
         ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True, None),
@@ -50,8 +50,8 @@ class ProduceRequest(Message):
     API_KEY = 0
     VERSIONS = (3, 13)
     FLEXIBLE_FROM = 9
-    __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
-    __match_args__ = __slots__
+    __match_args__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TransactionalId", "transactional_id", "string",

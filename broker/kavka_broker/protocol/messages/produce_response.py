@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class BatchIndexAndErrorMessage(Struct):
-    __slots__ = ("batch_index", "batch_index_error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("batch_index", "batch_index_error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("BatchIndex", "batch_index", "int32", (8, 13), None, None, None, 0, False, None),
         (
@@ -25,8 +25,8 @@ class BatchIndexAndErrorMessage(Struct):
 
 
 class LeaderIdAndEpoch(Struct):
-    __slots__ = ("leader_id", "leader_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("leader_id", "leader_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (10, 13), None, None, None, -1, False, None),
         ("LeaderEpoch", "leader_epoch", "int32", (10, 13), None, None, None, -1, False, None),
@@ -41,7 +41,7 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class PartitionProduceResponse(Struct):
-    __slots__ = (
+    __match_args__ = (
         "index",
         "error_code",
         "base_offset",
@@ -51,7 +51,7 @@ class PartitionProduceResponse(Struct):
         "error_message",
         "current_leader",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Index", "index", "int32", (3, 13), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (3, 13), None, None, None, 0, False, None),
@@ -91,8 +91,8 @@ class PartitionProduceResponse(Struct):
 
 
 class TopicProduceResponse(Struct):
-    __slots__ = ("name", "topic_id", "partition_responses")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "topic_id", "partition_responses")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (3, 12), None, None, None, "", True, None),
         ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True, None),
@@ -114,8 +114,8 @@ class TopicProduceResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = ("node_id", "host", "port", "rack")
-    __match_args__ = __slots__
+    __match_args__ = ("node_id", "host", "port", "rack")
+    __slots__ = __match_args__
     SCHEMA = (
         ("NodeId", "node_id", "int32", (10, 13), None, None, None, 0, False, None),
         ("Host", "host", "string", (10, 13), None, None, None, "", False, None),
@@ -142,8 +142,8 @@ class ProduceResponse(Message):
     API_KEY = 0
     VERSIONS = (3, 13)
     FLEXIBLE_FROM = 9
-    __slots__ = ("responses", "throttle_time_ms", "node_endpoints")
-    __match_args__ = __slots__
+    __match_args__ = ("responses", "throttle_time_ms", "node_endpoints")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Responses", "responses", "[]TopicProduceResponse",

@@ -14,14 +14,14 @@ class PushTelemetryRequest(Message):
     API_KEY = 72
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "client_instance_id",
         "subscription_id",
         "terminating",
         "compression_type",
         "metrics",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "ClientInstanceId", "client_instance_id", "uuid",

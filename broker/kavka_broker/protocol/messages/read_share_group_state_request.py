@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = ("partition", "leader_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("partition", "leader_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
         ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class PartitionData(Struct):
 
 
 class ReadStateData(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 0), None, None, None, b"", False, None),
@@ -40,8 +40,8 @@ class ReadShareGroupStateRequest(Message):
     API_KEY = 84
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("group_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
         ("Topics", "topics", "[]ReadStateData", (0, 0), None, None, None, b"", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class StateBatch(Struct):
-    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-    __match_args__ = __slots__
+    __match_args__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    __slots__ = __match_args__
     SCHEMA = (
         ("FirstOffset", "first_offset", "int64", (0, 0), None, None, None, 0, False, None),
         ("LastOffset", "last_offset", "int64", (0, 0), None, None, None, 0, False, None),
@@ -32,7 +32,7 @@ class StateBatch(Struct):
 
 
 class PartitionResult(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition",
         "error_code",
         "error_message",
@@ -40,7 +40,7 @@ class PartitionResult(Struct):
         "start_offset",
         "state_batches",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
@@ -68,8 +68,8 @@ class PartitionResult(Struct):
 
 
 class ReadStateResult(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]PartitionResult", (0, 0), None, None, None, b"", False, None),
@@ -86,8 +86,8 @@ class ReadShareGroupStateResponse(Message):
     API_KEY = 84
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("results",)
-    __match_args__ = __slots__
+    __match_args__ = ("results",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Results", "results", "[]ReadStateResult", (0, 0), None, None, None, b"", False, None),
     )

@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionResult(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition",
         "error_code",
         "error_message",
@@ -18,7 +18,7 @@ class PartitionResult(Struct):
         "start_offset",
         "delivery_complete_count",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 1), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
@@ -52,8 +52,8 @@ class PartitionResult(Struct):
 
 
 class ReadStateSummaryResult(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 1), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]PartitionResult", (0, 1), None, None, None, b"", False, None),
@@ -70,8 +70,8 @@ class ReadShareGroupStateSummaryResponse(Message):
     API_KEY = 87
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("results",)
-    __match_args__ = __slots__
+    __match_args__ = ("results",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Results", "results", "[]ReadStateSummaryResult",

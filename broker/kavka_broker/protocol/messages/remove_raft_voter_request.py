@@ -14,8 +14,8 @@ class RemoveRaftVoterRequest(Message):
     API_KEY = 81
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("cluster_id", "voter_id", "voter_directory_id")
-    __match_args__ = __slots__
+    __match_args__ = ("cluster_id", "voter_id", "voter_directory_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 0), (0, 0), None, None, "", False, None),
         ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),

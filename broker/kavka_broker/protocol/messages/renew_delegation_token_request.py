@@ -14,8 +14,8 @@ class RenewDelegationTokenRequest(Message):
     API_KEY = 39
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("hmac", "renew_period_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("hmac", "renew_period_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Hmac", "hmac", "bytes", (1, 2), None, None, None, b"", False, None),
         ("RenewPeriodMs", "renew_period_ms", "int64", (1, 2), None, None, None, 0, False, None),

@@ -13,8 +13,8 @@ class RequestHeader(Message):
     KIND = "header"
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
-    __match_args__ = __slots__
+    __match_args__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("RequestApiKey", "request_api_key", "int16", (1, 2), None, None, None, 0, False, None),
         (

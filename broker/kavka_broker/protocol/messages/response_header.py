@@ -13,8 +13,8 @@ class ResponseHeader(Message):
     KIND = "header"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("correlation_id",)
-    __match_args__ = __slots__
+    __match_args__ = ("correlation_id",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("CorrelationId", "correlation_id", "int32", (0, 1), None, None, None, 0, False, None),
     )

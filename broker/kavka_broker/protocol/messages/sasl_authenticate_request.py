@@ -14,8 +14,8 @@ class SaslAuthenticateRequest(Message):
     API_KEY = 36
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("auth_bytes",)
-    __match_args__ = __slots__
+    __match_args__ = ("auth_bytes",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("AuthBytes", "auth_bytes", "bytes", (0, 2), None, None, None, b"", False, None),
     )

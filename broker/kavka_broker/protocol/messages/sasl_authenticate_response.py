@@ -14,8 +14,8 @@ class SaslAuthenticateResponse(Message):
     API_KEY = 36
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, "", False, None),

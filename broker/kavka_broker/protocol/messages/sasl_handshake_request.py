@@ -13,8 +13,8 @@ class SaslHandshakeRequest(Message):
     KIND = "request"
     API_KEY = 17
     VERSIONS = (0, 1)
-    __slots__ = ("mechanism",)
-    __match_args__ = __slots__
+    __match_args__ = ("mechanism",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Mechanism", "mechanism", "string", (0, 1), None, None, None, "", False, None),
     )

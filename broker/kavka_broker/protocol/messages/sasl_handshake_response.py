@@ -13,8 +13,8 @@ class SaslHandshakeResponse(Message):
     KIND = "response"
     API_KEY = 17
     VERSIONS = (0, 1)
-    __slots__ = ("error_code", "mechanisms")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "mechanisms")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
         ("Mechanisms", "mechanisms", "[]string", (0, 1), None, None, None, b"", False, None),

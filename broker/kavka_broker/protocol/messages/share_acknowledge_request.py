@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class AcknowledgementBatch(Struct):
-    __slots__ = ("first_offset", "last_offset", "acknowledge_types")
-    __match_args__ = __slots__
+    __match_args__ = ("first_offset", "last_offset", "acknowledge_types")
+    __slots__ = __match_args__
     SCHEMA = (
         ("FirstOffset", "first_offset", "int64", (1, 2), None, None, None, 0, False, None),
         ("LastOffset", "last_offset", "int64", (1, 2), None, None, None, 0, False, None),
@@ -32,8 +32,8 @@ class AcknowledgementBatch(Struct):
 
 
 class AcknowledgePartition(Struct):
-    __slots__ = ("partition_index", "acknowledgement_batches")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "acknowledgement_batches")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2), None, None, None, 0, False, None),
         (
@@ -52,8 +52,8 @@ class AcknowledgePartition(Struct):
 
 
 class AcknowledgeTopic(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (1, 2), None, None, None, b"", False, None),
         (
@@ -77,8 +77,8 @@ class ShareAcknowledgeRequest(Message):
     API_KEY = 79
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __slots__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (1, 2), (1, 2), None, None, None, False, None),
         ("MemberId", "member_id", "string", (1, 2), (1, 2), None, None, "", False, None),

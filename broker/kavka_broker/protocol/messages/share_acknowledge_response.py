@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class LeaderIdAndEpoch(Struct):
-    __slots__ = ("leader_id", "leader_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("leader_id", "leader_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (1, 2), None, None, None, 0, False, None),
         ("LeaderEpoch", "leader_epoch", "int32", (1, 2), None, None, None, 0, False, None),
@@ -25,8 +25,8 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class PartitionData(Struct):
-    __slots__ = ("partition_index", "error_code", "error_message", "current_leader")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code", "error_message", "current_leader")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),
@@ -51,8 +51,8 @@ class PartitionData(Struct):
 
 
 class ShareAcknowledgeTopicResponse(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (1, 2), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]PartitionData", (1, 2), None, None, None, b"", False, None),
@@ -64,8 +64,8 @@ class ShareAcknowledgeTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = ("node_id", "host", "port", "rack")
-    __match_args__ = __slots__
+    __match_args__ = ("node_id", "host", "port", "rack")
+    __slots__ = __match_args__
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 2), None, None, None, 0, False, None),
         ("Host", "host", "string", (1, 2), None, None, None, "", False, None),
@@ -92,7 +92,7 @@ class ShareAcknowledgeResponse(Message):
     API_KEY = 79
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "error_message",
@@ -100,7 +100,7 @@ class ShareAcknowledgeResponse(Message):
         "responses",
         "node_endpoints",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),

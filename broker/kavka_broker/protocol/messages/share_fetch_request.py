@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class AcknowledgementBatch(Struct):
-    __slots__ = ("first_offset", "last_offset", "acknowledge_types")
-    __match_args__ = __slots__
+    __match_args__ = ("first_offset", "last_offset", "acknowledge_types")
+    __slots__ = __match_args__
     SCHEMA = (
         ("FirstOffset", "first_offset", "int64", (1, 2), None, None, None, 0, False, None),
         ("LastOffset", "last_offset", "int64", (1, 2), None, None, None, 0, False, None),
@@ -32,8 +32,8 @@ class AcknowledgementBatch(Struct):
 
 
 class FetchPartition(Struct):
-    __slots__ = ("partition_index", "partition_max_bytes", "acknowledgement_batches")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "partition_max_bytes", "acknowledgement_batches")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2), None, None, None, 0, False, None),
         (
@@ -58,8 +58,8 @@ class FetchPartition(Struct):
 
 
 class FetchTopic(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (1, 2), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]FetchPartition", (1, 2), None, None, None, b"", False, None),
@@ -71,8 +71,8 @@ class FetchTopic(Struct):
 
 
 class ForgottenTopic(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (1, 2), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]int32", (1, 2), None, None, None, b"", False, None),
@@ -89,7 +89,7 @@ class ShareFetchRequest(Message):
     API_KEY = 78
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __slots__ = (
+    __match_args__ = (
         "group_id",
         "member_id",
         "share_session_epoch",
@@ -103,7 +103,7 @@ class ShareFetchRequest(Message):
         "topics",
         "forgotten_topics_data",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (1, 2), (1, 2), None, None, None, False, None),
         ("MemberId", "member_id", "string", (1, 2), (1, 2), None, None, "", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct,
 
 
 class LeaderIdAndEpoch(Struct):
-    __slots__ = ("leader_id", "leader_epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("leader_id", "leader_epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (1, 2), None, None, None, 0, False, None),
         ("LeaderEpoch", "leader_epoch", "int32", (1, 2), None, None, None, 0, False, None),
@@ -25,8 +25,8 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class AcquiredRecords(Struct):
-    __slots__ = ("first_offset", "last_offset", "delivery_count")
-    __match_args__ = __slots__
+    __match_args__ = ("first_offset", "last_offset", "delivery_count")
+    __slots__ = __match_args__
     SCHEMA = (
         ("FirstOffset", "first_offset", "int64", (1, 2), None, None, None, 0, False, None),
         ("LastOffset", "last_offset", "int64", (1, 2), None, None, None, 0, False, None),
@@ -45,7 +45,7 @@ class AcquiredRecords(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "error_code",
         "error_message",
@@ -55,7 +55,7 @@ class PartitionData(Struct):
         "records",
         "acquired_records",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),
@@ -101,8 +101,8 @@ class PartitionData(Struct):
 
 
 class ShareFetchableTopicResponse(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (1, 2), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]PartitionData", (1, 2), None, None, None, b"", False, None),
@@ -114,8 +114,8 @@ class ShareFetchableTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = ("node_id", "host", "port", "rack")
-    __match_args__ = __slots__
+    __match_args__ = ("node_id", "host", "port", "rack")
+    __slots__ = __match_args__
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 2), None, None, None, 0, False, None),
         ("Host", "host", "string", (1, 2), None, None, None, "", False, None),
@@ -142,7 +142,7 @@ class ShareFetchResponse(Message):
     API_KEY = 78
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "error_message",
@@ -150,7 +150,7 @@ class ShareFetchResponse(Message):
         "responses",
         "node_endpoints",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),

@@ -14,8 +14,8 @@ class ShareGroupDescribeRequest(Message):
     API_KEY = 77
     VERSIONS = (1, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("group_ids", "include_authorized_operations")
-    __match_args__ = __slots__
+    __match_args__ = ("group_ids", "include_authorized_operations")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupIds", "group_ids", "[]string", (1, 1), None, None, None, b"", False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class TopicPartitions(Struct):
-    __slots__ = ("topic_id", "topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (1, 1), None, None, None, b"", False, None),
         ("TopicName", "topic_name", "string", (1, 1), None, None, None, "", False, None),
@@ -29,8 +29,8 @@ class TopicPartitions(Struct):
 
 
 class Assignment(Struct):
-    __slots__ = ("topic_partitions",)
-    __match_args__ = __slots__
+    __match_args__ = ("topic_partitions",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TopicPartitions", "topic_partitions", "[]TopicPartitions",
@@ -46,7 +46,7 @@ DEFAULT_ASSIGNMENT = frozen(Assignment)
 
 
 class Member(Struct):
-    __slots__ = (
+    __match_args__ = (
         "member_id",
         "rack_id",
         "member_epoch",
@@ -55,7 +55,7 @@ class Member(Struct):
         "subscribed_topic_names",
         "assignment",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("MemberId", "member_id", "string", (1, 1), None, None, None, "", False, None),
         ("RackId", "rack_id", "string", (1, 1), (1, 1), None, None, None, False, None),
@@ -89,7 +89,7 @@ class Member(Struct):
 
 
 class DescribedGroup(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "error_message",
         "group_id",
@@ -100,7 +100,7 @@ class DescribedGroup(Struct):
         "members",
         "authorized_operations",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 1), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (1, 1), (1, 1), None, None, None, False, None),
@@ -145,8 +145,8 @@ class ShareGroupDescribeResponse(Message):
     API_KEY = 77
     VERSIONS = (1, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("throttle_time_ms", "groups")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "groups")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 1), None, None, None, 0, False, None),
         ("Groups", "groups", "[]DescribedGroup", (1, 1), None, None, None, b"", False, None),

@@ -14,8 +14,8 @@ class ShareGroupHeartbeatRequest(Message):
     API_KEY = 76
     VERSIONS = (1, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (1, 1), None, None, None, "", False, None),
         ("MemberId", "member_id", "string", (1, 1), None, None, None, "", False, None),

@@ -13,8 +13,8 @@ class SnapshotFooterRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("version",)
-    __match_args__ = __slots__
+    __match_args__ = ("version",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
     )

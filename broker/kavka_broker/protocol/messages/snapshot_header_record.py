@@ -13,8 +13,8 @@ class SnapshotHeaderRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("version", "last_contained_log_timestamp")
-    __match_args__ = __slots__
+    __match_args__ = ("version", "last_contained_log_timestamp")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
         (

@@ -14,8 +14,8 @@ class StreamsGroupDescribeRequest(Message):
     API_KEY = 89
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("group_ids", "include_authorized_operations")
-    __match_args__ = __slots__
+    __match_args__ = ("group_ids", "include_authorized_operations")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupIds", "group_ids", "[]string", (0, 0), None, None, None, b"", False, None),
         (

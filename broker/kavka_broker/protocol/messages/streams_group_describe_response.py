@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct, frozen
 
 
 class KeyValue(Struct):
-    __slots__ = ("key", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("key", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Key", "key", "string", (0, 0), None, None, None, "", False, None),
         ("Value", "value", "string", (0, 0), None, None, None, "", False, None),
@@ -22,8 +22,8 @@ class KeyValue(Struct):
 
 
 class TopicInfo(Struct):
-    __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions", "replication_factor", "topic_configs")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "int32", (0, 0), None, None, None, 0, False, None),
@@ -48,14 +48,14 @@ class TopicInfo(Struct):
 
 
 class Subtopology(Struct):
-    __slots__ = (
+    __match_args__ = (
         "subtopology_id",
         "source_topics",
         "repartition_sink_topics",
         "state_changelog_topics",
         "repartition_source_topics",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("SourceTopics", "source_topics", "[]string", (0, 0), None, None, None, b"", False, None),
@@ -89,8 +89,8 @@ class Subtopology(Struct):
 
 
 class Topology(Struct):
-    __slots__ = ("epoch", "subtopologies")
-    __match_args__ = __slots__
+    __match_args__ = ("epoch", "subtopologies")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0), None, None, None, 0, False, None),
         (
@@ -105,8 +105,8 @@ class Topology(Struct):
 
 
 class Endpoint(Struct):
-    __slots__ = ("host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
         ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
@@ -118,8 +118,8 @@ class Endpoint(Struct):
 
 
 class TaskOffset(Struct):
-    __slots__ = ("subtopology_id", "partition", "offset")
-    __match_args__ = __slots__
+    __match_args__ = ("subtopology_id", "partition", "offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
@@ -133,8 +133,8 @@ class TaskOffset(Struct):
 
 
 class TaskIds(Struct):
-    __slots__ = ("subtopology_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("subtopology_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
@@ -146,8 +146,8 @@ class TaskIds(Struct):
 
 
 class Assignment(Struct):
-    __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks")
-    __match_args__ = __slots__
+    __match_args__ = ("active_tasks", "standby_tasks", "warmup_tasks")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
         ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
@@ -169,7 +169,7 @@ DEFAULT_ASSIGNMENT = frozen(Assignment)
 
 
 class Member(Struct):
-    __slots__ = (
+    __match_args__ = (
         "member_id",
         "member_epoch",
         "instance_id",
@@ -186,7 +186,7 @@ class Member(Struct):
         "target_assignment",
         "is_classic",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 0), None, None, None, "", False, None),
         ("MemberEpoch", "member_epoch", "int32", (0, 0), None, None, None, 0, False, None),
@@ -247,7 +247,7 @@ class Member(Struct):
 
 
 class DescribedGroup(Struct):
-    __slots__ = (
+    __match_args__ = (
         "error_code",
         "error_message",
         "group_id",
@@ -258,7 +258,7 @@ class DescribedGroup(Struct):
         "members",
         "authorized_operations",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
         ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, None, False, None),
@@ -303,8 +303,8 @@ class StreamsGroupDescribeResponse(Message):
     API_KEY = 89
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "groups")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "groups")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         ("Groups", "groups", "[]DescribedGroup", (0, 0), None, None, None, b"", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class KeyValue(Struct):
-    __slots__ = ("key", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("key", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Key", "key", "string", (0, 0), None, None, None, "", False, None),
         ("Value", "value", "string", (0, 0), None, None, None, "", False, None),
@@ -22,8 +22,8 @@ class KeyValue(Struct):
 
 
 class TopicInfo(Struct):
-    __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions", "replication_factor", "topic_configs")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "int32", (0, 0), None, None, None, 0, False, None),
@@ -48,8 +48,8 @@ class TopicInfo(Struct):
 
 
 class CopartitionGroup(Struct):
-    __slots__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
-    __match_args__ = __slots__
+    __match_args__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SourceTopics", "source_topics", "[]int16", (0, 0), None, None, None, b"", False, None),
         (
@@ -74,7 +74,7 @@ class CopartitionGroup(Struct):
 
 
 class Subtopology(Struct):
-    __slots__ = (
+    __match_args__ = (
         "subtopology_id",
         "source_topics",
         "source_topic_regex",
@@ -83,7 +83,7 @@ class Subtopology(Struct):
         "repartition_source_topics",
         "copartition_groups",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("SourceTopics", "source_topics", "[]string", (0, 0), None, None, None, b"", False, None),
@@ -129,8 +129,8 @@ class Subtopology(Struct):
 
 
 class Topology(Struct):
-    __slots__ = ("epoch", "subtopologies")
-    __match_args__ = __slots__
+    __match_args__ = ("epoch", "subtopologies")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0), None, None, None, 0, False, None),
         (
@@ -145,8 +145,8 @@ class Topology(Struct):
 
 
 class TaskIds(Struct):
-    __slots__ = ("subtopology_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("subtopology_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
@@ -158,8 +158,8 @@ class TaskIds(Struct):
 
 
 class Endpoint(Struct):
-    __slots__ = ("host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
         ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
@@ -171,8 +171,8 @@ class Endpoint(Struct):
 
 
 class TaskOffset(Struct):
-    __slots__ = ("subtopology_id", "partition", "offset")
-    __match_args__ = __slots__
+    __match_args__ = ("subtopology_id", "partition", "offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
@@ -191,7 +191,7 @@ class StreamsGroupHeartbeatRequest(Message):
     API_KEY = 88
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "group_id",
         "member_id",
         "member_epoch",
@@ -210,7 +210,7 @@ class StreamsGroupHeartbeatRequest(Message):
         "task_end_offsets",
         "shutdown_application",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
         ("MemberId", "member_id", "string", (0, 0), None, None, None, "", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct, frozen
 
 
 class Status(Struct):
-    __slots__ = ("status_code", "status_detail")
-    __match_args__ = __slots__
+    __match_args__ = ("status_code", "status_detail")
+    __slots__ = __match_args__
     SCHEMA = (
         ("StatusCode", "status_code", "int8", (0, 0), None, None, None, 0, False, None),
         ("StatusDetail", "status_detail", "string", (0, 0), None, None, None, "", False, None),
@@ -22,8 +22,8 @@ class Status(Struct):
 
 
 class TaskIds(Struct):
-    __slots__ = ("subtopology_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("subtopology_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
@@ -35,8 +35,8 @@ class TaskIds(Struct):
 
 
 class Endpoint(Struct):
-    __slots__ = ("host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
         ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
@@ -51,8 +51,8 @@ DEFAULT_ENDPOINT = frozen(Endpoint)
 
 
 class TopicPartition(Struct):
-    __slots__ = ("topic", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
@@ -64,8 +64,8 @@ class TopicPartition(Struct):
 
 
 class EndpointToPartitions(Struct):
-    __slots__ = ("user_endpoint", "active_partitions", "standby_partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("user_endpoint", "active_partitions", "standby_partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("UserEndpoint", "user_endpoint", "Endpoint", (0, 0), None, None, None, b"", False, None),
         (
@@ -95,7 +95,7 @@ class StreamsGroupHeartbeatResponse(Message):
     API_KEY = 88
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "error_message",
@@ -111,7 +111,7 @@ class StreamsGroupHeartbeatResponse(Message):
         "endpoint_information_epoch",
         "partitions_by_user_endpoint",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),

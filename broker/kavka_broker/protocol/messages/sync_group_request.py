@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class SyncGroupRequestAssignment(Struct):
-    __slots__ = ("member_id", "assignment")
-    __match_args__ = __slots__
+    __match_args__ = ("member_id", "assignment")
+    __slots__ = __match_args__
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 5), None, None, None, "", False, None),
         ("Assignment", "assignment", "bytes", (0, 5), None, None, None, b"", False, None),
@@ -27,7 +27,7 @@ class SyncGroupRequest(Message):
     API_KEY = 14
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = (
+    __match_args__ = (
         "group_id",
         "generation_id",
         "member_id",
@@ -36,7 +36,7 @@ class SyncGroupRequest(Message):
         "protocol_name",
         "assignments",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 5), None, None, None, "", False, None),
         ("GenerationId", "generation_id", "int32", (0, 5), None, None, None, 0, False, None),

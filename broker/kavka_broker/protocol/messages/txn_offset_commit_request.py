@@ -9,13 +9,13 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TxnOffsetCommitRequestPartition(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "committed_offset",
         "committed_leader_epoch",
         "committed_metadata",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 5), None, None, None, 0, False, None),
         ("CommittedOffset", "committed_offset", "int64", (0, 5), None, None, None, 0, False, None),
@@ -43,8 +43,8 @@ class TxnOffsetCommitRequestPartition(Struct):
 
 
 class TxnOffsetCommitRequestTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 5), None, None, None, "", False, None),
         (
@@ -68,7 +68,7 @@ class TxnOffsetCommitRequest(Message):
     API_KEY = 28
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = (
+    __match_args__ = (
         "transactional_id",
         "group_id",
         "producer_id",
@@ -78,7 +78,7 @@ class TxnOffsetCommitRequest(Message):
         "group_instance_id",
         "topics",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (0, 5), None, None, None, "", False, None),
         ("GroupId", "group_id", "string", (0, 5), None, None, None, "", False, None),

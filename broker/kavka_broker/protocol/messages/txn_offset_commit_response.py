@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TxnOffsetCommitResponsePartition(Struct):
-    __slots__ = ("partition_index", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 5), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 5), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class TxnOffsetCommitResponsePartition(Struct):
 
 
 class TxnOffsetCommitResponseTopic(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 5), None, None, None, "", False, None),
         (
@@ -47,8 +47,8 @@ class TxnOffsetCommitResponse(Message):
     API_KEY = 28
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = ("throttle_time_ms", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 5), None, None, None, 0, False, None),
         (

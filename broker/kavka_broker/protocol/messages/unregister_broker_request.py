@@ -14,8 +14,8 @@ class UnregisterBrokerRequest(Message):
     API_KEY = 64
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("broker_id",)
-    __match_args__ = __slots__
+    __match_args__ = ("broker_id",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
     )

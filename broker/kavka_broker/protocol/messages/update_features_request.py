@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class FeatureUpdateKey(Struct):
-    __slots__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
-    __match_args__ = __slots__
+    __match_args__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Feature", "feature", "string", (0, 2), None, None, None, "", False, None),
         ("MaxVersionLevel", "max_version_level", "int16", (0, 2), None, None, None, 0, False, None),
@@ -37,8 +37,8 @@ class UpdateFeaturesRequest(Message):
     API_KEY = 57
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ("timeout_ms", "feature_updates", "validate_only")
-    __match_args__ = __slots__
+    __match_args__ = ("timeout_ms", "feature_updates", "validate_only")
+    __slots__ = __match_args__
     SCHEMA = (
         ("timeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 60000, False, None),
         (

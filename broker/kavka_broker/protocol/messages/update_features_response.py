@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class UpdatableFeatureResult(Struct):
-    __slots__ = ("feature", "error_code", "error_message")
-    __match_args__ = __slots__
+    __match_args__ = ("feature", "error_code", "error_message")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Feature", "feature", "string", (0, 2), None, None, None, "", False, None),
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
@@ -34,8 +34,8 @@ class UpdateFeaturesResponse(Message):
     API_KEY = 57
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),

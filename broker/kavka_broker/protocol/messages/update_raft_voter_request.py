@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class Listener(Struct):
-    __slots__ = ("name", "host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
@@ -24,8 +24,8 @@ class Listener(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    __slots__ = ("min_supported_version", "max_supported_version")
-    __match_args__ = __slots__
+    __match_args__ = ("min_supported_version", "max_supported_version")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "MinSupportedVersion", "min_supported_version", "int16",
@@ -51,7 +51,7 @@ class UpdateRaftVoterRequest(Message):
     API_KEY = 82
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "cluster_id",
         "current_leader_epoch",
         "voter_id",
@@ -59,7 +59,7 @@ class UpdateRaftVoterRequest(Message):
         "listeners",
         "k_raft_version_feature",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 0), (0, 0), None, None, "", False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import Message, Struct, frozen
 
 
 class CurrentLeader(Struct):
-    __slots__ = ("leader_id", "leader_epoch", "host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("leader_id", "leader_epoch", "host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (0, 0), None, None, None, -1, False, None),
         ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, -1, False, None),
@@ -40,8 +40,8 @@ class UpdateRaftVoterResponse(Message):
     API_KEY = 82
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("throttle_time_ms", "error_code", "current_leader")
-    __match_args__ = __slots__
+    __match_args__ = ("throttle_time_ms", "error_code", "current_leader")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),

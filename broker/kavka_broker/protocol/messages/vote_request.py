@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition_index",
         "replica_epoch",
         "replica_id",
@@ -19,7 +19,7 @@ class PartitionData(Struct):
         "last_offset",
         "pre_vote",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
         ("ReplicaEpoch", "replica_epoch", "int32", (0, 2), None, None, None, 0, False, None),
@@ -56,8 +56,8 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = ("topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
@@ -74,8 +74,8 @@ class VoteRequest(Message):
     API_KEY = 52
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ("cluster_id", "voter_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("cluster_id", "voter_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 2), (0, 2), None, None, None, False, None),
         ("VoterId", "voter_id", "int32", (1, 2), None, None, None, -1, True, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
@@ -35,8 +35,8 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = ("topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
@@ -48,8 +48,8 @@ class TopicData(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = ("node_id", "host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("node_id", "host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 2), None, None, None, 0, False, None),
         ("Host", "host", "string", (1, 2), None, None, None, "", False, None),
@@ -68,8 +68,8 @@ class VoteResponse(Message):
     API_KEY = 52
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = ("error_code", "topics", "node_endpoints")
-    __match_args__ = __slots__
+    __match_args__ = ("error_code", "topics", "node_endpoints")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
         ("Topics", "topics", "[]TopicData", (0, 2), None, None, None, b"", False, None),

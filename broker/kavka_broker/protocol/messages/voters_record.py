@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class Endpoint(Struct):
-    __slots__ = ("name", "host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
@@ -24,8 +24,8 @@ class Endpoint(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    __slots__ = ("min_supported_version", "max_supported_version")
-    __match_args__ = __slots__
+    __match_args__ = ("min_supported_version", "max_supported_version")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "MinSupportedVersion", "min_supported_version", "int16",
@@ -46,8 +46,8 @@ DEFAULT_K_RAFT_VERSION_FEATURE = frozen(KRaftVersionFeature)
 
 
 class Voter(Struct):
-    __slots__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
-    __match_args__ = __slots__
+    __match_args__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
+    __slots__ = __match_args__
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),
         (
@@ -79,8 +79,8 @@ class VotersRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("version", "voters")
-    __match_args__ = __slots__
+    __match_args__ = ("version", "voters")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
         ("Voters", "voters", "[]Voter", (0, 0), None, None, None, b"", False, None),

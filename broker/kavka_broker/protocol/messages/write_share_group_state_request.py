@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class StateBatch(Struct):
-    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-    __match_args__ = __slots__
+    __match_args__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    __slots__ = __match_args__
     SCHEMA = (
         ("FirstOffset", "first_offset", "int64", (0, 1), None, None, None, 0, False, None),
         ("LastOffset", "last_offset", "int64", (0, 1), None, None, None, 0, False, None),
@@ -32,7 +32,7 @@ class StateBatch(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = (
+    __match_args__ = (
         "partition",
         "state_epoch",
         "leader_epoch",
@@ -40,7 +40,7 @@ class PartitionData(Struct):
         "delivery_complete_count",
         "state_batches",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 1), None, None, None, 0, False, None),
         ("StateEpoch", "state_epoch", "int32", (0, 1), None, None, None, 0, False, None),
@@ -71,8 +71,8 @@ class PartitionData(Struct):
 
 
 class WriteStateData(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 1), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]PartitionData", (0, 1), None, None, None, b"", False, None),
@@ -89,8 +89,8 @@ class WriteShareGroupStateRequest(Message):
     API_KEY = 85
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = ("group_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 1), None, None, None, "", False, None),
         ("Topics", "topics", "[]WriteStateData", (0, 1), None, None, None, b"", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class WritableTxnMarkerTopic(Struct):
-    __slots__ = ("name", "partition_indexes")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partition_indexes")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 2), None, None, None, "", False, None),
         (
@@ -25,7 +25,7 @@ class WritableTxnMarkerTopic(Struct):
 
 
 class WritableTxnMarker(Struct):
-    __slots__ = (
+    __match_args__ = (
         "producer_id",
         "producer_epoch",
         "transaction_result",
@@ -33,7 +33,7 @@ class WritableTxnMarker(Struct):
         "coordinator_epoch",
         "transaction_version",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (1, 2), None, None, None, 0, False, None),
         ("ProducerEpoch", "producer_epoch", "int16", (1, 2), None, None, None, 0, False, None),
@@ -72,8 +72,8 @@ class WriteTxnMarkersRequest(Message):
     API_KEY = 27
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __slots__ = ("markers",)
-    __match_args__ = __slots__
+    __match_args__ = ("markers",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Markers", "markers", "[]WritableTxnMarker", (1, 2), None, None, None, b"", False, None),
     )

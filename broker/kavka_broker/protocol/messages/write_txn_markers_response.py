@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class WritableTxnMarkerPartitionResult(Struct):
-    __slots__ = ("partition_index", "error_code")
-    __match_args__ = __slots__
+    __match_args__ = ("partition_index", "error_code")
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2), None, None, None, 0, False, None),
         ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class WritableTxnMarkerPartitionResult(Struct):
 
 
 class WritableTxnMarkerTopicResult(Struct):
-    __slots__ = ("name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 2), None, None, None, "", False, None),
         (
@@ -42,8 +42,8 @@ class WritableTxnMarkerTopicResult(Struct):
 
 
 class WritableTxnMarkerResult(Struct):
-    __slots__ = ("producer_id", "topics")
-    __match_args__ = __slots__
+    __match_args__ = ("producer_id", "topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (1, 2), None, None, None, 0, False, None),
         (
@@ -67,8 +67,8 @@ class WriteTxnMarkersResponse(Message):
     API_KEY = 27
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __slots__ = ("markers",)
-    __match_args__ = __slots__
+    __match_args__ = ("markers",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "Markers", "markers", "[]WritableTxnMarkerResult",

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct, frozen
 
 
 class ClassicProtocol(Struct):
-    __slots__ = ("name", "metadata")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "metadata")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Metadata", "metadata", "bytes", (0, 0), None, None, None, b"", False, None),
@@ -22,8 +22,8 @@ class ClassicProtocol(Struct):
 
 
 class ClassicMemberMetadata(Struct):
-    __slots__ = ("session_timeout_ms", "supported_protocols")
-    __match_args__ = __slots__
+    __match_args__ = ("session_timeout_ms", "supported_protocols")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 0), None, None, None, 0, False, None),
         (
@@ -50,7 +50,7 @@ class ConsumerGroupMemberMetadataValue(Message):
     API_KEY = 5
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "instance_id",
         "rack_id",
         "client_id",
@@ -61,7 +61,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         "server_assignor",
         "classic_member_metadata",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("InstanceId", "instance_id", "string", (0, 0), (0, 0), None, None, "", False, None),
         ("RackId", "rack_id", "string", (0, 0), (0, 0), None, None, "", False, None),

@@ -14,8 +14,8 @@ class ConsumerGroupMetadataValue(Message):
     API_KEY = 3
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("epoch", "metadata_hash")
-    __match_args__ = __slots__
+    __match_args__ = ("epoch", "metadata_hash")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0), None, None, None, 0, False, None),
         ("MetadataHash", "metadata_hash", "int64", (0, 0), None, (0, 0), 0, 0, False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionMetadata(Struct):
-    __slots__ = ("partition", "racks")
-    __match_args__ = __slots__
+    __match_args__ = ("partition", "racks")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
         ("Racks", "racks", "[]string", (0, 0), None, None, None, b"", False, None),
@@ -22,8 +22,8 @@ class PartitionMetadata(Struct):
 
 
 class TopicMetadata(Struct):
-    __slots__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
@@ -53,8 +53,8 @@ class ConsumerGroupPartitionMetadataValue(Message):
     API_KEY = 4
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topics",)
-    __match_args__ = __slots__
+    __match_args__ = ("topics",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]TopicMetadata", (0, 0), None, None, None, b"", False, None),
     )

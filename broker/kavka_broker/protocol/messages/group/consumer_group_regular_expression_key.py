@@ -13,8 +13,8 @@ class ConsumerGroupRegularExpressionKey(Message):
     KIND = "coordinator-key"
     API_KEY = 16
     VERSIONS = (0, 0)
-    __slots__ = ("group_id", "regular_expression")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "regular_expression")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
         (

@@ -14,8 +14,8 @@ class ConsumerGroupRegularExpressionValue(Message):
     API_KEY = 16
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topics", "version", "timestamp")
-    __match_args__ = __slots__
+    __match_args__ = ("topics", "version", "timestamp")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]string", (0, 0), None, None, None, b"", False, None),
         ("Version", "version", "int64", (0, 0), None, None, None, 0, False, None),

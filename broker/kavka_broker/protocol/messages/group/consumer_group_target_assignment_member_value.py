@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartition(Struct):
-    __slots__ = ("topic_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
@@ -27,8 +27,8 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
     API_KEY = 7
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topic_partitions",)
-    __match_args__ = __slots__
+    __match_args__ = ("topic_partitions",)
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TopicPartitions", "topic_partitions", "[]TopicPartition",

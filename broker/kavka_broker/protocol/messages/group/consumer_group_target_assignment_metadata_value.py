@@ -14,8 +14,8 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
     API_KEY = 6
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("assignment_epoch", "assignment_timestamp")
-    __match_args__ = __slots__
+    __match_args__ = ("assignment_epoch", "assignment_timestamp")
+    __slots__ = __match_args__
     SCHEMA = (
         ("AssignmentEpoch", "assignment_epoch", "int32", (0, 0), None, None, None, 0, False, None),
         (

@@ -13,8 +13,8 @@ class GroupMetadataKey(Message):
     KIND = "coordinator-key"
     API_KEY = 2
     VERSIONS = (0, 0)
-    __slots__ = ("group",)
-    __match_args__ = __slots__
+    __match_args__ = ("group",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("group", "group", "string", (0, 0), None, None, None, "", False, None),
     )

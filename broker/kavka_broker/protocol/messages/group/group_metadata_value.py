@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class MemberMetadata(Struct):
-    __slots__ = (
+    __match_args__ = (
         "member_id",
         "group_instance_id",
         "client_id",
@@ -19,7 +19,7 @@ class MemberMetadata(Struct):
         "subscription",
         "assignment",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("memberId", "member_id", "string", (0, 4), None, None, None, "", False, None),
         (
@@ -61,7 +61,7 @@ class GroupMetadataValue(Message):
     API_KEY = 2
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = (
+    __match_args__ = (
         "protocol_type",
         "generation",
         "protocol",
@@ -69,7 +69,7 @@ class GroupMetadataValue(Message):
         "current_state_timestamp",
         "members",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("protocolType", "protocol_type", "string", (0, 4), None, None, None, "", False, None),
         ("generation", "generation", "int32", (0, 4), None, None, None, 0, False, None),

@@ -13,8 +13,8 @@ class LegacyOffsetCommitValue(Message):
     KIND = "coordinator-value"
     API_KEY = 0
     VERSIONS = (0, 0)
-    __slots__ = ("offset", "metadata", "commit_timestamp")
-    __match_args__ = __slots__
+    __match_args__ = ("offset", "metadata", "commit_timestamp")
+    __slots__ = __match_args__
     SCHEMA = (
         ("offset", "offset", "int64", (0, 0), None, None, None, 0, False, None),
         ("metadata", "metadata", "string", (0, 0), None, None, None, "", False, None),

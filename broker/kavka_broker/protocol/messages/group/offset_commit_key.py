@@ -13,8 +13,8 @@ class OffsetCommitKey(Message):
     KIND = "coordinator-key"
     API_KEY = 1
     VERSIONS = (0, 0)
-    __slots__ = ("group", "topic", "partition")
-    __match_args__ = __slots__
+    __match_args__ = ("group", "topic", "partition")
+    __slots__ = __match_args__
     SCHEMA = (
         ("group", "group", "string", (0, 0), None, None, None, "", False, None),
         ("topic", "topic", "string", (0, 0), None, None, None, "", False, None),

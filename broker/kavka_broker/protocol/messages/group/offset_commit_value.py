@@ -14,7 +14,7 @@ class OffsetCommitValue(Message):
     API_KEY = 1
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = (
+    __match_args__ = (
         "offset",
         "leader_epoch",
         "metadata",
@@ -22,7 +22,7 @@ class OffsetCommitValue(Message):
         "expire_timestamp",
         "topic_id",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("offset", "offset", "int64", (0, 4), None, None, None, 0, False, None),
         ("leaderEpoch", "leader_epoch", "int32", (3, 4), None, None, None, -1, True, None),

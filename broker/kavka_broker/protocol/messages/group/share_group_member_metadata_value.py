@@ -14,8 +14,8 @@ class ShareGroupMemberMetadataValue(Message):
     API_KEY = 10
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
-    __match_args__ = __slots__
+    __match_args__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
+    __slots__ = __match_args__
     SCHEMA = (
         ("RackId", "rack_id", "string", (0, 0), (0, 0), None, None, "", False, None),
         ("ClientId", "client_id", "string", (0, 0), None, None, None, "", False, None),

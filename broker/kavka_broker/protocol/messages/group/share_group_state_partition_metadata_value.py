@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartitionsInfo(Struct):
-    __slots__ = ("topic_id", "topic_name", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "topic_name", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
@@ -29,8 +29,8 @@ class TopicPartitionsInfo(Struct):
 
 
 class TopicInfo(Struct):
-    __slots__ = ("topic_id", "topic_name")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id", "topic_name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
@@ -47,8 +47,8 @@ class ShareGroupStatePartitionMetadataValue(Message):
     API_KEY = 15
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("initializing_topics", "initialized_topics", "deleting_topics")
-    __match_args__ = __slots__
+    __match_args__ = ("initializing_topics", "initialized_topics", "deleting_topics")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "InitializingTopics", "initializing_topics", "[]TopicPartitionsInfo",

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TaskIds(Struct):
-    __slots__ = ("subtopology_id", "partitions", "assignment_epochs")
-    __match_args__ = __slots__
+    __match_args__ = ("subtopology_id", "partitions", "assignment_epochs")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
@@ -37,7 +37,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     API_KEY = 22
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "member_epoch",
         "previous_member_epoch",
         "state",
@@ -48,7 +48,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         "standby_tasks_pending_revocation",
         "warmup_tasks_pending_revocation",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("MemberEpoch", "member_epoch", "int32", (0, 0), None, None, None, 0, False, None),
         (

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class Endpoint(Struct):
-    __slots__ = ("host", "port")
-    __match_args__ = __slots__
+    __match_args__ = ("host", "port")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
         ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
@@ -22,8 +22,8 @@ class Endpoint(Struct):
 
 
 class KeyValue(Struct):
-    __slots__ = ("key", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("key", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Key", "key", "string", (0, 0), None, None, None, "", False, None),
         ("Value", "value", "string", (0, 0), None, None, None, "", False, None),
@@ -40,7 +40,7 @@ class StreamsGroupMemberMetadataValue(Message):
     API_KEY = 19
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "instance_id",
         "rack_id",
         "client_id",
@@ -51,7 +51,7 @@ class StreamsGroupMemberMetadataValue(Message):
         "user_endpoint",
         "client_tags",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("InstanceId", "instance_id", "string", (0, 0), (0, 0), None, None, "", False, None),
         ("RackId", "rack_id", "string", (0, 0), (0, 0), None, None, "", False, None),

@@ -13,8 +13,8 @@ class StreamsGroupMetadataKey(Message):
     KIND = "coordinator-key"
     API_KEY = 17
     VERSIONS = (0, 0)
-    __slots__ = ("group_id",)
-    __match_args__ = __slots__
+    __match_args__ = ("group_id",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
     )

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class LastAssignmentConfig(Struct):
-    __slots__ = ("key", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("key", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Key", "key", "string", (0, 0), None, None, None, "", False, None),
         ("Value", "value", "string", (0, 0), None, None, None, "", False, None),
@@ -27,8 +27,13 @@ class StreamsGroupMetadataValue(Message):
     API_KEY = 17
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs")
-    __match_args__ = __slots__
+    __match_args__ = (
+        "epoch",
+        "metadata_hash",
+        "validated_topology_epoch",
+        "last_assignment_configs",
+    )
+    __slots__ = __match_args__
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0), None, None, None, 0, False, None),
         ("MetadataHash", "metadata_hash", "int64", (0, 0), None, None, None, 0, False, None),

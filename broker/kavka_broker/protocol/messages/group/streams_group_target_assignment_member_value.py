@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TaskIds(Struct):
-    __slots__ = ("subtopology_id", "partitions")
-    __match_args__ = __slots__
+    __match_args__ = ("subtopology_id", "partitions")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
@@ -27,8 +27,8 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
     API_KEY = 21
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks")
-    __match_args__ = __slots__
+    __match_args__ = ("active_tasks", "standby_tasks", "warmup_tasks")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
         ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicConfig(Struct):
-    __slots__ = ("key", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("key", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("key", "key", "string", (0, 0), None, None, None, "", False, None),
         ("value", "value", "string", (0, 0), None, None, None, "", False, None),
@@ -22,8 +22,8 @@ class TopicConfig(Struct):
 
 
 class TopicInfo(Struct):
-    __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "partitions", "replication_factor", "topic_configs")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Partitions", "partitions", "int32", (0, 0), None, None, None, 0, False, None),
@@ -51,8 +51,8 @@ class TopicInfo(Struct):
 
 
 class CopartitionGroup(Struct):
-    __slots__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
-    __match_args__ = __slots__
+    __match_args__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
+    __slots__ = __match_args__
     SCHEMA = (
         ("SourceTopics", "source_topics", "[]int16", (0, 0), None, None, None, b"", False, None),
         (
@@ -77,7 +77,7 @@ class CopartitionGroup(Struct):
 
 
 class Subtopology(Struct):
-    __slots__ = (
+    __match_args__ = (
         "subtopology_id",
         "source_topics",
         "source_topic_regex",
@@ -86,7 +86,7 @@ class Subtopology(Struct):
         "repartition_source_topics",
         "copartition_groups",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
         ("SourceTopics", "source_topics", "[]string", (0, 0), None, None, None, b"", False, None),
@@ -137,8 +137,8 @@ class StreamsGroupTopologyValue(Message):
     API_KEY = 23
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("epoch", "subtopologies")
-    __match_args__ = __slots__
+    __match_args__ = ("epoch", "subtopologies")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0), None, None, None, 0, False, None),
         (

@@ -14,8 +14,8 @@ class AbortTransactionRecord(Message):
     API_KEY = 25
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("reason",)
-    __match_args__ = __slots__
+    __match_args__ = ("reason",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Reason", "reason", "string", (0, 0), (0, 0), (0, 0), 0, None, False, None),
     )

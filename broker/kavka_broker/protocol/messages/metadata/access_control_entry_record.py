@@ -14,7 +14,7 @@ class AccessControlEntryRecord(Message):
     API_KEY = 18
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "id",
         "resource_type",
         "resource_name",
@@ -24,7 +24,7 @@ class AccessControlEntryRecord(Message):
         "operation",
         "permission_type",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("ResourceType", "resource_type", "int8", (0, 0), None, None, None, 0, False, None),

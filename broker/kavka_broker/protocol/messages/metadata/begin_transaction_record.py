@@ -14,8 +14,8 @@ class BeginTransactionRecord(Message):
     API_KEY = 23
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("name",)
-    __match_args__ = __slots__
+    __match_args__ = ("name",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), (0, 0), (0, 0), 0, None, False, None),
     )

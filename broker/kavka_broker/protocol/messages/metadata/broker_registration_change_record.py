@@ -14,7 +14,7 @@ class BrokerRegistrationChangeRecord(Message):
     API_KEY = 17
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "broker_id",
         "broker_epoch",
         "fenced",
@@ -22,7 +22,7 @@ class BrokerRegistrationChangeRecord(Message):
         "log_dirs",
         "cordoned_log_dirs",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 3), None, None, None, 0, False, None),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 3), None, None, None, 0, False, None),

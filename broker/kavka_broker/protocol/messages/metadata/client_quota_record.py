@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __slots__ = ("entity_type", "entity_name")
-    __match_args__ = __slots__
+    __match_args__ = ("entity_type", "entity_name")
+    __slots__ = __match_args__
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 0), None, None, None, "", False, None),
         ("EntityName", "entity_name", "string", (0, 0), (0, 0), None, None, "", False, None),
@@ -27,8 +27,8 @@ class ClientQuotaRecord(Message):
     API_KEY = 14
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("entity", "key", "value", "remove")
-    __match_args__ = __slots__
+    __match_args__ = ("entity", "key", "value", "remove")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Entity", "entity", "[]EntityData", (0, 0), None, None, None, b"", False, None),
         ("Key", "key", "string", (0, 0), None, None, None, "", False, None),

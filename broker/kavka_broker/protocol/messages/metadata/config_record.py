@@ -14,8 +14,8 @@ class ConfigRecord(Message):
     API_KEY = 4
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("resource_type", "resource_name", "name", "value")
-    __match_args__ = __slots__
+    __match_args__ = ("resource_type", "resource_name", "name", "value")
+    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (0, 0), None, None, None, 0, False, None),
         ("ResourceName", "resource_name", "string", (0, 0), None, None, None, "", False, None),

@@ -14,7 +14,7 @@ class DelegationTokenRecord(Message):
     API_KEY = 10
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "owner",
         "requester",
         "renewers",
@@ -23,7 +23,7 @@ class DelegationTokenRecord(Message):
         "expiration_timestamp",
         "token_id",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("Owner", "owner", "string", (0, 0), None, None, None, "", False, None),
         ("Requester", "requester", "string", (0, 0), None, None, None, "", False, None),

@@ -14,8 +14,8 @@ class FeatureLevelRecord(Message):
     API_KEY = 12
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("name", "feature_level")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "feature_level")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("FeatureLevel", "feature_level", "int16", (0, 0), None, None, None, 0, False, None),

@@ -14,8 +14,8 @@ class FenceBrokerRecord(Message):
     API_KEY = 7
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("id", "epoch")
-    __match_args__ = __slots__
+    __match_args__ = ("id", "epoch")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Id", "id", "int32", (0, 0), None, None, None, 0, False, None),
         ("Epoch", "epoch", "int64", (0, 0), None, None, None, 0, False, None),

@@ -14,7 +14,7 @@ class PartitionChangeRecord(Message):
     API_KEY = 5
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "partition_id",
         "topic_id",
         "isr",
@@ -27,7 +27,7 @@ class PartitionChangeRecord(Message):
         "eligible_leader_replicas",
         "last_known_elr",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, -1, False, None),
         ("TopicId", "topic_id", "uuid", (0, 2), None, None, None, b"", False, None),

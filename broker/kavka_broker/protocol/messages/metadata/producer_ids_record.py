@@ -14,8 +14,8 @@ class ProducerIdsRecord(Message):
     API_KEY = 15
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("broker_id", "broker_epoch", "next_producer_id")
-    __match_args__ = __slots__
+    __match_args__ = ("broker_id", "broker_epoch", "next_producer_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1, False, None),

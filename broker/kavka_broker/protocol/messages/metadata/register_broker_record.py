@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class BrokerEndpoint(Struct):
-    __slots__ = ("name", "host", "port", "security_protocol")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "host", "port", "security_protocol")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 4), None, None, None, "", False, None),
         ("Host", "host", "string", (0, 4), None, None, None, "", False, None),
@@ -32,8 +32,8 @@ class BrokerEndpoint(Struct):
 
 
 class BrokerFeature(Struct):
-    __slots__ = ("name", "min_supported_version", "max_supported_version")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "min_supported_version", "max_supported_version")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 4), None, None, None, "", False, None),
         (
@@ -63,7 +63,7 @@ class RegisterBrokerRecord(Message):
     API_KEY = 0
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "broker_id",
         "is_migrating_zk_broker",
         "incarnation_id",
@@ -76,7 +76,7 @@ class RegisterBrokerRecord(Message):
         "log_dirs",
         "cordoned_log_dirs",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 4), None, None, None, 0, False, None),
         (

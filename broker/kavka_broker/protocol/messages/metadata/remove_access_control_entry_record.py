@@ -14,8 +14,8 @@ class RemoveAccessControlEntryRecord(Message):
     API_KEY = 19
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("id",)
-    __match_args__ = __slots__
+    __match_args__ = ("id",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
     )

@@ -14,8 +14,8 @@ class RemoveDelegationTokenRecord(Message):
     API_KEY = 26
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("token_id",)
-    __match_args__ = __slots__
+    __match_args__ = ("token_id",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("TokenId", "token_id", "string", (0, 0), None, None, None, "", False, None),
     )

@@ -14,8 +14,8 @@ class RemoveTopicRecord(Message):
     API_KEY = 9
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("topic_id",)
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
     )

@@ -14,8 +14,8 @@ class RemoveUserScramCredentialRecord(Message):
     API_KEY = 22
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("name", "mechanism")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "mechanism")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),

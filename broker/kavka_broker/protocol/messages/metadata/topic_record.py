@@ -14,8 +14,8 @@ class TopicRecord(Message):
     API_KEY = 2
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("name", "topic_id")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "topic_id")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),

@@ -14,8 +14,8 @@ class UserScramCredentialRecord(Message):
     API_KEY = 11
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),

@@ -14,8 +14,8 @@ class ZkMigrationStateRecord(Message):
     API_KEY = 21
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = ("zk_migration_state",)
-    __match_args__ = __slots__
+    __match_args__ = ("zk_migration_state",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("ZkMigrationState", "zk_migration_state", "int8", (0, 0), None, None, None, 0, False, None),
     )

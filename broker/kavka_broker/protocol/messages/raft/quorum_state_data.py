@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Voter(Struct):
-    __slots__ = ("voter_id",)
-    __match_args__ = __slots__
+    __match_args__ = ("voter_id",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),
     )
@@ -24,7 +24,7 @@ class QuorumStateData(Message):
     KIND = "data"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "cluster_id",
         "leader_id",
         "leader_epoch",
@@ -33,7 +33,7 @@ class QuorumStateData(Message):
         "applied_offset",
         "current_voters",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 0), None, None, None, "", False, None),
         ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, -1, False, None),

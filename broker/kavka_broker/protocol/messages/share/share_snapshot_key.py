@@ -13,8 +13,8 @@ class ShareSnapshotKey(Message):
     KIND = "coordinator-key"
     API_KEY = 0
     VERSIONS = (0, 0)
-    __slots__ = ("group_id", "topic_id", "partition")
-    __match_args__ = __slots__
+    __match_args__ = ("group_id", "topic_id", "partition")
+    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class StateBatch(Struct):
-    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-    __match_args__ = __slots__
+    __match_args__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    __slots__ = __match_args__
     SCHEMA = (
         ("FirstOffset", "first_offset", "int64", (0, 0), None, None, None, 0, False, None),
         ("LastOffset", "last_offset", "int64", (0, 0), None, None, None, 0, False, None),
@@ -37,7 +37,7 @@ class ShareSnapshotValue(Message):
     API_KEY = 0
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "snapshot_epoch",
         "state_epoch",
         "leader_epoch",
@@ -47,7 +47,7 @@ class ShareSnapshotValue(Message):
         "write_timestamp",
         "state_batches",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("SnapshotEpoch", "snapshot_epoch", "int32", (0, 0), None, None, None, 0, False, None),
         ("StateEpoch", "state_epoch", "int32", (0, 0), None, None, None, 0, False, None),

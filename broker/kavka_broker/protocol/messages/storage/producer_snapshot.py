@@ -9,7 +9,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ProducerEntry(Struct):
-    __slots__ = (
+    __match_args__ = (
         "producer_id",
         "epoch",
         "last_sequence",
@@ -19,7 +19,7 @@ class ProducerEntry(Struct):
         "coordinator_epoch",
         "current_txn_first_offset",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (1, 1), None, None, None, 0, False, None),
         ("Epoch", "epoch", "int16", (1, 1), None, None, None, 0, False, None),
@@ -59,8 +59,8 @@ class ProducerSnapshot(Message):
     NAME = "ProducerSnapshot"
     KIND = "data"
     VERSIONS = (1, 1)
-    __slots__ = ("crc", "producer_entries")
-    __match_args__ = __slots__
+    __match_args__ = ("crc", "producer_entries")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Crc", "crc", "uint32", (1, 1), None, None, None, 0, False, None),
         (

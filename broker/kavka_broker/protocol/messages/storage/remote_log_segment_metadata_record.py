@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class TopicIdPartitionEntry(Struct):
-    __slots__ = ("name", "id", "partition")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "id", "partition")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
@@ -27,8 +27,8 @@ DEFAULT_TOPIC_ID_PARTITION_ENTRY = frozen(TopicIdPartitionEntry)
 
 
 class RemoteLogSegmentIdEntry(Struct):
-    __slots__ = ("topic_id_partition", "id")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id_partition", "id")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TopicIdPartition", "topic_id_partition", "TopicIdPartitionEntry",
@@ -50,8 +50,8 @@ DEFAULT_REMOTE_LOG_SEGMENT_ID_ENTRY = frozen(RemoteLogSegmentIdEntry)
 
 
 class SegmentLeaderEpochEntry(Struct):
-    __slots__ = ("leader_epoch", "offset")
-    __match_args__ = __slots__
+    __match_args__ = ("leader_epoch", "offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, 0, False, None),
         ("Offset", "offset", "int64", (0, 0), None, None, None, 0, False, None),
@@ -68,7 +68,7 @@ class RemoteLogSegmentMetadataRecord(Message):
     API_KEY = 0
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "remote_log_segment_id",
         "start_offset",
         "end_offset",
@@ -81,7 +81,7 @@ class RemoteLogSegmentMetadataRecord(Message):
         "remote_log_segment_state",
         "txn_index_empty",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "RemoteLogSegmentId", "remote_log_segment_id", "RemoteLogSegmentIdEntry",

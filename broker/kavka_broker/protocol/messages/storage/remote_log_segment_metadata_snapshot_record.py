@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class SegmentLeaderEpochEntry(Struct):
-    __slots__ = ("leader_epoch", "offset")
-    __match_args__ = __slots__
+    __match_args__ = ("leader_epoch", "offset")
+    __slots__ = __match_args__
     SCHEMA = (
         ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, 0, False, None),
         ("Offset", "offset", "int64", (0, 0), None, None, None, 0, False, None),
@@ -27,7 +27,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
     API_KEY = 3
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "segment_id",
         "start_offset",
         "end_offset",
@@ -40,7 +40,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         "remote_log_segment_state",
         "txn_index_empty",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("SegmentId", "segment_id", "uuid", (0, 0), None, None, None, b"", False, None),
         ("StartOffset", "start_offset", "int64", (0, 0), None, None, None, 0, False, None),

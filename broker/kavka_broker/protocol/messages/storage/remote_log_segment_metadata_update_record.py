@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import ZERO, Message, Struct, frozen
 
 
 class TopicIdPartitionEntry(Struct):
-    __slots__ = ("name", "id", "partition")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "id", "partition")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
@@ -27,8 +27,8 @@ DEFAULT_TOPIC_ID_PARTITION_ENTRY = frozen(TopicIdPartitionEntry)
 
 
 class RemoteLogSegmentIdEntry(Struct):
-    __slots__ = ("topic_id_partition", "id")
-    __match_args__ = __slots__
+    __match_args__ = ("topic_id_partition", "id")
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TopicIdPartition", "topic_id_partition", "TopicIdPartitionEntry",
@@ -55,14 +55,14 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
     API_KEY = 1
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "remote_log_segment_id",
         "broker_id",
         "event_timestamp_ms",
         "custom_metadata",
         "remote_log_segment_state",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "RemoteLogSegmentId", "remote_log_segment_id", "RemoteLogSegmentIdEntry",

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import ZERO, Message, Struct, frozen
 
 
 class TopicIdPartitionEntry(Struct):
-    __slots__ = ("name", "id", "partition")
-    __match_args__ = __slots__
+    __match_args__ = ("name", "id", "partition")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
         ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
@@ -32,13 +32,13 @@ class RemotePartitionDeleteMetadataRecord(Message):
     API_KEY = 2
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = (
+    __match_args__ = (
         "topic_id_partition",
         "broker_id",
         "event_timestamp_ms",
         "remote_partition_delete_state",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         (
             "TopicIdPartition", "topic_id_partition", "TopicIdPartitionEntry",

@@ -13,8 +13,8 @@ class TransactionLogKey(Message):
     KIND = "coordinator-key"
     API_KEY = 0
     VERSIONS = (0, 0)
-    __slots__ = ("transactional_id",)
-    __match_args__ = __slots__
+    __match_args__ = ("transactional_id",)
+    __slots__ = __match_args__
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (0, 0), None, None, None, "", False, None),
     )

@@ -9,8 +9,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionsSchema(Struct):
-    __slots__ = ("topic", "partition_ids")
-    __match_args__ = __slots__
+    __match_args__ = ("topic", "partition_ids")
+    __slots__ = __match_args__
     SCHEMA = (
         ("Topic", "topic", "string", (0, 1), None, None, None, "", False, None),
         ("PartitionIds", "partition_ids", "[]int32", (0, 1), None, None, None, b"", False, None),
@@ -27,7 +27,7 @@ class TransactionLogValue(Message):
     API_KEY = 0
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = (
+    __match_args__ = (
         "producer_id",
         "previous_producer_id",
         "next_producer_id",
@@ -40,7 +40,7 @@ class TransactionLogValue(Message):
         "transaction_start_timestamp_ms",
         "client_transaction_version",
     )
-    __match_args__ = __slots__
+    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (0, 1), None, None, None, 0, False, None),
         (
