@@ -5,8 +5,17 @@ A value comes from the topic's own override, else from the broker's key of the s
 nothing but this plain record, so it never sees a name or a string of Kafka's.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
+
+if TYPE_CHECKING:
+    from kavka_broker.core.config.broker import BrokerConfig
 
 LONG_MAX: Final = 2**63 - 1
 
@@ -69,3 +78,30 @@ class LogConfig:
     def segment_bytes_max(self) -> int:
         """At what size a segment is full. Kafka's internal key may go below the public minimum of 1 MiB."""
         return self.internal_segment_bytes or self.segment_bytes
+
+
+def check_topic_config(overrides: Mapping[str, str]) -> None:
+    """Raise ConfigError unless every override is known, can be read, and goes with the others."""
+    config = with_overrides(LogConfig(), overrides)
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        raise ConfigError(
+            "min.compaction.lag.ms", f"is above max.compaction.lag.ms ({config.max_compaction_lag_ms})"
+        )
+    if config.remote_storage_enable:
+        raise ConfigError("remote.storage.enable", "this broker has no remote storage; write false")
+
+
+def with_overrides(config: LogConfig, overrides: Mapping[str, str]) -> LogConfig:
+    """The config with overrides by Kafka's names laid over it."""
+    values: dict[str, Any] = {}
+    for name, text in overrides.items():
+        definition = TOPIC_KEYS.get(name)
+        if definition is None:
+            raise ConfigError(name, "is not a config of a topic; take it away or correct its name")
+        values[name.replace(".", "_")] = definition.parse(text)
+    return replace(config, **values) if values else config
+
+
+def topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> LogConfig:
+    """What holds for a topic: its own overrides over what the broker says."""
+    return with_overrides(broker.log_config, overrides)

@@ -1,0 +1,246 @@
+"""The configuration of one broker, typed, from a properties file and what was altered at run time.
+
+Later words win: Kafka's default, the file, the cluster-wide dynamic default, the dynamic config of this broker. A value
+that cannot stand is refused at start with the key, the value and the fix; a key that nobody knows is kept and named
+in `unknown`, as Kafka does, so that a file written for a newer broker still starts an older one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, Final
+
+from kavka_broker.core.config.broker_table import BROKER_KEYS
+from kavka_broker.core.config.coordinator_table import COORDINATOR_KEYS
+from kavka_broker.core.config.definition import REQUIRED, ConfigError, ConfigType, Definition, render
+from kavka_broker.core.config.listeners import Listener, parse_listeners, protocol_map
+from kavka_broker.core.config.security_table import SECURITY_KEYS
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
+
+HOUR_MS: Final = 3_600_000
+MINUTE_MS: Final = 60_000
+
+#: Kavka's own keys; all of them begin with "kavka.", so none can meet one of Kafka's.
+KAVKA_KEYS: Final = {
+    "kavka.admin.listener": Definition("kavka.admin.listener", ConfigType.STRING, ""),
+}
+
+KEYS: Final[Mapping[str, Definition]] = {**BROKER_KEYS, **COORDINATOR_KEYS, **SECURITY_KEYS, **KAVKA_KEYS}
+
+#: Keys that say the same in a coarser unit, the finest first; the first that is set counts.
+SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "log.retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "log.roll.ms": ("log.roll.ms", "log.roll.hours"),
+    "log.roll.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+}
+
+
+class BrokerConfig:
+    """Typed values by Kafka's names: `config["log.segment.bytes"]`. Never changes; `altered` makes another."""
+
+    def __init__(self, given: Mapping[str, str], values: Mapping[str, Any]) -> None:
+        self.given = dict(given)
+        self._values = dict(values)
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str]) -> BrokerConfig:
+        """A whole broker's configuration, or ConfigError."""
+        values = {name: definition.default for name, definition in KEYS.items()}
+        for name, text in properties.items():
+            if name in KEYS:
+                values[name] = KEYS[name].parse(text)
+        for name, value in values.items():
+            if value is REQUIRED:
+                raise ConfigError(name, "is missing; every server needs it")
+        config = cls(properties, values)
+        config._check()
+        return config
+
+    def altered(self, *overrides: Mapping[str, str]) -> BrokerConfig:
+        """Another configuration: dynamic values laid over these, the last the strongest.
+
+        A dynamic value that cannot be read is passed over: it stood when it was written, and the broker has to start.
+        """
+        values = dict(self._values)
+        for override in overrides:
+            for name, text in override.items():
+                if name in KEYS:
+                    with suppress(ConfigError):
+                        values[name] = KEYS[name].parse(text)
+        return BrokerConfig(self.given, values)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def text(self, name: str) -> str | None:
+        """The value in the words of a properties file; None for no value. Secrets are not hidden here."""
+        return render(self._values[name])
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Keys that were given and that nobody knows. Keys of a listener (`listener.name.`...) are not among them."""
+        return tuple(
+            name for name in self.given if name not in KEYS and not name.startswith("listener.name.")
+        )
+
+    @property
+    def node_id(self) -> int:
+        node_id: int = self._values["node.id"]
+        return node_id
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        roles: tuple[str, ...] = self._values["process.roles"]
+        return roles
+
+    @property
+    def rack(self) -> str | None:
+        rack: str | None = self._values["broker.rack"]
+        return rack
+
+    @cached_property
+    def log_dirs(self) -> tuple[str, ...]:
+        """Where logs live; `log.dirs`, else `log.dir`."""
+        directories: tuple[str, ...] = self._values["log.dirs"] or self._values["log.dir"]
+        return directories
+
+    @cached_property
+    def metadata_log_dir(self) -> str:
+        """Where `__cluster_metadata-0` lives: the first log directory unless said otherwise."""
+        directory: str = self._values["metadata.log.dir"] or self.log_dirs[0]
+        return directory
+
+    @cached_property
+    def _protocols(self) -> dict[str, str]:
+        key = "listener.security.protocol.map"
+        protocols = protocol_map(key, self._values[key].split(","))
+        if key not in self.given:
+            # Nobody wrote a map: a controller listener may then have any name, and is plain text.
+            for name in self._values["controller.listener.names"]:
+                protocols.setdefault(name.upper(), "PLAINTEXT")
+        return protocols
+
+    @cached_property
+    def all_listeners(self) -> tuple[Listener, ...]:
+        """Every listener that this process opens."""
+        return parse_listeners("listeners", self._values["listeners"], self._protocols)
+
+    @cached_property
+    def controller_listener_names(self) -> tuple[str, ...]:
+        return tuple(name.upper() for name in self._values["controller.listener.names"])
+
+    @cached_property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The listeners for clients and other brokers."""
+        return tuple(one for one in self.all_listeners if one.name not in self.controller_listener_names)
+
+    @cached_property
+    def controller_listeners(self) -> tuple[Listener, ...]:
+        """The listeners of the controller that this process opens, if it is one."""
+        return tuple(one for one in self.all_listeners if one.name in self.controller_listener_names)
+
+    @cached_property
+    def advertised_listeners(self) -> tuple[Listener, ...]:
+        """What clients are told, by listener. An unset one is the listener itself."""
+        given = self._values["advertised.listeners"]
+        listeners = (
+            parse_listeners("advertised.listeners", given, self._protocols) if given else self.listeners
+        )
+        return tuple(one for one in listeners if one.name not in self.controller_listener_names)
+
+    @cached_property
+    def inter_broker_listener_name(self) -> str:
+        name: str | None = self._values["inter.broker.listener.name"]
+        return name.upper() if name else self._values["security.inter.broker.protocol"]
+
+    def milliseconds(self, name: str) -> int:
+        """A duration that may also be given in a coarser unit (`log.retention.hours`)."""
+        for synonym in SYNONYMS[name]:
+            value: int | None = self._values[synonym]
+            if value is not None:
+                unit = (
+                    HOUR_MS
+                    if synonym.endswith(".hours")
+                    else MINUTE_MS
+                    if synonym.endswith(".minutes")
+                    else 1
+                )
+                return value if value < 0 else value * unit
+        raise AssertionError(f"{name} has no default")
+
+    @cached_property
+    def log_config(self) -> LogConfig:
+        """What a topic without overrides gets."""
+        values: dict[str, Any] = {}
+        for name, definition in TOPIC_KEYS.items():
+            if (synonym := definition.synonym) is not None:
+                value = self.milliseconds(synonym) if synonym in SYNONYMS else self._values[synonym]
+                values[name.replace(".", "_")] = value
+        return LogConfig(**values)
+
+    def _check(self) -> None:
+        """What only several keys together can break."""
+        self._check_logs()
+        self._check_listeners()
+        size, queued = self["socket.request.max.bytes"], self["queued.max.request.bytes"]
+        if 0 < queued < size:
+            raise ConfigError(
+                "queued.max.request.bytes", f"{queued} holds not even one request; write {size} or more"
+            )
+        if self["replica.fetch.wait.max.ms"] > self["replica.lag.time.max.ms"]:
+            raise ConfigError(
+                "replica.fetch.wait.max.ms", "is above replica.lag.time.max.ms; write a smaller value"
+            )
+        interval, session = self["broker.heartbeat.interval.ms"], self["broker.session.timeout.ms"]
+        if interval * 2 > session:
+            raise ConfigError(
+                "broker.heartbeat.interval.ms", f"{interval} leaves no second chance within {session} ms"
+            )
+
+    def _check_logs(self) -> None:
+        retention_ms = self.milliseconds("log.retention.ms")
+        if retention_ms == 0 or retention_ms < -1:
+            raise ConfigError("log.retention.ms", "keeps nothing; write -1 for ever, or 1 or more")
+        if not self.log_dirs:
+            raise ConfigError("log.dirs", "is empty; write at least one directory")
+        if len(set(self.log_dirs)) < len(self.log_dirs):
+            raise ConfigError("log.dirs", "names a directory twice; name each only once")
+
+    def _check_listeners(self) -> None:
+        if not self.roles:
+            raise ConfigError("process.roles", "is empty; write broker, controller or broker,controller")
+        names = [listener.name for listener in self.all_listeners]
+        if not names:
+            raise ConfigError("listeners", "is empty; write for example PLAINTEXT://:9092,CONTROLLER://:9093")
+        for name in self.controller_listener_names:
+            if "controller" in self.roles and name not in names:
+                raise ConfigError(
+                    "controller.listener.names", f"{name} is not among listeners; add {name}://:9093"
+                )
+        if "broker" in self.roles:
+            self._check_advertised(names)
+
+    def _check_advertised(self, names: list[str]) -> None:
+        if not self.listeners:
+            raise ConfigError(
+                "listeners", "has only controller listeners; add one for clients, PLAINTEXT://:9092"
+            )
+        advertised = {listener.name for listener in self.advertised_listeners}
+        for name in advertised - set(names):
+            raise ConfigError(
+                "advertised.listeners", f"{name} is not among listeners; add it there or take it away"
+            )
+        if self.inter_broker_listener_name not in advertised:
+            name = self.inter_broker_listener_name
+            raise ConfigError(
+                "inter.broker.listener.name", f"{name} is not advertised; choose of {sorted(advertised)}"
+            )
+        for listener in self.advertised_listeners:
+            if listener.host == "0.0.0.0":
+                raise ConfigError(
+                    "advertised.listeners", f"{listener} is no address to connect to; name the host"
+                )

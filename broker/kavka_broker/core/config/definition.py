@@ -1,0 +1,255 @@
+"""What a config is: a name, a type, a default, what it may hold, and who may change it while the broker runs.
+
+The tables beside this module list every config of Apache Kafka 4.3 in these terms, so parsing, refusing, describing
+over the protocol and the reference pages are all the same data. Checks are values, not code, where that is enough;
+each gives the sentence that tells the operator how to mend the value.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, Final
+
+
+class ConfigError(ValueError):
+    """A config that cannot stand. The message names the key, the value and the fix."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name}: {problem}")
+        self.name = name
+        self.problem = problem
+
+
+class ConfigType(IntEnum):
+    """With the numbers that DescribeConfigs gives them."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Importance(Enum):
+    """How much an operator should care, in Kafka's words."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Mode(Enum):
+    """When a broker config may change: never while running, for one broker, or also for all brokers at once."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+class Required(Enum):
+    """The default of a config that has none."""
+
+    REQUIRED = "required"
+
+
+REQUIRED: Final = Required.REQUIRED
+
+
+class Secret:
+    """A password. It prints as hidden; whoever needs it asks for `value`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "[hidden]"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other.value == self.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+Check = Callable[[Any], str | None]  # what is wrong with the value, or None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number from `low` to `high`, both included; None is open."""
+
+    low: float | None = None
+    high: float | None = None
+    also: tuple[float, ...] = ()
+
+    def __call__(self, value: Any) -> str | None:
+        if value in self.also:
+            return None
+        if self.low is not None and value < self.low:
+            return f"write {self}"
+        if self.high is not None and value > self.high:
+            return f"write {self}"
+        return None
+
+    def __str__(self) -> str:
+        low, high = self.low, self.high
+        text = f"{low} or more" if high is None else f"at most {high}" if low is None else f"{low} to {high}"
+        return text + "".join(f", or {value}" for value in self.also)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of some words, or a list of such words without repetition."""
+
+    words: tuple[str, ...]
+    fold_case: bool = False
+
+    def __call__(self, value: Any) -> str | None:
+        given = value if isinstance(value, tuple) else (value,)
+        words = [word.lower() for word in self.words] if self.fold_case else self.words
+        for one in given:
+            if (one.lower() if self.fold_case else one) not in words:
+                return f"write {self}"
+        return "name each only once" if len(set(given)) < len(given) else None
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(self.words)
+
+
+def throttled_replicas(value: Any) -> str | None:
+    """A list of partition:broker, or the one word * for every replica."""
+    if value in ((), ("*",)):
+        return None
+    for part in value:
+        partition, colon, broker = part.partition(":")
+        if not (colon and partition.isdigit() and broker.isdigit()):
+            return 'write "*", or pairs like 0:1,1:2 (partition:broker)'
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One config. `default` is typed; None stands for no value."""
+
+    name: str
+    type: ConfigType
+    default: Any
+    importance: Importance = Importance.MEDIUM
+    check: Check | None = None
+    mode: Mode = Mode.READ_ONLY
+    internal: bool = False
+    synonym: str | None = None  # the broker config that stands in for a topic's
+
+    @property
+    def sensitive(self) -> bool:
+        """The value is never shown."""
+        return self.type is ConfigType.PASSWORD
+
+    def parse(self, text: str) -> Any:
+        """The typed value, or ConfigError."""
+        try:
+            value = PARSERS[self.type](text)
+        except ValueError as error:
+            raise ConfigError(self.name, f"{self.shown(text)} {error}") from None
+        problem = self.check(value) if self.check is not None else None
+        if problem is not None:
+            raise ConfigError(self.name, f"{self.shown(text)} is not allowed; {problem}")
+        return value
+
+    def shown(self, text: str) -> str:
+        """The value as an error may quote it."""
+        return "the given secret" if self.sensitive else f'"{text}"'
+
+
+def _boolean(text: str) -> bool:
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise ValueError("is not a switch; write true or false")
+
+
+def _whole(bits: int) -> Callable[[str], int]:
+    bound = 1 << (bits - 1)
+
+    def parse(text: str) -> int:
+        digits = text.strip()
+        # int() takes more than Java does: 1_000 and digits of other scripts.
+        if not (digits.isascii() and digits.lstrip("+-").isdigit()):
+            raise ValueError("is not a whole number; write digits only, without a unit")
+        value = int(digits)
+        if not -bound <= value < bound:
+            raise ValueError(f"does not fit in {bits} bits; write {-bound} to {bound - 1}")
+        return value
+
+    return parse
+
+
+def _double(text: str) -> float:
+    try:
+        return float(text.strip().replace("_", "x"))
+    except ValueError:
+        raise ValueError("is not a number; write it like 0.5") from None
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The items of a comma separated list; of an empty text, none."""
+    return tuple(item.strip() for item in text.split(",")) if text.strip() else ()
+
+
+PARSERS: Final[Mapping[ConfigType, Callable[[str], Any]]] = {
+    ConfigType.UNKNOWN: str,
+    ConfigType.BOOLEAN: _boolean,
+    ConfigType.STRING: str.strip,
+    ConfigType.INT: _whole(32),
+    ConfigType.SHORT: _whole(16),
+    ConfigType.LONG: _whole(64),
+    ConfigType.DOUBLE: _double,
+    ConfigType.LIST: split_list,
+    ConfigType.CLASS: str.strip,
+    ConfigType.PASSWORD: lambda text: Secret(text.strip()),
+}
+
+
+def render(value: Any) -> str | None:
+    """A typed value in the words of a properties file, as Kafka's tools print it."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return _java_double(value)
+        case tuple():
+            return ",".join(value)
+        case Secret():
+            return value.value
+    return str(value)
+
+
+def _java_double(value: float) -> str:
+    """As Java prints a double: plain from 0.001 to ten million, else with an exponent."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    mantissa, _, exponent = f"{value:e}".partition("e")
+    shortest = repr(value).lower()
+    digits = shortest.partition("e")[0].replace(".", "").replace("-", "").strip("0") or "0"
+    sign = "-" if mantissa.startswith("-") else ""
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{int(exponent)}"
+
+
+def by_name(definitions: Iterable[Definition]) -> dict[str, Definition]:
+    """A table by its names."""
+    table: dict[str, Definition] = {}
+    for definition in definitions:
+        assert definition.name not in table, f"{definition.name} is defined twice"
+        table[definition.name] = definition
+    return table
