@@ -30,7 +30,6 @@ from kavka_broker.replica.purgatory import FetchWaiter
 
 TOPIC_ID_VERSION = 13
 READ_COMMITTED = 1
-HEADROOM_BYTES = 0
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchRespons
         context = broker.fetch_sessions.enter(request, uses_ids, broker.clock.monotonic_ms())
     except BrokerError as error:
         return FetchResponse(error_code=error.code)
-    bytes_max = min(request.max_bytes, broker.config.fetch_max_bytes)
+    bytes_max = min(request.max_bytes, broker.config["fetch.max.bytes"])
     bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, broker.clock.now_ms())
     reading = read_all(context, request, broker, bytes_max)
     missing_bytes = min(request.min_bytes, bytes_max) - reading.size_bytes
@@ -90,8 +89,7 @@ def read_all(context: FetchContext, request: FetchRequest, broker: Broker, bytes
             size_bytes = data_size(data)
             partition.bytes_out += size_bytes
             reading.size_bytes += size_bytes
-            if data.diverging_epoch is not None and data.diverging_epoch.end_offset >= 0:
-                reading.has_error = True
+            reading.has_error = reading.has_error or has_diverged(data)
         reading.served.append((wanted, data))
     return reading
 
@@ -167,7 +165,7 @@ def answer(
         has_records = bool(data.records)
         if context.session is not None and has_records:
             context.session.serve_last(wanted)
-        if has_records or has_news or data.error_code or not context.is_incremental or data.diverging_epoch:
+        if has_records or has_news or data.error_code or not context.is_incremental or has_diverged(data):
             topics.setdefault(wanted.topic, []).append(data)
     return FetchResponse(0, 0, context.session_id, [fetched_topic(key, parts) for key, parts in topics.items()])
 
@@ -176,6 +174,10 @@ def fetched_topic(key: bytes | str, partitions: list[PartitionData]) -> Fetchabl
     if isinstance(key, bytes):
         return FetchableTopicResponse("", key, partitions)
     return FetchableTopicResponse(key, ZERO, partitions)
+
+
+def has_diverged(data: PartitionData) -> bool:
+    return data.diverging_epoch.end_offset >= 0
 
 
 def data_size(data: PartitionData) -> int:

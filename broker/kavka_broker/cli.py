@@ -1,0 +1,72 @@
+"""The command `kavka-broker`: format log directories, run a broker.
+
+    kavka-broker format --config server.properties --cluster-id ID
+    kavka-broker run --config server.properties
+
+The file is Apache Kafka's server.properties. A configuration that cannot stand is told in one line, exit code 2.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.core.config.properties import parse_properties
+
+EXIT_USAGE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its code."""
+    options = parser().parse_args(arguments)
+    try:
+        config = read_config(options.config)
+        sys.exit(format_directories(config, options) if options.command == "format" else run(config))
+    except ConfigError as error:
+        fail(f"{options.config}: {error}")
+
+
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(prog="kavka-broker", description="A Kafka broker and controller.")
+    commands = root.add_subparsers(dest="command", required=True)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--config", "-c", type=Path, required=True, help="server.properties")
+    formatting = commands.add_parser("format", parents=[shared], help="prepare the log directories")
+    formatting.add_argument("--cluster-id", "-t", required=True, help="22 characters of base64url")
+    formatting.add_argument("--ignore-formatted", "-g", action="store_true", help="leave what is formatted as it is")
+    commands.add_parser("run", parents=[shared], help="run until SIGTERM or SIGINT")
+    return root
+
+
+def read_config(path: Path) -> BrokerConfig:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        fail(f"{path}: {error.strerror}")
+    return BrokerConfig.parse(parse_properties(text))
+
+
+def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int:
+    from kavka_broker.controller.format import FormatError, format_directories
+
+    try:
+        formatted = format_directories(config, options.cluster_id, ignore_formatted=options.ignore_formatted)
+    except FormatError as error:
+        fail(str(error))
+    for directory in formatted:
+        sys.stdout.write(f"formatted {directory} for cluster {options.cluster_id}\n")
+    return 0
+
+
+def run(config: BrokerConfig) -> int:
+    from kavka_broker.runtime.process import run_until_stopped
+
+    return run_until_stopped(config)
+
+
+def fail(message: str) -> NoReturn:
+    sys.stderr.write(f"kavka-broker: {message}\n")
+    sys.exit(EXIT_USAGE)

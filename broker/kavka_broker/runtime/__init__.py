@@ -1,0 +1,1 @@
+"""The process: configuration file, wiring, signals, admin HTTP, metrics."""

@@ -1,0 +1,15 @@
+"""The operating system's clocks. The only place of the broker that reads them."""
+
+import time
+
+
+class SystemClock:
+    """Wall time and monotonic time of this machine."""
+
+    __slots__ = ()
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> float:
+        return time.monotonic() * 1000

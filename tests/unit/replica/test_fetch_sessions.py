@@ -1,0 +1,90 @@
+"""Fetch sessions as KIP-227 has them."""
+
+from itertools import count
+
+import pytest
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from kavka_broker.replica.fetch_sessions import EVICTION_MS, FetchSessions
+
+ORDERS = b"orders".ljust(16, b"\0")
+
+
+def request(session_id: int, epoch: int, *partitions: int, forget: tuple[int, ...] = (), offset: int = 0) -> FetchRequest:
+    topics = [FetchTopic(topic_id=ORDERS, partitions=[FetchPartition(p, fetch_offset=offset) for p in partitions])]
+    forgotten = [ForgottenTopic(topic_id=ORDERS, partitions=list(forget))] if forget else []
+    return FetchRequest(
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=topics if partitions else [],
+        forgotten_topics_data=forgotten,
+    )
+
+
+@pytest.fixture
+def sessions() -> FetchSessions:
+    ids = count(1)
+    return FetchSessions(2, lambda: next(ids))
+
+
+def test_an_incremental_fetch_serves_what_was_named_before(sessions: FetchSessions) -> None:
+    first = sessions.enter(request(0, 0, 0, 1), True, 0)
+    assert (first.session_id, first.is_incremental) == (1, False)
+
+    second = sessions.enter(request(1, 1, 1, 2, forget=(0,), offset=7), True, 0)
+
+    assert second.is_incremental
+    assert [(p.index, p.wanted.fetch_offset) for p in second.partitions] == [(1, 7), (2, 7)]
+
+
+def test_a_session_that_forgets_all_its_partitions_ends(sessions: FetchSessions) -> None:
+    sessions.enter(request(0, 0, 0), True, 0)
+
+    context = sessions.enter(request(1, 1, forget=(0,)), True, 0)
+
+    assert context.session_id == 0
+    assert len(sessions) == 0
+
+
+@pytest.mark.parametrize(
+    ("session_id", "epoch", "uses_ids", "code"),
+    [
+        (9, 1, True, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (1, 2, True, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (1, 1, False, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
+    ],
+)
+def test_disagreement_is_told(
+    sessions: FetchSessions, session_id: int, epoch: int, uses_ids: bool, code: ErrorCode
+) -> None:
+    sessions.enter(request(0, 0, 0), True, 0)
+    with pytest.raises(BrokerError) as refused:
+        sessions.enter(request(session_id, epoch), uses_ids, 0)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(("epoch", "left"), [(-1, 0), (0, 1)])
+def test_a_full_fetch_ends_the_session_it_names(sessions: FetchSessions, epoch: int, left: int) -> None:
+    sessions.enter(request(0, 0, 0), True, 0)
+    sessions.enter(request(1, epoch, 0), True, 0)
+    assert len(sessions) == left
+
+
+def test_slots_are_bounded_and_only_idle_sessions_give_way(sessions: FetchSessions) -> None:
+    for _ in range(2):
+        sessions.enter(request(0, 0, 0), True, 0)
+    assert sessions.enter(request(0, 0, 0), True, EVICTION_MS - 1).session_id == 0
+
+    assert sessions.enter(request(0, 0, 0), True, EVICTION_MS).session_id == 3
+
+    assert len(sessions) == 2
+    assert sessions.evictions == 1
+
+
+def test_the_partition_that_was_served_goes_last(sessions: FetchSessions) -> None:
+    context = sessions.enter(request(0, 0, 0, 1, 2), True, 0)
+    assert context.session is not None
+    context.session.serve_last(context.partitions[0])
+
+    assert [p.index for p in sessions.enter(request(1, 1), True, 0).partitions] == [1, 2, 0]
