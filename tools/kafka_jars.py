@@ -1,0 +1,63 @@
+"""Apache Kafka's own jars: fetched once by Maven, checked against the hashes of tools/kafka/jars.sha256.
+
+They are an oracle: the generator reads the schemas in them, the conformance tests run their clients and tools, the
+bench runs their broker. `kafka_jars()` answers the directory and fetches only when it has to:
+
+    python -m tools.kafka_jars        prints the directory
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.cache import cache_home
+
+VERSION = "4.3.1"
+HERE = Path(__file__).parent / "kafka"
+FETCH_SECONDS_MAX = 600
+
+
+def kafka_jars() -> Path:
+    """The directory with Apache Kafka's jars."""
+    directory = cache_home() / "kavka-kafka" / VERSION / "libs"
+    complete = directory.parent / ".complete"
+    if not complete.exists():
+        fetch(directory)
+        complete.touch()
+    return directory
+
+
+def class_path() -> str:
+    """What `java -cp` takes."""
+    return f"{kafka_jars()}/*"
+
+
+def fetch(directory: Path) -> None:
+    """Copy the jars into the directory: all of them with the right hashes, or none."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
+        fetched = Path(scratch) / "libs"
+        copy = f"-DoutputDirectory={fetched}"
+        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", copy]
+        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal]
+        subprocess.run(command, check=True, timeout=FETCH_SECONDS_MAX, stdout=sys.stderr)
+        verify(fetched)
+        if directory.exists():
+            shutil.rmtree(directory)
+        fetched.rename(directory)
+
+
+def verify(directory: Path) -> None:
+    """Every jar of the list is there with its hash, and no other."""
+    wanted = dict(reversed(line.split()) for line in (HERE / "jars.sha256").read_text().splitlines())
+    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in directory.glob("*.jar")}
+    if found != wanted:
+        differing = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+        raise SystemExit(f"error: Apache Kafka {VERSION}'s jars differ from {HERE / 'jars.sha256'}: {differing}")
+
+
+if __name__ == "__main__":
+    print(kafka_jars())
