@@ -18,16 +18,26 @@ from tools.cache import cache_home
 VERSION = "4.3.1"
 HERE = Path(__file__).parent / "kafka"
 FETCH_SECONDS_MAX = 600
+COMPLETE = ".complete"
 
 
 def kafka_jars() -> Path:
     """The directory with Apache Kafka's jars."""
-    directory = cache_home() / "kavka-kafka" / VERSION / "libs"
-    complete = directory.parent / ".complete"
-    if not complete.exists():
+    directory = libraries()
+    if not is_fetched():
         fetch(directory)
-        complete.touch()
+        (directory.parent / COMPLETE).touch()
     return directory
+
+
+def libraries() -> Path:
+    """Where the jars are, or will be."""
+    return cache_home() / "kavka-kafka" / VERSION / "libs"
+
+
+def is_fetched() -> bool:
+    """Whether all of them are there."""
+    return (libraries().parent / COMPLETE).exists()
 
 
 def class_path() -> str:
@@ -52,11 +62,16 @@ def fetch(directory: Path) -> None:
 
 def verify(directory: Path) -> None:
     """Every jar of the list is there with its hash, and no other."""
-    wanted = dict(reversed(line.split()) for line in (HERE / "jars.sha256").read_text().splitlines())
+    lines = [line.split() for line in (HERE / "jars.sha256").read_text().splitlines()]
+    wanted = {name: digest for digest, name in lines}
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in directory.glob("*.jar")}
     if found != wanted:
-        differing = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
-        raise SystemExit(f"error: Apache Kafka {VERSION}'s jars differ from {HERE / 'jars.sha256'}: {differing}")
+        differing = sorted(
+            name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name)
+        )
+        raise SystemExit(
+            f"error: Apache Kafka {VERSION}'s jars differ from {HERE / 'jars.sha256'}: {differing}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Run one of Apache Kafka's command line tools by the name of its script.
 
-    python -m tools.ktool topics --bootstrap-server 127.0.0.1:9092 --list
-    python -m tools.ktool --list
+python -m tools.ktool topics --bootstrap-server 127.0.0.1:9092 --list
+python -m tools.ktool --list
 """
 
 import os

@@ -1,0 +1,66 @@
+# Kavka's commands. Only Python 3.11 or newer and make are needed; `make` alone lists what there is.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# A set-up is done again when what it was made from has changed: its stamp carries the checksum of the files.
+MEMBERS := pyproject.toml broker/pyproject.toml operator/pyproject.toml audit/pyproject.toml
+key      = $(firstword $(shell cat $(1) $(MEMBERS) requirements/build.txt | cksum))
+RUN     := $(VENV)/stamps/run-$(call key,requirements/run.txt)
+DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.txt)
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo setup check test format generate compat requirements clean
+
+help: ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## /  make \1@/p' $(MAKEFILE_LIST) | column -t -s @ 2>/dev/null || grep '##' $(MAKEFILE_LIST)
+
+demo: $(RUN) ## the main job: a cluster from a file, real clients, a quota that throttles; about a minute
+	@$(BIN)/kavka demo
+
+setup: $(DEV) ## the virtual environment with everything for check and test
+
+check: $(DEV) ## lint, types, layers, tidy, unit and property tests; under three minutes
+	@$(BIN)/python -m tools.run_tests check
+
+test: $(DEV) ## check, and every other suite that this machine can run
+	@$(BIN)/python -m tools.run_tests test
+
+format: $(DEV) ## write the code as ruff wants it
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format --quiet .
+
+generate: $(DEV) ## rewrite what is generated: messages, custom resource definitions, COMPAT.md
+	@$(BIN)/python -m tools.generate
+
+compat: $(DEV) ## rewrite COMPAT.md from the registered handlers
+	@$(BIN)/python -m tools.compat_table
+
+requirements: $(DEV) ## compile requirements/*.in anew, with hashes
+	@for name in build run dev audit; do $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url \
+	    --no-header --no-annotate --allow-unsafe --universal --python-version 3.11 \
+	    requirements/$$name.in --output-file requirements/$$name.txt; done
+
+clean: ## remove what was built here; downloads in the cache stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Kavka needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+define install
+	@echo "setting up $(VENV) from requirements/$(1).txt"
+	@$(PIP) install --require-hashes --requirement requirements/build.txt
+	@$(PIP) install --require-hashes --requirement requirements/$(1).txt
+	@$(PIP) install --no-build-isolation --no-deps --editable broker --editable operator --editable audit --editable .
+	@mkdir -p $(VENV)/stamps && rm -f $(VENV)/stamps/$(1)-* && touch $@
+endef
+
+$(RUN): | $(BIN)/python
+	$(call install,run)
+
+$(DEV): | $(BIN)/python
+	$(call install,dev)

@@ -1,0 +1,1 @@
+"""All tests of Kavka; `make help` says how to run them."""

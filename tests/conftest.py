@@ -1,0 +1,22 @@
+"""What holds for every test: how much Hypothesis draws, and which tests this machine cannot run."""
+
+import os
+
+import hypothesis
+import pytest
+
+from tools.prerequisites import lacking
+
+# `default` keeps `make check` within three minutes; HYPOTHESIS_PROFILE=thorough looks longer. A failure prints the
+# line that repeats it (@reproduce_failure), so that a seed found elsewhere can be replayed here: docs/how-to/replay.md.
+hypothesis.settings.register_profile("default", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=2_000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, by name, what needs a program that is not here."""
+    skips = {lack.marker: pytest.mark.skip(reason=f"{lack.name} is lacking") for lack in lacking()}
+    for item in items:
+        for marker in skips.keys() & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(skips[marker])

@@ -1,0 +1,86 @@
+"""What the tests need beside Python, and what this machine lacks of it.
+
+One list, asked twice: tools/run_tests.py says the lacks first and last, tests/conftest.py skips the tests that carry the
+marker of one. Nothing here is needed for `make demo`.
+"""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+
+ASK_SECONDS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Prerequisite:
+    """A program outside Python; tests that need it carry `marker`."""
+
+    marker: str
+    name: str
+    remedy: str
+    is_here: Callable[[], bool]
+
+
+def answer(*command: str) -> str:
+    """What a program says about itself; nothing when it is not there or fails."""
+    if shutil.which(command[0]) is None:
+        return ""
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ASK_SECONDS_MAX)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout + ran.stderr if ran.returncode == 0 else ""
+
+
+def at_least(pattern: str, wanted: tuple[int, ...], *command: str) -> bool:
+    """Whether the version that a program tells is the wanted one or newer."""
+    found = re.search(pattern, answer(*command))
+    return found is not None and tuple(int(part) for part in found.groups()) >= wanted
+
+
+def jdk_is_here() -> bool:
+    """A compiler of Java 17 or newer, and Maven or the jars it would fetch."""
+    from tools.kafka_jars import is_fetched
+
+    return at_least(r"javac (\d+)", (17,), "javac", "-version") and (
+        is_fetched() or shutil.which("mvn") is not None
+    )
+
+
+def node_is_here() -> bool:
+    """Node.js with its package manager."""
+    return at_least(r"v(\d+)\.(\d+)", (20, 19), "node", "--version") and shutil.which("npm") is not None
+
+
+def go_is_here() -> bool:
+    """The Go tool chain."""
+    return at_least(r"go(\d+)\.(\d+)", (1, 24), "go", "version")
+
+
+def kcat_is_here() -> bool:
+    """Kcat itself, or apt to take Debian's package from."""
+    return any(shutil.which(program) for program in ("kcat", "kafkacat", "apt-get"))
+
+
+def root_is_here() -> bool:
+    """Whether we are root."""
+    return os.geteuid() == 0
+
+
+ALL = (
+    Prerequisite("java", "JDK 17", "install a JDK 17 or newer and Maven", jdk_is_here),
+    Prerequisite("go", "Go 1.24", "install Go 1.24 or newer", go_is_here),
+    Prerequisite("node", "Node.js 20.19", "install Node.js 20.19 or newer with npm", node_is_here),
+    Prerequisite("kcat", "kcat", "install kcat, for example Debian's package of that name", kcat_is_here),
+    Prerequisite("root", "root", "run as root", root_is_here),
+)
+
+
+@functools.cache
+def lacking() -> tuple[Prerequisite, ...]:
+    """What this machine does not have."""
+    return tuple(wanted for wanted in ALL if not wanted.is_here())

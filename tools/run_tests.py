@@ -1,0 +1,130 @@
+"""`make check` and `make test`: run the steps one after the other, and sum up in one line.
+
+Each step goes on when an earlier one failed, so that one run shows everything. What the machine lacks is said first,
+the suites that were skipped for it are named at the end, and with CI=true a lack counts as a failure. The last line is
+always `N passed, N failed, N skipped`: the tools count one each, pytest counts its tests.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from tools.prerequisites import Prerequisite, lacking
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+CODE = ("broker/kavka_broker", "operator/kavka_operator", "audit/kavka_audit", "tools")
+LINT = {
+    "ruff check": ("ruff", "check", "--quiet", "."),
+    "ruff format": ("ruff", "format", "--check", "--quiet", "."),
+    "mypy": ("mypy", "--no-error-summary", *CODE),
+    "import-linter": ("lint-imports", "--no-cache"),
+}
+QUICK = ("tests/tidy", "tests/unit", "tests/property")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What passed, failed and was skipped, and for what."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)  # (suite, why) -> tests
+
+    def count_suites(self, report: Path) -> None:
+        """Add the outcome of one pytest run from its JUnit report."""
+        suites = ET.parse(report).getroot().iter("testsuite")  # noqa: S314 - written by our own pytest
+        for suite in suites:
+            tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+            failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+            self.passed += tests - failed - skipped
+            self.failed += failed
+            self.skipped += skipped
+            for case in suite.iter("testcase"):
+                for skip in case.iter("skipped"):
+                    self.reasons[case.get("classname", "?"), skip.get("message", "")] += 1
+
+
+def run_tool(name: str, command: tuple[str, ...], tally: Tally) -> None:
+    """One of the linters: passed or failed as a whole."""
+    started = time.monotonic()
+    program, *arguments = command
+    ran = subprocess.run(
+        [BIN / program, *arguments], cwd=ROOT, check=False, capture_output=True, text=True, encoding="utf-8"
+    )
+    seconds = time.monotonic() - started
+    print(f"{name:<16} {'passed' if ran.returncode == 0 else 'FAILED'} {seconds:6.1f} s", flush=True)
+    if ran.returncode == 0:
+        tally.passed += 1
+    else:
+        tally.failed += 1
+        print(ran.stdout, ran.stderr, sep="", flush=True)
+
+
+def run_pytest(paths: tuple[str, ...], tally: Tally) -> None:
+    """Some directories of tests, of those that are there."""
+    present = [path for path in paths if (ROOT / path).is_dir()]
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}", *present]
+        status = subprocess.run(command, cwd=ROOT, check=False).returncode
+        failed_before = tally.failed
+        if report.exists():
+            tally.count_suites(report)
+        if status != 0 and tally.failed == failed_before:
+            tally.failed += 1  # pytest itself did not get to the tests, or found none
+
+
+def other_suites() -> tuple[str, ...]:
+    """Every directory of tests that is not part of the quick check."""
+    names = (path for path in sorted((ROOT / "tests").iterdir()) if any(path.glob("**/test_*.py")))
+    return tuple(f"tests/{path.name}" for path in names if f"tests/{path.name}" not in QUICK)
+
+
+def say_lacks(lacks: tuple[Prerequisite, ...]) -> None:
+    """One line for each program that is not here."""
+    for lack in lacks:
+        print(
+            f"lacking: {lack.name}: {lack.remedy}; the tests marked `{lack.marker}` are skipped", flush=True
+        )
+
+
+def sum_up(tally: Tally, lacks: tuple[Prerequisite, ...]) -> int:
+    """Name what was skipped, then the one line; the exit status."""
+    for (suite, why), count in sorted(tally.reasons.items()):
+        print(f"skipped: {suite}: {count}: {why}")
+    say_lacks(lacks)
+    if lacks and os.environ.get("CI") == "true":
+        print("with CI=true what is lacking is a failure")
+        tally.failed += len(lacks)
+    print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
+    return 1 if tally.failed else 0
+
+
+def main() -> int:
+    """`check` or `test`."""
+    match sys.argv[1:]:
+        case [("check" | "test") as wanted]:
+            pass
+        case _:
+            raise SystemExit("usage: python -m tools.run_tests check|test")
+    lacks, tally = lacking(), Tally()
+    say_lacks(lacks)
+    for name, command in LINT.items():
+        run_tool(name, command, tally)
+    run_pytest(QUICK, tally)
+    if wanted == "test":
+        for suite in other_suites():
+            run_pytest((suite,), tally)
+    return sum_up(tally, lacks)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
