@@ -18,7 +18,7 @@ ALL = {entity: float(level) for level, entity in enumerate(candidates("alice", "
 
 def winner(limits: dict[Entity, float], user: str, client_id: str) -> tuple[int, float] | None:
     effective = resolve(limits, user, client_id)
-    return effective and (effective.level, effective.limit)
+    return (effective.level, effective.limit) if effective else None
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -1,0 +1,48 @@
+"""A token bucket: an allowance that bursts may draw on in advance.
+
+A single large burst would keep a sampled rate above its limit until the burst's sample expires. The bucket forgets
+nothing and forgives steadily instead: it refills at the limit up to a `burst` of one whole window's worth, whatever is
+spent is taken off, and the balance may go below zero once. While it is below, the quota is exhausted, and the client
+waits until it is back at zero. It starts full.
+
+Worked example (KIP-599): limit 5 a second, 100 samples of 1 s, so a burst of 500. Spending 560 leaves -60 tokens,
+and at 5 a second that takes 12 s; the sampled rate would have asked for some 100 s.
+"""
+
+from dataclasses import dataclass
+
+from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
+
+
+@dataclass(slots=True)
+class TokenBucket:
+    """`limit` is handed in with every call, because it may change while the balance stays."""
+
+    window: SampleWindow
+    tokens: float = 0
+    updated_ms: int | None = None
+
+    def burst(self, limit: float) -> float:
+        return limit * self.window.span_ms / 1000
+
+    def refill(self, now_ms: int, limit: float) -> float:
+        """Add what has come in until now, and give the balance."""
+        if self.updated_ms is None:
+            self.tokens, self.updated_ms = self.burst(limit), now_ms
+        elapsed_ms = max(now_ms - self.updated_ms, 0)
+        self.tokens = min(self.burst(limit), self.tokens + limit * elapsed_ms / 1000)
+        self.updated_ms += elapsed_ms
+        return self.tokens
+
+    def spend(self, permits: float, now_ms: int, limit: float) -> float:
+        """Refill, then take `permits` off; the balance that is left, below zero where the quota is exhausted."""
+        self.tokens = min(self.burst(limit), self.refill(now_ms, limit) - permits)
+        return self.tokens
+
+    def throttle_ms(self, limit: float) -> int:
+        """How long until the balance is back at zero."""
+        if self.tokens >= 0:
+            return 0
+        if limit <= 0:
+            return THROTTLE_MS_MAX
+        return min(int(-self.tokens / limit * 1000 + 0.5), THROTTLE_MS_MAX)

@@ -1,0 +1,153 @@
+"""How fast a client is, and how long it has to wait when it is too fast.
+
+Traffic is counted in samples of `quota.window.size.seconds`. `quota.window.num` of them make the window, the last one
+being filled (11 of 1 s by default, so ten whole ones); one more is kept, because the oldest reaches over the window's
+edge. The rules, as Apache Kafka's `Rate` has them:
+
+- A sample ends with the first record that comes at least its size after its start; the next starts at that record, not
+  on a grid. The ring overwrites the oldest.
+- A sample whose last record is as old as the whole window is emptied and starts anew.
+- rate = total of all samples / measured window. The measured window reaches from the start of the oldest sample until
+  now; where it holds fewer whole samples than `count - 1`, the missing ones are added. So a client that starts with a
+  burst is measured over ten seconds and not over the millisecond since its first request, and it may send ten seconds'
+  worth at once before it is throttled.
+
+A client over its limit T at rate O waits X = (O - T) / T * W: the measured window W, stretched by X, holds no more than
+T allows. X has no upper bound for bandwidth; Kafka caps it at one sample for request time and connection rates.
+
+Time never goes back in here: a clock that does is taken to stand still.
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+THROTTLE_MS_MAX = 2**31 - 1  # throttle_time_ms is an int32 on the wire
+
+
+@dataclass(frozen=True, slots=True)
+class SampleWindow:
+    """`quota.window.num` samples of `quota.window.size.seconds`."""
+
+    count: int = 11
+    size_ms: int = 1000
+
+    def __post_init__(self) -> None:
+        assert self.count >= 1, self
+        assert self.size_ms >= 1, self
+
+    @property
+    def span_ms(self) -> int:
+        return self.count * self.size_ms
+
+    def value_max(self, limit: float) -> float:
+        """The most that can ever be recorded at once without a throttle: the limit over the smallest window."""
+        return limit * ((self.count - 1) * self.size_ms) / 1000
+
+
+class SampledRate:
+    """A sampled rate. Starts with its first record.
+
+    The three lists are the ring. `_total`, `_oldest_ms` and `_purge_at_ms` are derived from them so that a record in
+    a sample that is open costs no loop; they are made anew whenever a sample is emptied, about once a second.
+    """
+
+    __slots__ = (
+        "_current",
+        "_last_ms",
+        "_now_ms",
+        "_oldest_ms",
+        "_purge_at_ms",
+        "_starts_ms",
+        "_total",
+        "_values",
+        "window",
+    )
+
+    def __init__(self, window: SampleWindow) -> None:
+        self.window = window
+        self._starts_ms: list[int] = []
+        self._last_ms: list[int] = []
+        self._values: list[float] = []
+        self._current = 0
+        self._total: float = 0
+        self._oldest_ms = 0
+        self._purge_at_ms: float = inf
+        self._now_ms = 0
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Count `value`; a negative one takes back what was recorded before."""
+        if now_ms < self._now_ms:
+            now_ms = self._now_ms
+        else:
+            self._now_ms = now_ms
+        current = self._current
+        if not self._starts_ms:
+            self._begin_sample(now_ms)
+        elif now_ms - self._starts_ms[current] >= self.window.size_ms:
+            self._begin_sample(now_ms)
+            current = self._current
+        self._values[current] += value
+        self._total += value
+        self._last_ms[current] = now_ms
+
+    def measure(self, now_ms: int) -> float:
+        """The rate per second."""
+        window_ms = self.measured_ms(now_ms)
+        return max(self._total, 0) * 1000 / window_ms
+
+    def measured_ms(self, now_ms: int) -> int:
+        """The window W that the rate is taken over."""
+        now_ms = self._now_ms = max(now_ms, self._now_ms)
+        if not self._starts_ms:
+            self._begin_sample(now_ms)
+        elif now_ms >= self._purge_at_ms:
+            self._purge(now_ms)
+        elapsed_ms = now_ms - self._oldest_ms
+        size_ms = self.window.size_ms
+        missing = self.window.count - 1 - elapsed_ms // size_ms
+        if missing > 0:
+            elapsed_ms += missing * size_ms
+        return max(elapsed_ms, 1)
+
+    def charge(self, value: float, now_ms: int, limit: float) -> int:
+        """Record, and give the milliseconds that the client has to wait: 0 while it keeps to the limit."""
+        self.record(value, now_ms)
+        window_ms = self.measured_ms(now_ms)
+        rate = self._total * 1000 / window_ms
+        return throttle_ms(rate, limit, window_ms) if rate > limit else 0
+
+    def _begin_sample(self, now_ms: int) -> None:
+        following = (self._current + 1) % (self.window.count + 1) if self._starts_ms else 0
+        if following == len(self._starts_ms):
+            self._starts_ms.append(now_ms)
+            self._last_ms.append(now_ms)
+            self._values.append(0)
+        else:
+            self._empty(following, now_ms)
+        self._current = following
+        self._derive()
+
+    def _purge(self, now_ms: int) -> None:
+        expired_ms = now_ms - self.window.span_ms
+        for index, last_ms in enumerate(self._last_ms):
+            if last_ms <= expired_ms:
+                self._empty(index, now_ms)
+        self._derive()
+
+    def _empty(self, index: int, now_ms: int) -> None:
+        self._starts_ms[index] = self._last_ms[index] = now_ms
+        self._values[index] = 0
+
+    def _derive(self) -> None:
+        self._total = sum(self._values)
+        self._oldest_ms = min(self._starts_ms)
+        self._purge_at_ms = min(self._last_ms) + self.window.span_ms
+
+
+def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
+    """X = (O - T) / T * W, rounded half up; nothing at all is allowed where the limit is zero."""
+    if rate <= limit:
+        return 0
+    if limit <= 0:
+        return THROTTLE_MS_MAX
+    return min(int((rate - limit) / limit * window_ms + 0.5), THROTTLE_MS_MAX)
