@@ -1,105 +1,134 @@
-"""Timers for requests that wait: cheap to set, cheaper to cancel.
+"""Many timers over one loop, cheap to set and to cancel.
 
-A long poll sets a timer with every fetch and nearly always cancels it, so a timer must not cost a heap operation and a
-callback of the loop each. Deadlines are gathered into slots of `SLOT_MS`; one callback of the loop is set, for the
-earliest slot. An empty wheel sets none, so an idle broker does not wake up.
+A broker sets a timer for every long poll and every group member, and cancels nearly all of them. asyncio's own
+timers cost a heap operation each and linger when cancelled. Here timers that end within the same tick share a bucket,
+a dict in the order of setting; cancelling removes the timer from its bucket at once. Only ticks stand in a heap, and
+only the earliest one is armed on the loop.
 
-A timer is never early, and late by at most one slot and what the loop is busy with.
+A timer never fires early, and at most one tick late. Where the armed tick has lost all its timers the loop wakes once for
+nothing and arms the next that has any; without timers nothing wakes. Ticks whose buckets are empty are swept when
+they outnumber what the last sweep left (`SWEEP_TICKS_MIN` at least), so memory follows the timers that live.
 """
 
-import asyncio
+from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
-from heapq import heappop, heappush
-from math import floor
-from typing import Any
+from heapq import heapify, heappop, heappush
+from typing import TypeVarTuple
 
 from kavka_broker.seams import Clock
 
-SLOT_MS = 8
+__all__ = ["Timer", "Timers"]
+
+TICK_MS = 5
+SWEEP_TICKS_MIN = 1024
+
+Arguments = TypeVarTuple("Arguments")
+Bucket = dict["Timer", None]
 
 
 class Timer:
-    """A callback that is still to come. `cancel` may be called at any time, and more than once."""
+    """A callback that waits for its time. Cancelling twice, or after it fired, does nothing."""
 
-    __slots__ = ("_arguments", "_callback", "_owner", "_slot")
+    __slots__ = ("_arguments", "_bucket", "_callback")
 
-    def __init__(self, owner: "Timers", slot: int, callback: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        self._owner: Timers | None = owner
-        self._slot = slot
+    def __init__(self, bucket: Bucket, callback: Callable[..., object], arguments: tuple[object, ...]) -> None:
+        self._bucket = bucket
         self._callback = callback
         self._arguments = arguments
 
-    @property
-    def is_pending(self) -> bool:
-        return self._owner is not None
-
     def cancel(self) -> None:
-        """The callback will not be called. The timer is forgotten at once, so cancelled ones do not pile up."""
-        if self._owner is not None:
-            self._owner._forget(self, self._slot)  # noqa: SLF001 - the two classes are one thing
-            self._owner = None
+        self._bucket.pop(self, None)
 
-    def _fire(self) -> None:
-        if self._owner is not None:
-            self._owner = None
-            self._callback(*self._arguments)
+    @property
+    def is_waiting(self) -> bool:
+        return self in self._bucket
+
+    def fire(self) -> None:
+        """Call back. For `Timers` alone."""
+        self._callback(*self._arguments)
 
 
 class Timers:
-    """All timers of one loop."""
+    """The timers of one loop, by the clock's monotonic time."""
 
-    def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, loop: AbstractEventLoop) -> None:
+        self._monotonic_ms = clock.monotonic_ms
         self._loop = loop
-        self._slots: dict[int, dict[Timer, None]] = {}
-        self._order: list[int] = []
-        self._wake: asyncio.TimerHandle | None = None
-        self._wake_slot = 0
+        self._buckets: dict[int, Bucket] = {}
+        self._ticks: list[int] = []  # a heap of the keys of `_buckets`
+        self._armed: TimerHandle | None = None
+        self._armed_tick = 0
+        self._sweep_at = SWEEP_TICKS_MIN
+        self._is_firing = False
 
     def __len__(self) -> int:
-        return sum(map(len, self._slots.values()))
+        """How many timers wait."""
+        return sum(map(len, self._buckets.values()))
 
-    def after(self, delay_ms: float, callback: Callable[..., None], *arguments: Any) -> Timer:
-        """Call `callback(*arguments)` once, `delay_ms` from now or up to a slot later."""
-        slot = floor((self._clock.monotonic_ms() + max(0.0, delay_ms)) / SLOT_MS) + 1
-        timer = Timer(self, slot, callback, arguments)
-        timers = self._slots.get(slot)
-        if timers is None:
-            timers = self._slots[slot] = {}
-            heappush(self._order, slot)
-        timers[timer] = None
-        if self._wake is None or slot < self._wake_slot:
-            self._set_wake(slot)
+    def after(self, delay_ms: float, callback: Callable[[*Arguments], object], *arguments: *Arguments) -> Timer:
+        """Call `callback` once, `delay_ms` from now. On the loop, never from within this call."""
+        tick = int((self._monotonic_ms() + delay_ms) / TICK_MS) + 1
+        bucket = self._buckets.get(tick)
+        if bucket is None:
+            bucket = self._open(tick)
+        timer = Timer(bucket, callback, arguments)
+        bucket[timer] = None
         return timer
 
     def close(self) -> None:
         """Forget every timer."""
-        self._slots.clear()
-        self._order.clear()
-        if self._wake is not None:
-            self._wake.cancel()
-            self._wake = None
+        self._buckets.clear()
+        self._ticks.clear()
+        self._disarm()
 
-    def _forget(self, timer: Timer, slot: int) -> None:
-        timers = self._slots.get(slot)
-        if timers is not None:
-            timers.pop(timer, None)
+    def _open(self, tick: int) -> Bucket:
+        if len(self._ticks) >= self._sweep_at and not self._is_firing:
+            self._sweep()
+        bucket = self._buckets[tick] = {}
+        heappush(self._ticks, tick)
+        if not self._is_firing and (self._armed is None or tick < self._armed_tick):
+            self._arm(tick)
+        return bucket
 
-    def _set_wake(self, slot: int) -> None:
-        if self._wake is not None:
-            self._wake.cancel()
-        delay_ms = slot * SLOT_MS - self._clock.monotonic_ms()
-        self._wake_slot = slot
-        self._wake = self._loop.call_later(max(0.0, delay_ms) / 1000, self._turn)
+    def _arm(self, tick: int) -> None:
+        self._disarm()
+        delay_ms = tick * TICK_MS - self._monotonic_ms()
+        self._armed_tick = tick
+        self._armed = self._loop.call_at(self._loop.time() + max(delay_ms, 0) / 1000, self._fire)
 
-    def _turn(self) -> None:
-        self._wake = None
-        now_slot = floor(self._clock.monotonic_ms() / SLOT_MS)
-        while self._order and self._order[0] <= now_slot:
-            for timer in list(self._slots.pop(heappop(self._order))):
-                timer._fire()  # noqa: SLF001
-        # Slots whose timers were all cancelled are dropped here, so that they wake nobody.
-        while self._order and not self._slots[self._order[0]]:
-            del self._slots[heappop(self._order)]
-        if self._order and self._wake is None:
-            self._set_wake(self._order[0])
+    def _disarm(self) -> None:
+        if self._armed is not None:
+            self._armed.cancel()
+            self._armed = None
+
+    def _fire(self) -> None:
+        self._armed = None
+        self._is_firing = True
+        try:
+            self._fire_due()
+        finally:
+            # A callback that raised has left its bucket; what is left of it fires in the next turn of the loop.
+            self._is_firing = False
+            if self._ticks:
+                self._arm(self._ticks[0])
+
+    def _fire_due(self) -> None:
+        now_tick = int(self._monotonic_ms() / TICK_MS)
+        while self._ticks:
+            bucket = self._buckets[self._ticks[0]]
+            if bucket and self._ticks[0] > now_tick:
+                return
+            while bucket:
+                timer = next(iter(bucket))
+                del bucket[timer]
+                timer.fire()
+            if not self._ticks:  # a callback has closed us
+                return
+            del self._buckets[heappop(self._ticks)]
+
+    def _sweep(self) -> None:
+        """Drop the ticks that have no timer any more."""
+        self._buckets = {tick: bucket for tick, bucket in self._buckets.items() if bucket}
+        self._ticks = list(self._buckets)
+        heapify(self._ticks)
+        self._sweep_at = max(SWEEP_TICKS_MIN, 2 * len(self._ticks))
