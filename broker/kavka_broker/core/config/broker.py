@@ -83,9 +83,7 @@ class BrokerConfig:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Keys that were given and that nobody knows. Keys of a listener (`listener.name.`...) are not among them."""
-        return tuple(
-            name for name in self.given if name not in KEYS and not name.startswith("listener.name.")
-        )
+        return tuple(name for name in self.given if name not in KEYS and not name.startswith("listener.name."))
 
     @property
     def node_id(self) -> int:
@@ -147,9 +145,7 @@ class BrokerConfig:
     def advertised_listeners(self) -> tuple[Listener, ...]:
         """What clients are told, by listener. An unset one is the listener itself."""
         given = self._values["advertised.listeners"]
-        listeners = (
-            parse_listeners("advertised.listeners", given, self._protocols) if given else self.listeners
-        )
+        listeners = parse_listeners("advertised.listeners", given, self._protocols) if given else self.listeners
         return tuple(one for one in listeners if one.name not in self.controller_listener_names)
 
     @cached_property
@@ -162,13 +158,7 @@ class BrokerConfig:
         for synonym in SYNONYMS[name]:
             value: int | None = self._values[synonym]
             if value is not None:
-                unit = (
-                    HOUR_MS
-                    if synonym.endswith(".hours")
-                    else MINUTE_MS
-                    if synonym.endswith(".minutes")
-                    else 1
-                )
+                unit = HOUR_MS if synonym.endswith(".hours") else MINUTE_MS if synonym.endswith(".minutes") else 1
                 return value if value < 0 else value * unit
         raise AssertionError(f"{name} has no default")
 
@@ -188,18 +178,12 @@ class BrokerConfig:
         self._check_listeners()
         size, queued = self["socket.request.max.bytes"], self["queued.max.request.bytes"]
         if 0 < queued < size:
-            raise ConfigError(
-                "queued.max.request.bytes", f"{queued} holds not even one request; write {size} or more"
-            )
+            raise ConfigError("queued.max.request.bytes", f"{queued} holds not even one request; write {size} or more")
         if self["replica.fetch.wait.max.ms"] > self["replica.lag.time.max.ms"]:
-            raise ConfigError(
-                "replica.fetch.wait.max.ms", "is above replica.lag.time.max.ms; write a smaller value"
-            )
+            raise ConfigError("replica.fetch.wait.max.ms", "is above replica.lag.time.max.ms; write a smaller value")
         interval, session = self["broker.heartbeat.interval.ms"], self["broker.session.timeout.ms"]
         if interval * 2 > session:
-            raise ConfigError(
-                "broker.heartbeat.interval.ms", f"{interval} leaves no second chance within {session} ms"
-            )
+            raise ConfigError("broker.heartbeat.interval.ms", f"{interval} leaves no second chance within {session} ms")
 
     def _check_logs(self) -> None:
         retention_ms = self.milliseconds("log.retention.ms")
@@ -218,29 +202,19 @@ class BrokerConfig:
             raise ConfigError("listeners", "is empty; write for example PLAINTEXT://:9092,CONTROLLER://:9093")
         for name in self.controller_listener_names:
             if "controller" in self.roles and name not in names:
-                raise ConfigError(
-                    "controller.listener.names", f"{name} is not among listeners; add {name}://:9093"
-                )
+                raise ConfigError("controller.listener.names", f"{name} is not among listeners; add {name}://:9093")
         if "broker" in self.roles:
             self._check_advertised(names)
 
     def _check_advertised(self, names: list[str]) -> None:
         if not self.listeners:
-            raise ConfigError(
-                "listeners", "has only controller listeners; add one for clients, PLAINTEXT://:9092"
-            )
+            raise ConfigError("listeners", "has only controller listeners; add one for clients, PLAINTEXT://:9092")
         advertised = {listener.name for listener in self.advertised_listeners}
         for name in advertised - set(names):
-            raise ConfigError(
-                "advertised.listeners", f"{name} is not among listeners; add it there or take it away"
-            )
+            raise ConfigError("advertised.listeners", f"{name} is not among listeners; add it there or take it away")
         if self.inter_broker_listener_name not in advertised:
             name = self.inter_broker_listener_name
-            raise ConfigError(
-                "inter.broker.listener.name", f"{name} is not advertised; choose of {sorted(advertised)}"
-            )
+            raise ConfigError("inter.broker.listener.name", f"{name} is not advertised; choose of {sorted(advertised)}")
         for listener in self.advertised_listeners:
             if listener.host == "0.0.0.0":
-                raise ConfigError(
-                    "advertised.listeners", f"{listener} is no address to connect to; name the host"
-                )
+                raise ConfigError("advertised.listeners", f"{listener} is no address to connect to; name the host")

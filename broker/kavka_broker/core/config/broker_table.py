@@ -57,12 +57,8 @@ BROKER_KEYS: Final = by_name(
         Definition("connections.max.idle.ms", LONG, 600_000, MEDIUM),
         Definition("controlled.shutdown.enable", BOOLEAN, True, MEDIUM),
         Definition("controller.listener.names", LIST, REQUIRED, HIGH),
-        Definition(
-            "controller.performance.always.log.threshold.ms", LONG, 2000, MEDIUM, Range(0), internal=True
-        ),
-        Definition(
-            "controller.performance.sample.period.ms", LONG, 60_000, MEDIUM, Range(100), internal=True
-        ),
+        Definition("controller.performance.always.log.threshold.ms", LONG, 2000, MEDIUM, Range(0), internal=True),
+        Definition("controller.performance.sample.period.ms", LONG, 60_000, MEDIUM, Range(100), internal=True),
         Definition("controller.quorum.append.linger.ms", INT, 25, MEDIUM, Range(0)),
         Definition("controller.quorum.auto.join.enable", BOOLEAN, False, LOW),
         Definition("controller.quorum.bootstrap.servers", LIST, (), HIGH),
@@ -119,9 +115,7 @@ BROKER_KEYS: Final = by_name(
         Definition("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, MEDIUM, Range(0, 1), CLUSTER_WIDE),
         Definition("log.cleaner.min.compaction.lag.ms", LONG, 0, MEDIUM, Range(0), CLUSTER_WIDE),
         Definition("log.cleaner.threads", INT, 1, MEDIUM, Range(0), CLUSTER_WIDE),
-        Definition(
-            "log.cleanup.policy", LIST, ("delete",), MEDIUM, OneOf(("compact", "delete")), CLUSTER_WIDE
-        ),
+        Definition("log.cleanup.policy", LIST, ("delete",), MEDIUM, OneOf(("compact", "delete")), CLUSTER_WIDE),
         Definition("log.dir", LIST, ("/tmp/kafka-logs",), HIGH),  # noqa: S108 (Kafka's default)
         Definition("log.dir.failure.timeout.ms", LONG, 30_000, LOW, Range(1)),
         Definition("log.dirs", LIST, None, HIGH),

@@ -166,9 +166,7 @@ COORDINATOR_KEYS: Final = by_name(
         Definition("remote.log.manager.fetch.quota.window.size.seconds", INT, 1, MEDIUM, Range(1)),
         Definition("remote.log.manager.follower.thread.pool.size", INT, 2, MEDIUM, Range(1), CLUSTER_WIDE),
         Definition("remote.log.manager.task.interval.ms", LONG, 30_000, LOW, Range(1)),
-        Definition(
-            "remote.log.manager.task.retry.backoff.max.ms", LONG, 30_000, LOW, Range(1), internal=True
-        ),
+        Definition("remote.log.manager.task.retry.backoff.max.ms", LONG, 30_000, LOW, Range(1), internal=True),
         Definition("remote.log.manager.task.retry.backoff.ms", LONG, 500, LOW, Range(1), internal=True),
         Definition("remote.log.manager.task.retry.jitter", DOUBLE, 0.2, LOW, Range(0, 0.5), internal=True),
         Definition("remote.log.manager.thread.pool.size", INT, 2, MEDIUM, Range(1)),
@@ -210,9 +208,7 @@ COORDINATOR_KEYS: Final = by_name(
         Definition("share.coordinator.state.topic.compression.codec", INT, 0, HIGH),
         Definition("share.coordinator.state.topic.min.isr", SHORT, 2, HIGH, Range(1)),
         Definition("share.coordinator.state.topic.num.partitions", INT, 50, HIGH, Range(1)),
-        Definition(
-            "share.coordinator.state.topic.prune.interval.ms", INT, 300_000, LOW, Range(1), internal=True
-        ),
+        Definition("share.coordinator.state.topic.prune.interval.ms", INT, 300_000, LOW, Range(1), internal=True),
         Definition("share.coordinator.state.topic.replication.factor", SHORT, 3, HIGH, Range(1)),
         Definition("share.coordinator.state.topic.segment.bytes", INT, 104_857_600, HIGH, Range(1)),
         Definition("share.coordinator.threads", INT, 1, MEDIUM, Range(1)),
@@ -221,9 +217,7 @@ COORDINATOR_KEYS: Final = by_name(
         Definition("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, LOW, Range(1)),
         Definition("transaction.max.timeout.ms", INT, 900_000, HIGH, Range(1)),
         Definition("transaction.partition.verification.enable", BOOLEAN, True, LOW, mode=CLUSTER_WIDE),
-        Definition(
-            "transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, LOW, Range(1)
-        ),
+        Definition("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, LOW, Range(1)),
         Definition("transaction.state.log.load.buffer.size", INT, 5_242_880, HIGH, Range(1)),
         Definition("transaction.state.log.min.isr", INT, 2, HIGH, Range(1)),
         Definition("transaction.state.log.num.partitions", INT, 50, HIGH, Range(1)),

@@ -40,9 +40,7 @@ def protocol_map(key: str, items: Iterable[str]) -> dict[str, str]:
         name, colon, protocol = item.strip().partition(":")
         if not colon or protocol.upper() not in SECURITY_PROTOCOLS:
             known = ", ".join(SECURITY_PROTOCOLS)
-            raise ConfigError(
-                key, f'"{item}" is not a mapping; write NAME:PROTOCOL with a protocol of {known}'
-            )
+            raise ConfigError(key, f'"{item}" is not a mapping; write NAME:PROTOCOL with a protocol of {known}')
         protocols[name.upper()] = protocol.upper()
     return protocols
 
@@ -62,11 +60,7 @@ def _parse(key: str, text: str, protocols: Mapping[str, str]) -> Listener:
     host, colon, port = address.rpartition(":")
     name = name.upper()
     if not (separator and name and colon and port.isascii() and port.isdigit() and int(port) < 65536):
-        raise ConfigError(
-            key, f'"{text}" is not a listener; write NAME://HOST:PORT, for example PLAINTEXT://:9092'
-        )
+        raise ConfigError(key, f'"{text}" is not a listener; write NAME://HOST:PORT, for example PLAINTEXT://:9092')
     if name not in protocols:
-        raise ConfigError(
-            key, f"{name} has no protocol; add {name}:PLAINTEXT to listener.security.protocol.map"
-        )
+        raise ConfigError(key, f"{name} has no protocol; add {name}:PLAINTEXT to listener.security.protocol.map")
     return Listener(name, host.strip("[]"), int(port), protocols[name])

@@ -84,9 +84,7 @@ def check_topic_config(overrides: Mapping[str, str]) -> None:
     """Raise ConfigError unless every override is known, can be read, and goes with the others."""
     config = with_overrides(LogConfig(), overrides)
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
-        raise ConfigError(
-            "min.compaction.lag.ms", f"is above max.compaction.lag.ms ({config.max_compaction_lag_ms})"
-        )
+        raise ConfigError("min.compaction.lag.ms", f"is above max.compaction.lag.ms ({config.max_compaction_lag_ms})")
     if config.remote_storage_enable:
         raise ConfigError("remote.storage.enable", "this broker has no remote storage; write false")
 

@@ -43,9 +43,7 @@ TOPIC_KEYS: Final = by_name(
             check=OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
             synonym="compression.type",
         ),
-        Definition(
-            "compression.zstd.level", INT, 3, check=Range(-131_072, 22), synonym="compression.zstd.level"
-        ),
+        Definition("compression.zstd.level", INT, 3, check=Range(-131_072, 22), synonym="compression.zstd.level"),
         Definition(
             "delete.retention.ms",
             LONG,
@@ -53,9 +51,7 @@ TOPIC_KEYS: Final = by_name(
             check=Range(0),
             synonym="log.cleaner.delete.retention.ms",
         ),
-        Definition(
-            "file.delete.delay.ms", LONG, 60_000, check=Range(0), synonym="log.segment.delete.delay.ms"
-        ),
+        Definition("file.delete.delay.ms", LONG, 60_000, check=Range(0), synonym="log.segment.delete.delay.ms"),
         Definition("flush.messages", LONG, LONG_MAX, check=Range(1), synonym="log.flush.interval.messages"),
         Definition("flush.ms", LONG, LONG_MAX, check=Range(0), synonym="log.flush.interval.ms"),
         Definition("follower.replication.throttled.replicas", LIST, (), check=throttled_replicas),
@@ -100,9 +96,7 @@ TOPIC_KEYS: Final = by_name(
             check=Range(0, 1),
             synonym="log.cleaner.min.cleanable.ratio",
         ),
-        Definition(
-            "min.compaction.lag.ms", LONG, 0, check=Range(0), synonym="log.cleaner.min.compaction.lag.ms"
-        ),
+        Definition("min.compaction.lag.ms", LONG, 0, check=Range(0), synonym="log.cleaner.min.compaction.lag.ms"),
         Definition("min.insync.replicas", INT, 1, check=Range(1), synonym="min.insync.replicas"),
         Definition("preallocate", BOOLEAN, False, synonym="log.preallocate"),
         Definition("remote.log.copy.disable", BOOLEAN, False),
@@ -111,13 +105,9 @@ TOPIC_KEYS: Final = by_name(
         Definition("retention.bytes", LONG, -1, synonym="log.retention.bytes"),
         Definition("retention.ms", LONG, 604_800_000, check=Range(-1), synonym="log.retention.ms"),
         Definition("segment.bytes", INT, 1_073_741_824, check=Range(1_048_576), synonym="log.segment.bytes"),
-        Definition(
-            "segment.index.bytes", INT, 10_485_760, check=Range(4), synonym="log.index.size.max.bytes"
-        ),
+        Definition("segment.index.bytes", INT, 10_485_760, check=Range(4), synonym="log.index.size.max.bytes"),
         Definition("segment.jitter.ms", LONG, 0, check=Range(0), synonym="log.roll.jitter.ms"),
         Definition("segment.ms", LONG, 604_800_000, check=Range(1), synonym="log.roll.ms"),
-        Definition(
-            "unclean.leader.election.enable", BOOLEAN, False, synonym="unclean.leader.election.enable"
-        ),
+        Definition("unclean.leader.election.enable", BOOLEAN, False, synonym="unclean.leader.election.enable"),
     )
 )

@@ -1,0 +1,166 @@
+"""Brokers and controllers of the cluster: who is registered, where they listen, who may lead.
+
+A broker registers with a new incarnation at each start. Its epoch is the offset of its registration in the metadata
+log, so a later incarnation always has the greater epoch, and whatever an older one still sends is told apart from it.
+A fenced broker is registered but leads nothing and stands in no ISR.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kavka_broker.core.placement import Site
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
+    BrokerRegistrationChangeRecord,
+)
+from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBrokerRecord
+from kavka_broker.protocol.messages.metadata.register_broker_record import (
+    BrokerEndpoint,
+    BrokerFeature,
+    RegisterBrokerRecord,
+)
+from kavka_broker.protocol.messages.metadata.register_controller_record import RegisterControllerRecord
+from kavka_broker.protocol.messages.metadata.unfence_broker_record import UnfenceBrokerRecord
+from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
+
+FENCE: Final = 1
+UNFENCE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a broker can be reached, by the name of its listener."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One broker as the cluster knows it."""
+
+    broker_id: int
+    epoch: int
+    incarnation_id: bytes
+    endpoints: Mapping[str, Endpoint]
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    directories: tuple[bytes, ...] = ()
+    cordoned_directories: tuple[bytes, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        """May hold an in-sync replica and lead."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def record(self) -> RegisterBrokerRecord:
+        """The record that registers this broker as it is now."""
+        return RegisterBrokerRecord(
+            broker_id=self.broker_id,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.epoch,
+            end_points=[
+                BrokerEndpoint(one.name, one.host, one.port, one.security_protocol) for one in self.endpoints.values()
+            ],
+            features=[BrokerFeature(name, low, high) for name, (low, high) in self.features.items()],
+            rack=self.rack,
+            fenced=self.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=list(self.directories),
+            cordoned_log_dirs=list(self.cordoned_directories),
+        )
+
+
+class Brokers:
+    """The registered brokers by id, and the controllers as they announced themselves."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Registration] = {}
+        self._controllers: dict[int, RegisterControllerRecord] = {}
+
+    def get(self, broker_id: int) -> Registration | None:
+        return self._by_id.get(broker_id)
+
+    def __iter__(self) -> Iterator[Registration]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def alive(self) -> list[Registration]:
+        """The brokers that are not fenced, by id."""
+        return [self._by_id[broker_id] for broker_id in sorted(self._by_id) if not self._by_id[broker_id].fenced]
+
+    def is_usable(self, broker_id: int) -> bool:
+        registration = self._by_id.get(broker_id)
+        return registration is not None and registration.usable
+
+    def sites(self) -> list[Site]:
+        """Where new replicas can go."""
+        return [Site(one.broker_id, one.rack) for one in self._by_id.values() if one.usable]
+
+    def controllers(self) -> list[RegisterControllerRecord]:
+        return [self._controllers[node_id] for node_id in sorted(self._controllers)]
+
+    def replay(self, record: Message) -> None:
+        match record:
+            case RegisterBrokerRecord():
+                self._by_id[record.broker_id] = _registration(record)
+            case UnregisterBrokerRecord(broker_id, broker_epoch):
+                self._at_epoch(broker_id, broker_epoch)
+                del self._by_id[broker_id]
+            case FenceBrokerRecord(broker_id, epoch):
+                self._by_id[broker_id] = replace(self._at_epoch(broker_id, epoch), fenced=True)
+            case UnfenceBrokerRecord(broker_id, epoch):
+                self._by_id[broker_id] = replace(self._at_epoch(broker_id, epoch), fenced=False)
+            case BrokerRegistrationChangeRecord():
+                self._change(record)
+            case RegisterControllerRecord():
+                self._controllers[record.controller_id] = record
+            case _:
+                raise AssertionError(f"{record} is not about brokers")
+
+    def _change(self, record: BrokerRegistrationChangeRecord) -> None:
+        registration = self._at_epoch(record.broker_id, record.broker_epoch)
+        if record.fenced:
+            registration = replace(registration, fenced=record.fenced == FENCE)
+        if record.in_controlled_shutdown:
+            registration = replace(registration, in_controlled_shutdown=True)
+        if record.log_dirs:
+            registration = replace(registration, directories=tuple(record.log_dirs))
+        if record.cordoned_log_dirs is not None:
+            registration = replace(registration, cordoned_directories=tuple(record.cordoned_log_dirs))
+        self._by_id[record.broker_id] = registration
+
+    def _at_epoch(self, broker_id: int, epoch: int) -> Registration:
+        registration = self._by_id.get(broker_id)
+        assert registration is not None, f"broker {broker_id} changes and was never registered"
+        assert registration.epoch == epoch, f"broker {broker_id} is at epoch {registration.epoch}, not {epoch}"
+        return registration
+
+    def records(self) -> Iterator[Message]:
+        yield from self.controllers()
+        for broker_id in sorted(self._by_id):
+            yield self._by_id[broker_id].record()
+
+
+def _registration(record: RegisterBrokerRecord) -> Registration:
+    return Registration(
+        broker_id=record.broker_id,
+        epoch=record.broker_epoch,
+        incarnation_id=record.incarnation_id,
+        endpoints={
+            one.name: Endpoint(one.name, one.host, one.port, one.security_protocol) for one in record.end_points
+        },
+        features={one.name: (one.min_supported_version, one.max_supported_version) for one in record.features},
+        rack=record.rack,
+        fenced=record.fenced,
+        in_controlled_shutdown=record.in_controlled_shutdown,
+        directories=tuple(record.log_dirs),
+        cordoned_directories=tuple(record.cordoned_log_dirs or ()),
+    )

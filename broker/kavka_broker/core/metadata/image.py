@@ -1,0 +1,137 @@
+"""The image of the cluster's metadata: all that the records of the metadata log say, ready to be read.
+
+Replaying the records is the only way to change it, so two images that saw the same records are equal, wherever they
+are: in the controller, in a broker that follows it, in the simulator, in a test. `records()` is the same image as a
+list of records, which is what a snapshot holds.
+
+A transaction in the metadata log (records between a begin and an end) shows nothing of itself until it ends.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from kavka_broker.core.metadata.brokers import Brokers
+from kavka_broker.core.metadata.configs import Configs
+from kavka_broker.core.metadata.features import Features
+from kavka_broker.core.metadata.kept import KINDS, Kept
+from kavka_broker.core.metadata.producer_ids import ProducerIds
+from kavka_broker.core.metadata.quotas import Quotas
+from kavka_broker.core.metadata.topics import Topics
+from kavka_broker.protocol.errors import InvariantViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.abort_transaction_record import AbortTransactionRecord
+from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
+from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
+    BrokerRegistrationChangeRecord,
+)
+from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
+from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.metadata.end_transaction_record import EndTransactionRecord
+from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
+from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBrokerRecord
+from kavka_broker.protocol.messages.metadata.no_op_record import NoOpRecord
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
+from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
+from kavka_broker.protocol.messages.metadata.producer_ids_record import ProducerIdsRecord
+from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
+from kavka_broker.protocol.messages.metadata.register_controller_record import RegisterControllerRecord
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.protocol.messages.metadata.unfence_broker_record import UnfenceBrokerRecord
+from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
+from kavka_broker.protocol.messages.metadata.zk_migration_state_record import ZkMigrationStateRecord
+
+ABOUT_BROKERS: Final = (
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+    FenceBrokerRecord,
+    UnfenceBrokerRecord,
+    BrokerRegistrationChangeRecord,
+    RegisterControllerRecord,
+)
+ABOUT_TOPICS: Final = (TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord)
+WITHOUT_EFFECT: Final = (NoOpRecord, ZkMigrationStateRecord)
+
+
+class Metadata:
+    """Everything the cluster has agreed on. `offset` is that of the last record in it, -1 before the first."""
+
+    def __init__(self) -> None:
+        self.brokers = Brokers()
+        self.topics = Topics()
+        self.configs = Configs()
+        self.quotas = Quotas()
+        self.features = Features()
+        self.producer_ids = ProducerIds()
+        self.kept = Kept()
+        self.offset = -1
+        self.transaction: list[Message] | None = None
+        self._replays = self._dispatch()
+
+    def _dispatch(self) -> dict[type[Message], Callable[[Any], None]]:
+        return {
+            **dict.fromkeys(ABOUT_BROKERS, self.brokers.replay),
+            **dict.fromkeys(ABOUT_TOPICS, self.topics.replay),
+            **dict.fromkeys(KINDS, self.kept.replay),
+            **dict.fromkeys(WITHOUT_EFFECT, _nothing),
+            RemoveTopicRecord: self._remove_topic,
+            ConfigRecord: self.configs.replay,
+            ClientQuotaRecord: self.quotas.replay,
+            FeatureLevelRecord: self.features.replay,
+            ProducerIdsRecord: self.producer_ids.replay,
+        }
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next record will stand. The epoch of a broker is the offset of its registration."""
+        return self.offset + 1
+
+    def replay(self, record: Message) -> None:
+        """Make true what a record says. The only thing that changes an image."""
+        match record:
+            case BeginTransactionRecord():
+                assert self.transaction is None, "a metadata transaction begins inside another"
+                self.transaction = []
+            case EndTransactionRecord():
+                assert self.transaction is not None, "a metadata transaction ends that never began"
+                records, self.transaction = self.transaction, None
+                for one in records:
+                    self._apply(one)
+            case AbortTransactionRecord():
+                self.transaction = None
+            case _ if self.transaction is not None:
+                self.transaction.append(record)
+            case _:
+                self._apply(record)
+
+    def _apply(self, record: Message) -> None:
+        replay = self._replays.get(type(record))
+        if replay is None:
+            raise InvariantViolation(f"{type(record).__name__} is a metadata record that this broker does not know")
+        replay(record)
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        topic = self.topics.by_id(record.topic_id)
+        assert topic is not None, f"topic id {record.topic_id.hex()} is removed and does not exist"
+        self.configs.forget_topic(topic.name)
+        self.topics.replay(record)
+
+    def records(self) -> Iterator[Message]:
+        """Records that make an equal image out of an empty one."""
+        yield from self.features.records()
+        yield from self.brokers.records()
+        yield from self.configs.records()
+        yield from self.topics.records()
+        yield from self.quotas.records()
+        yield from self.producer_ids.records()
+        yield from self.kept.records()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Metadata) and list(self.records()) == list(other.records())
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _nothing(_: Message) -> None:
+    """Records that say nothing to us: Kafka's heartbeat of the log, and the state of a ZooKeeper migration."""

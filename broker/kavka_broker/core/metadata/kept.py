@@ -1,0 +1,68 @@
+"""What Apache Kafka may have written that no part of Kavka acts on yet: credentials, access rules, delegation tokens.
+
+They are kept whole, so that a snapshot taken here loses nothing of a cluster that was begun there.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.access_control_entry_record import AccessControlEntryRecord
+from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
+from kavka_broker.protocol.messages.metadata.remove_access_control_entry_record import (
+    RemoveAccessControlEntryRecord,
+)
+from kavka_broker.protocol.messages.metadata.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
+from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
+
+KINDS: Final = (
+    UserScramCredentialRecord,
+    RemoveUserScramCredentialRecord,
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+    DelegationTokenRecord,
+    RemoveDelegationTokenRecord,
+)
+
+
+class Kept:
+    """Records by what they are about; one that takes away removes the one that gave."""
+
+    def __init__(self) -> None:
+        self._by_subject: dict[tuple[object, ...], Message] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kept) and self._by_subject == other._by_subject
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def scram_users(self) -> dict[str, list[tuple[int, int]]]:
+        """Of each user with SCRAM credentials, the mechanisms and their iterations."""
+        users: dict[str, list[tuple[int, int]]] = {}
+        for record in self._by_subject.values():
+            if isinstance(record, UserScramCredentialRecord):
+                users.setdefault(record.name, []).append((record.mechanism, record.iterations))
+        return users
+
+    def replay(self, record: Message) -> None:
+        match record:
+            case UserScramCredentialRecord(name=name, mechanism=mechanism):
+                self._by_subject["scram", name, mechanism] = record
+            case RemoveUserScramCredentialRecord(name=name, mechanism=mechanism):
+                del self._by_subject["scram", name, mechanism]
+            case AccessControlEntryRecord(id=entry_id):
+                self._by_subject["acl", entry_id] = record
+            case RemoveAccessControlEntryRecord(id=entry_id):
+                del self._by_subject["acl", entry_id]
+            case DelegationTokenRecord(token_id=token_id):
+                self._by_subject["token", token_id] = record
+            case RemoveDelegationTokenRecord(token_id=token_id):
+                del self._by_subject["token", token_id]
+            case _:
+                raise AssertionError(f"{record} is not kept")
+
+    def records(self) -> Iterator[Message]:
+        yield from self._by_subject.values()

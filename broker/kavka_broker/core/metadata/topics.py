@@ -1,0 +1,213 @@
+"""Topics and their partitions, by name and by id.
+
+`PartitionState` is a value: a change makes another one, so whoever holds one may keep it. Every change raises the
+partition epoch; naming a leader, even the same one again, raises the leader epoch, which is how a leader that came
+back from a crash is told apart from what it was before (KIP-101).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
+from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.protocol.uuids import ONE
+
+NO_LEADER: Final = -1
+LEADER_UNCHANGED: Final = -2
+RECOVERY_UNCHANGED: Final = -1
+
+#: Stands in for a directory that the broker has yet to choose. Kafka reserves the first hundred uuids for such.
+UNASSIGNED_DIRECTORY: Final = ONE
+
+
+class PartitionState(NamedTuple):
+    """A partition as the controller decided it."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    directories: tuple[bytes, ...] = ()
+    recovery_state: int = 0
+
+    def record(self, topic_id: bytes, partition: int) -> PartitionRecord:
+        """The record that makes this partition as it is now."""
+        return PartitionRecord(
+            partition_id=partition,
+            topic_id=topic_id,
+            replicas=list(self.replicas),
+            isr=list(self.isr),
+            removing_replicas=list(self.removing),
+            adding_replicas=list(self.adding),
+            leader=self.leader,
+            leader_recovery_state=self.recovery_state,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            directories=list(self.directories),
+            eligible_leader_replicas=list(self.elr) or None,
+            last_known_elr=list(self.last_known_elr) or None,
+        )
+
+
+class Topic:
+    """One topic. `answers` is a place for readers to keep what they made of it; every change empties it."""
+
+    __slots__ = ("answers", "name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: bytes) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions: dict[int, PartitionState] = {}
+        self.answers: dict[str, Any] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Topic)
+            and (self.name, self.topic_id) == (other.name, other.topic_id)
+            and self.partitions == other.partitions
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
+
+    @property
+    def replication_factor(self) -> int:
+        """Of its first partition, as Kafka's tools count it."""
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+
+class Topics:
+    """All topics. Commands are in `topic_commands`; here is what is true and how records change it."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[bytes, Topic] = {}
+        self._merged_names: dict[str, set[str]] = {}
+        self.partition_count = 0
+
+    def get(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    def names(self) -> Sequence[str]:
+        """Every name, sorted."""
+        return sorted(self._by_name)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Topics) and self._by_name == other._by_name
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def colliding(self, name: str) -> str | None:
+        """A topic that differs only in dots and underscores: metrics cannot tell the two apart."""
+        return min(self._merged_names.get(name.replace(".", "_"), ()), default=None)
+
+    def replay(self, record: Message) -> None:
+        match record:
+            case TopicRecord(name, topic_id):
+                self._add(Topic(name, topic_id))
+            case PartitionRecord():
+                topic = self._topic(record.topic_id)
+                self.partition_count += record.partition_id not in topic.partitions
+                topic.partitions[record.partition_id] = _partition(record)
+                topic.answers.clear()
+            case PartitionChangeRecord():
+                topic = self._topic(record.topic_id)
+                topic.partitions[record.partition_id] = changed(topic.partitions[record.partition_id], record)
+                topic.answers.clear()
+            case RemoveTopicRecord(topic_id):
+                self._remove(self._topic(topic_id))
+            case ClearElrRecord(topic_name):
+                self._clear_elr(topic_name)
+            case _:
+                raise AssertionError(f"{record} is not about topics")
+
+    def _topic(self, topic_id: bytes) -> Topic:
+        topic = self._by_id.get(topic_id)
+        assert topic is not None, f"a record names the topic id {topic_id.hex()}, which does not exist"
+        return topic
+
+    def _add(self, topic: Topic) -> None:
+        assert topic.name not in self._by_name, f"topic {topic.name} is created twice"
+        assert topic.topic_id not in self._by_id, f"topic id {topic.topic_id.hex()} is used twice"
+        self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
+        self._merged_names.setdefault(topic.name.replace(".", "_"), set()).add(topic.name)
+
+    def _remove(self, topic: Topic) -> None:
+        del self._by_name[topic.name], self._by_id[topic.topic_id]
+        self.partition_count -= len(topic.partitions)
+        merged = topic.name.replace(".", "_")
+        self._merged_names[merged].discard(topic.name)
+        if not self._merged_names[merged]:
+            del self._merged_names[merged]
+
+    def _clear_elr(self, name: str) -> None:
+        """Of one topic, or of all for an empty name."""
+        for topic in [self._by_name[name]] if name else self:
+            for partition, state in topic.partitions.items():
+                topic.partitions[partition] = state._replace(elr=(), last_known_elr=())
+            topic.answers.clear()
+
+    def records(self) -> Iterator[Message]:
+        for name in self.names():
+            topic = self._by_name[name]
+            yield TopicRecord(name, topic.topic_id)
+            for partition in sorted(topic.partitions):
+                yield topic.partitions[partition].record(topic.topic_id, partition)
+
+
+def _partition(record: PartitionRecord) -> PartitionState:
+    return PartitionState(
+        replicas=tuple(record.replicas),
+        isr=tuple(record.isr),
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        elr=tuple(record.eligible_leader_replicas or ()),
+        last_known_elr=tuple(record.last_known_elr or ()),
+        removing=tuple(record.removing_replicas),
+        adding=tuple(record.adding_replicas),
+        directories=tuple(record.directories),
+        recovery_state=record.leader_recovery_state,
+    )
+
+
+def changed(state: PartitionState, record: PartitionChangeRecord) -> PartitionState:
+    """The partition after a change: what the record leaves out stays as it is."""
+    changes: dict[str, Any] = {"partition_epoch": state.partition_epoch + 1}
+    for field, values in (
+        ("replicas", record.replicas),
+        ("isr", record.isr),
+        ("removing", record.removing_replicas),
+        ("adding", record.adding_replicas),
+        ("directories", record.directories),
+        ("elr", record.eligible_leader_replicas),
+        ("last_known_elr", record.last_known_elr),
+    ):
+        if values is not None:
+            changes[field] = tuple(values)
+    if record.leader != LEADER_UNCHANGED:
+        changes["leader"] = record.leader
+        changes["leader_epoch"] = state.leader_epoch + 1
+    if record.leader_recovery_state != RECOVERY_UNCHANGED:
+        changes["recovery_state"] = record.leader_recovery_state
+    return state._replace(**changes)
