@@ -1,0 +1,348 @@
+"""`KafkaCluster`: nodes that are brokers, controllers or both, and what they have in common.
+
+Node pools say how many nodes there are and where; the ids of a pool's nodes follow from its place in the list
+(`NODE_IDS_PER_POOL` apart), so that a pool can grow without touching another. Everything Kafka can be told stands
+under `config` by Kafka's own names; only what the operator itself must know has a field of its own.
+"""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, JsonValue
+
+from kavka_operator.api import API_VERSION
+from kavka_operator.api.model import (
+    AGE_COLUMN,
+    MESSAGE_COLUMN,
+    READY_COLUMN,
+    REASON_COLUMN,
+    Column,
+    KafkaConfig,
+    Metadata,
+    Model,
+    Resource,
+    ResourceName,
+    Rule,
+    Status,
+    Transition,
+)
+from kavka_operator.api.quantity import Quantity
+
+NODE_IDS_PER_POOL = 100
+POOLS_MAX = 16
+LISTENERS_MAX = 8
+RACKS_MAX = 32
+VOLUMES_MAX = 16
+WINDOWS_MAX = 16
+BROKERS_MAX = POOLS_MAX * NODE_IDS_PER_POOL
+UNMANAGED_MAX = 100
+
+Role = Literal["broker", "controller"]
+Port = Annotated[int, Field(ge=1, le=65_535)]
+
+OPERATOR_KEYS = (
+    "process.roles",
+    "node.id",
+    "broker.id",
+    "broker.rack",
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "inter.broker.listener.name",
+    "controller.listener.names",
+    "controller.quorum.voters",
+    "controller.quorum.bootstrap.servers",
+    "log.dir",
+    "log.dirs",
+    "metadata.log.dir",
+    "kavka.admin.listener",
+)
+"""Settings that follow from other fields, so that `config` may not set them as well."""
+
+FIXED_LIST: dict[str, JsonValue] = {"x-kubernetes-list-type": "atomic"}
+
+
+class Volume(Model):
+    """One log directory of a node."""
+
+    name: ResourceName = Field(description="The name of the volume; also of its directory on the local platform.")
+    size: Quantity | None = Field(default=None, description="How much to ask for. Kubernetes only.")
+    storage_class: str | None = Field(
+        default=None, max_length=253, description="The StorageClass to ask. Kubernetes only."
+    )
+
+
+class Storage(Model):
+    """Where nodes keep their logs."""
+
+    volumes: tuple[Volume, ...] = Field(
+        default=(Volume(name="data"),),
+        min_length=1,
+        max_length=VOLUMES_MAX,
+        strict=False,
+        description="The log directories of each node, one a volume.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+
+
+class NodePool(Model):
+    """Nodes that are alike."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!(has(self.racks) && size(self.racks) > 0 && has(self.topologyKey))",
+            message="racks and topologyKey say the same thing twice; keep one of them",
+            holds=lambda pool: not (pool.racks and pool.topology_key),
+            path="topologyKey",
+        ),
+    )
+
+    name: ResourceName = Field(description="The name of the pool.")
+    replicas: int = Field(default=1, ge=1, le=NODE_IDS_PER_POOL, description="How many nodes.")
+    roles: tuple[Role, ...] = Field(
+        default=("broker", "controller"),
+        min_length=1,
+        max_length=2,
+        strict=False,
+        description="What the nodes are: brokers, controllers, or both.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    racks: tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] = Field(
+        default=(),
+        max_length=RACKS_MAX,
+        strict=False,
+        description="Racks, given to the nodes in turn. Excludes topologyKey.",
+        json_schema_extra=FIXED_LIST,
+    )
+    topology_key: str | None = Field(
+        default=None, max_length=317, description="The node label whose value is the rack. Kubernetes only."
+    )
+    storage: Storage = Field(default_factory=Storage, description="Where the nodes keep their logs.")
+    resources: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Requests and limits of the broker's container. Kubernetes only.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+    placement: dict[str, Any] = Field(
+        default_factory=dict,
+        description="nodeSelector, affinity, tolerations and topologySpreadConstraints of the pods. Kubernetes only.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+
+
+class Listener(Model):
+    """Where clients connect."""
+
+    name: str = Field(
+        min_length=1,
+        max_length=32,
+        pattern=r"^[A-Z][A-Z0-9_]*$",
+        description="The name, in Kafka's spelling: PLAINTEXT.",
+    )
+    port: Port = Field(description="The port; on the local platform that of the first node, the others count up.")
+    host: str = Field(
+        default="127.0.0.1",
+        max_length=253,
+        description="The address to bind and to advertise. Local platform only.",
+    )
+    protocol: Literal["PLAINTEXT"] = Field(default="PLAINTEXT", description="How clients talk on it.")
+
+
+class Window(Model):
+    """A time of the week in which nodes may be restarted."""
+
+    days: tuple[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], ...] = Field(
+        min_length=1,
+        max_length=7,
+        strict=False,
+        description="The days.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    start_time: str = Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="When it opens, UTC.")
+    duration_minutes: int = Field(ge=1, le=7 * 24 * 60, description="How long it is open.")
+
+
+class Rollout(Model):
+    """How nodes are restarted."""
+
+    approval: Literal["Auto", "Manual"] = Field(
+        default="Auto", description="Manual: a plan waits until its hash is approved."
+    )
+    max_concurrent: int = Field(default=1, ge=1, le=NODE_IDS_PER_POOL, description="Nodes restarted at the same time.")
+    delay_seconds: int = Field(default=0, ge=0, le=86_400, description="The pause after each node.")
+    windows: tuple[Window, ...] = Field(
+        default=(),
+        max_length=WINDOWS_MAX,
+        strict=False,
+        description="When nodes may be restarted; none means at any time.",
+        json_schema_extra=FIXED_LIST,
+    )
+    hold: bool = Field(default=False, description="True: no node is restarted.")
+
+
+class Audit(Model):
+    """What is recorded about who did what."""
+
+    topic: str | None = Field(default=None, max_length=249, description="The topic for audit events; none: no audit.")
+    failure_policy: Literal["Permit", "Reject"] = Field(
+        default="Permit", description="What to do with a request whose audit event cannot be kept."
+    )
+
+
+class Metrics(Model):
+    """The brokers' own HTTP port: /metrics, /healthz, /readyz."""
+
+    enabled: bool = Field(default=True, description="False: no HTTP port.")
+    port: Port = Field(
+        default=9644,
+        description="The port; on the local platform that of the first node, the others count up.",
+    )
+
+
+def _has_role(role: Role) -> "Rule":
+    return Rule(
+        cel=f"self.nodePools.exists(pool, '{role}' in pool.roles)",
+        message=f"has no {role}; give one pool the role {role}",
+        holds=lambda spec: any(role in pool.roles for pool in spec.node_pools),
+        path="nodePools",
+    )
+
+
+class KafkaClusterSpec(Model):
+    """What is wanted of a cluster."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        _has_role("broker"),
+        _has_role("controller"),
+        Rule(
+            cel=f"!has(self.config) || !self.config.exists(key, key in {list(OPERATOR_KEYS)})",
+            message="sets what follows from other fields (nodes, listeners, storage, metrics); leave it out: one of "
+            + ", ".join(OPERATOR_KEYS),
+            holds=lambda spec: not set(spec.config) & set(OPERATOR_KEYS),
+            path="config",
+        ),
+        Rule(
+            cel="self.listeners.all(one, self.listeners.exists_one(other, other.port == one.port))",
+            message="two listeners have the same port; give each its own",
+            holds=lambda spec: len({each.port for each in spec.listeners}) == len(spec.listeners),
+            path="listeners",
+        ),
+        Rule(
+            cel="self.listeners.exists(one, one.name != 'CONTROLLER')",
+            message="has no listener for clients; add one such as {name: PLAINTEXT, port: 9092}",
+            holds=lambda spec: any(each.name != "CONTROLLER" for each in spec.listeners),
+            path="listeners",
+        ),
+    )
+    transitions: ClassVar[tuple[Transition, ...]] = (
+        Transition(
+            cel="oldSelf.nodePools.all(old, self.nodePools.exists(pool, pool.name == old.name && pool.roles == old.roles))",
+            message="a pool keeps its name and its roles, and cannot be taken out; add another pool beside it",
+            holds=lambda new, old: (
+                {(p.name, p.roles) for p in old.node_pools} <= {(p.name, p.roles) for p in new.node_pools}
+            ),
+            path="nodePools",
+        ),
+    )
+
+    node_pools: tuple[NodePool, ...] = Field(
+        min_length=1,
+        max_length=POOLS_MAX,
+        strict=False,
+        description=f"The nodes. Those of the first pool have ids from 0, of the second from {NODE_IDS_PER_POOL}, and so on.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    listeners: tuple[Listener, ...] = Field(
+        default=(Listener(name="PLAINTEXT", port=9092),),
+        min_length=1,
+        max_length=LISTENERS_MAX,
+        strict=False,
+        description="Where clients connect. CONTROLLER, which controllers use among themselves, has a port 1000 above"
+        " the first listener's unless it is listed too.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    config: KafkaConfig = Field(
+        default_factory=dict, description="Settings of all nodes, by Kafka's names (server.properties)."
+    )
+    image: str | None = Field(default=None, max_length=512, description="The broker's image. Kubernetes only.")
+    rollout: Rollout = Field(default_factory=Rollout, description="How nodes are restarted.")
+    audit: Audit = Field(default_factory=Audit, description="What is recorded about who did what.")
+    metrics: Metrics = Field(default_factory=Metrics, description="The brokers' own HTTP port.")
+
+
+class BrokerStatus(Model):
+    """What is seen of one node."""
+
+    id: int = Field(ge=0, description="The node's id.")
+    rack: str | None = Field(default=None, max_length=63, description="Its rack.")
+    roles: tuple[Role, ...] = Field(default=(), max_length=2, strict=False, description="What it is.")
+    state: Literal["Running", "Starting", "Restarting", "Failed", "Stopped"] = Field(description="What it does.")
+    address: str | None = Field(default=None, max_length=300, description="Where clients reach it.")
+    leaders: int | None = Field(default=None, ge=0, description="Partitions that it leads.")
+    under_replicated: int | None = Field(
+        default=None, ge=0, description="Partitions that it leads with fewer replicas in sync than they have."
+    )
+    restarts: int | None = Field(default=None, ge=0, description="How often it died and was started again.")
+    directory: str | None = Field(default=None, max_length=4096, description="Its log directory. Local platform only.")
+
+
+class RolloutStatus(Model):
+    """How far a restart of the nodes is."""
+
+    plan: str | None = Field(default=None, max_length=64, description="The hash of the plan, to approve it by.")
+    done: int = Field(default=0, ge=0, description="Nodes restarted.")
+    total: int = Field(default=0, ge=0, description="Nodes to restart.")
+    current: int | None = Field(default=None, ge=0, description="The node that is being restarted.")
+    blocked_by: tuple[str, ...] = Field(default=(), max_length=16, strict=False, description="What it waits for.")
+    at_risk: tuple[str, ...] = Field(
+        default=(), max_length=100, strict=False, description="Partitions that will be unavailable meanwhile."
+    )
+
+
+class KafkaClusterStatus(Status):
+    """What is seen of a cluster."""
+
+    bootstrap_servers: str | None = Field(default=None, max_length=4096, description="Where clients begin.")
+    cluster_id: str | None = Field(default=None, max_length=64, description="Kafka's id of the cluster.")
+    active_controller: int | None = Field(default=None, ge=0, description="The node that decides.")
+    nodes: int | None = Field(default=None, ge=0, description="How many nodes there are.")
+    ready_nodes: int | None = Field(default=None, ge=0, description="How many of them answer.")
+    brokers: tuple[BrokerStatus, ...] = Field(
+        default=(),
+        max_length=BROKERS_MAX,
+        strict=False,
+        description="The nodes, a line each.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
+    )
+    rollout: RolloutStatus | None = Field(default=None, description="The restart of the nodes that is under way.")
+    unmanaged_quotas: tuple[str, ...] = Field(
+        default=(),
+        max_length=UNMANAGED_MAX,
+        strict=False,
+        description="Quotas in Kafka that no ClientQuota declares. They are left alone.",
+    )
+
+
+class KafkaCluster(Resource):
+    """A Kafka cluster."""
+
+    kind_name: ClassVar[str] = "KafkaCluster"
+    plural: ClassVar[str] = "kafkaclusters"
+    short_name: ClassVar[str] = "kc"
+    purpose: ClassVar[str] = "A Kafka cluster: its nodes, listeners and settings."
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("Nodes", ".status.nodes", "integer"),
+        Column("Answering", ".status.readyNodes", "integer"),
+        Column("Bootstrap", ".status.bootstrapServers"),
+        READY_COLUMN,
+        REASON_COLUMN,
+        Column("Cluster-ID", ".status.clusterId", priority=1),
+        Column("Controller", ".status.activeController", "integer", priority=1),
+        MESSAGE_COLUMN,
+        AGE_COLUMN,
+    )
+
+    api_version: Literal["kavka.dev/v1alpha1"] = API_VERSION  # type: ignore[assignment]
+    kind: Literal["KafkaCluster"] = "KafkaCluster"
+    metadata: Metadata
+    spec: KafkaClusterSpec
+    status: KafkaClusterStatus = Field(default_factory=KafkaClusterStatus)

@@ -1,0 +1,155 @@
+"""What is wrong with a resource, in words that name the field and the fix.
+
+Pydantic knows what it did not like; a person wants to know what to write instead. One function a kind of error.
+"""
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from kavka_operator.api.model import BrokenRuleError
+from kavka_operator.api.yaml_lines import Path
+
+SHOWN_LENGTH_MAX = 60
+LISTED_MAX = 12
+
+
+def complaints(error: ValidationError, model: type[BaseModel], prefix: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Each fault of the input as (path, what is wrong and what to write)."""
+    for fault in error.errors():
+        path = tuple(part for part in fault["loc"] if not _is_marker(part))
+        yield from (((*prefix, *where), words) for where, words in _explain(fault, path, model))
+
+
+def _is_marker(part: str | int) -> bool:
+    """Pydantic names the branch of a union in the path (`int`, `constrained-str`); no field of ours is spelled so."""
+    return isinstance(part, str) and ("[" in part or part in {"str", "int", "float", "bool"})
+
+
+def _explain(fault: ErrorDetails, path: Path, model: type[BaseModel]) -> Iterator[tuple[Path, str]]:
+    given = fault["input"]
+    bounds = fault.get("ctx", {})
+    match fault["type"]:
+        case "extra_forbidden":
+            yield path, unknown_field(path, model)
+        case "missing":
+            yield path, "is missing; add it"
+        case "value_error":
+            cause = bounds["error"]
+            below = tuple(cause.path.split(".", 1)) if isinstance(cause, BrokenRuleError) and cause.path else ()
+            yield (*path, *below), str(cause)
+        case "literal_error":
+            yield path, _not_one_of(given, _choices(str(bounds["expected"])))
+        case "string_pattern_mismatch":
+            yield (
+                path,
+                f"{shown(given)} has a character that a name may not have; it must match {bounds['pattern']}",
+            )
+        case "string_too_long" | "string_too_short" | "too_long" | "too_short":
+            yield path, _length(given, bounds)
+        case "greater_than_equal" | "less_than_equal" | "greater_than" | "less_than":
+            yield path, f"{shown(given)} is out of range; write a number {_range(fault['type'], bounds)}"
+        case other:
+            yield path, _wrong_type(other, given)
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in a message: short, text in quotes."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            short = value if len(value) <= SHOWN_LENGTH_MAX else value[:SHOWN_LENGTH_MAX] + "..."
+            return f'"{short}"'
+        case dict():
+            return "a map"
+        case list() | tuple():
+            return "a list"
+        case None:
+            return "nothing"
+        case _:
+            return str(value)[:SHOWN_LENGTH_MAX]
+
+
+def nearest(wrong: str, known: list[str]) -> str | None:
+    """The known name that `wrong` most likely stands for."""
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(wrong.lower().replace("_", "").replace("-", ""), by_lower, n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else None
+
+
+def unknown_field(path: Path, model: type[BaseModel]) -> str:
+    """That there is no such field here, and which there are."""
+    known = _fields_at(model, path[:-1])
+    if meant := nearest(str(path[-1]), known):
+        return f'there is no such field; did you mean "{meant}"?'
+    return f"there is no such field; take it out, or use one of {', '.join(known[:LISTED_MAX])}"
+
+
+def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
+    schema: dict[str, Any] = model.model_json_schema(by_alias=True)
+    definitions = schema.get("$defs", {})
+    for part in path:
+        schema = _resolved(schema, definitions)
+        schema = schema.get("items", {}) if isinstance(part, int) else schema.get("properties", {}).get(part, {})
+    return list(_resolved(schema, definitions).get("properties", {}))
+
+
+def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    for option in schema.get("anyOf", ()):
+        if option.get("type") != "null":
+            schema = option
+    return definitions[schema["$ref"].removeprefix("#/$defs/")] if "$ref" in schema else schema
+
+
+def _choices(expected: str) -> list[str]:
+    return [each.strip().strip("'") for each in expected.replace(" or ", ", ").split(",")]
+
+
+def _not_one_of(given: object, choices: list[str]) -> str:
+    if choices == ["True"]:
+        return f"{shown(given)} makes no sense here; write true or leave it out"
+    meant = nearest(str(given), choices)
+    fix = f'did you mean "{meant}"?' if meant else f"write {' or '.join(choices)}"
+    return f"{shown(given)} is not one of {', '.join(choices)}; {fix}"
+
+
+def _length(given: object, bounds: dict[str, Any]) -> str:
+    if "max_length" in bounds:
+        return f"{shown(given)} is too long; at most {bounds['max_length']} are allowed"
+    return f"{shown(given)} is too short; at least {bounds['min_length']} must be given"
+
+
+def _range(kind: str, bounds: dict[str, Any]) -> str:
+    words = {
+        "greater_than_equal": "from",
+        "less_than_equal": "up to",
+        "greater_than": "above",
+        "less_than": "below",
+    }
+    limit = next(value for key, value in bounds.items() if key in {"ge", "le", "gt", "lt"})
+    return f"{words[kind]} {limit:g}" if isinstance(limit, float) else f"{words[kind]} {limit}"
+
+
+WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "string": "text (in quotes)",
+    "bool": "true or false",
+    "model": "a map of fields",
+    "dict": "a map",
+    "list": "a list",
+    "tuple": "a list",
+}
+
+
+def _wrong_type(kind: str, given: object) -> str:
+    wanted = WANTED.get(kind.split("_", maxsplit=1)[0], "something else")
+    fix = ""
+    if isinstance(given, str) and kind.startswith(("int", "float")):
+        digits = given.strip().rstrip("%")
+        fix = f"; write {digits}" if digits.replace(".", "", 1).isdecimal() else ""
+    return f"{shown(given)} is not {wanted}" + (fix or f"; write {wanted}")

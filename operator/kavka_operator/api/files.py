@@ -1,0 +1,251 @@
+"""Resource files: YAML with one or more documents, checked as a whole before any of it is applied.
+
+Every fault names file, line, resource, field and what to write instead; all faults of a file are reported at once.
+Nothing of a set of files is used if anything in it is wrong, so that a cluster never ends up with half a file.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+
+from kavka_operator.api import API_VERSION
+from kavka_operator.api.complaints import complaints, nearest, shown
+from kavka_operator.api.kinds import KINDS, AnyResource
+from kavka_operator.api.model import BrokenRuleError, Resource
+from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.topic import INTERNAL_TOPICS, Topic
+from kavka_operator.api.yaml_lines import Document, Path, YamlError, documents
+from kavka_operator.quota.entities import entity_of
+
+FILE_SIZE_MAX = 4 * 1024 * 1024
+RESOURCES_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong, and where."""
+
+    file: str
+    line: int
+    subject: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        parts = [f"{self.file}:{self.line}", self.subject, self.field, self.message]
+        return ": ".join(part for part in parts if part)
+
+
+class BadResourcesError(Exception):
+    """Resource files that cannot be used; nothing of them was."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(map(str, self.faults)))
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A resource as a person wrote it: the model, and the document that it was read from."""
+
+    resource: AnyResource
+    file: str
+    document: Document
+
+    def fault(self, path: Path, message: str) -> Fault:
+        """A fault of this resource at `path`."""
+        line = self.document.line(path)
+        return Fault(self.file, line, self.resource.identity, _field(path), message)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What may stand only once: kind, namespace, name."""
+        return self.resource.kind, self.resource.metadata.namespace, self.resource.metadata.name
+
+
+def load(paths: Iterable[FilePath], known: Mapping[tuple[str, str, str], AnyResource] | None = None) -> list[Declared]:
+    """The resources in `paths`, clusters first. `known` are those that exist already. Raises BadResourcesError."""
+    declared: list[Declared] = []
+    faults: list[Fault] = []
+    for path in paths:
+        for result in _read(path):
+            if isinstance(result, Declared):
+                declared.append(result)
+            else:
+                faults.append(result)
+    faults += _between(declared, known or {}, complete=not faults)
+    if faults:
+        raise BadResourcesError(faults)
+    order = list(KINDS)
+    return sorted(declared, key=lambda each: order.index(each.resource.kind))
+
+
+def _read(path: FilePath) -> Iterator[Declared | Fault]:
+    name = str(path)
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(FILE_SIZE_MAX + 1)
+        if len(text) > FILE_SIZE_MAX:
+            yield Fault(name, 1, "", "", f"is larger than {FILE_SIZE_MAX} bytes; split it")
+            return
+        found = list(documents(text))
+    except OSError as error:
+        yield Fault(name, 1, "", "", f"cannot be read: {(error.strerror or str(error)).lower()}")
+    except UnicodeDecodeError as error:
+        yield Fault(name, 1, "", "", f"is not UTF-8 text: {error.reason}")
+    except YamlError as error:
+        yield Fault(name, error.line, "", "", error.message)
+    else:
+        if not found:
+            yield Fault(name, 1, "", "", "holds no resource")
+        for document in found[:RESOURCES_MAX]:
+            yield from _declared(name, document)
+
+
+def _declared(file: str, document: Document) -> Iterator[Declared | Fault]:
+    value = document.value
+    if not isinstance(value, dict):
+        yield Fault(
+            file,
+            document.line(()),
+            "",
+            "",
+            f"{shown(value)} is not a resource; write apiVersion, kind, metadata, spec",
+        )
+        return
+    kind, name = value.get("kind"), _name(value)
+    subject = f'{kind} "{name}"' if isinstance(kind, str) and name else str(kind or "resource")
+    model = KINDS.get(kind) if isinstance(kind, str) else None
+    if model is None:
+        yield Fault(file, document.line(("kind",)), subject, "kind", _no_kind(kind))
+        return
+    if value.get("apiVersion") != API_VERSION:
+        yield Fault(file, document.line(("apiVersion",)), subject, "apiVersion", _no_version(value.get("apiVersion")))
+        return
+    wanted = {key: each for key, each in value.items() if key != "status"}
+    try:
+        yield Declared(model.model_validate(wanted), file, document)
+    except ValidationError as error:
+        for path, message in complaints(error, model):
+            yield Fault(file, document.line(path), subject, _field(path), message)
+
+
+def _name(value: dict[str, Any]) -> str:
+    metadata = value.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _no_kind(kind: object) -> str:
+    if kind is None:
+        return f"is missing; write one of {', '.join(KINDS)}"
+    meant = nearest(str(kind), list(KINDS))
+    fix = f'did you mean "{meant}"?' if meant else f"write one of {', '.join(KINDS)}"
+    return f"there is no kind {shown(kind)}; {fix}"
+
+
+def _no_version(version: object) -> str:
+    if version is None:
+        return f"is missing; write {API_VERSION}"
+    return f"{shown(version)} is not known; write {API_VERSION}"
+
+
+def _between(
+    declared: list[Declared], known: Mapping[tuple[str, str, str], AnyResource], *, complete: bool
+) -> list[Fault]:
+    """Faults that only show when resources are seen together."""
+    faults = [*_twice(declared), *_same_thing(declared), *_changed(declared, known), *_reserved(declared)]
+    clusters = {key for key in (*known, *(each.key for each in declared)) if key[0] == "KafkaCluster"}
+    # A cluster that was itself refused is not missing: its own fault is enough.
+    return faults + (list(_nowhere(declared, clusters)) if complete else [])
+
+
+def _twice(declared: list[Declared]) -> Iterator[Fault]:
+    first: dict[tuple[str, str, str], Declared] = {}
+    for each in declared:
+        if (before := first.setdefault(each.key, each)) is not each:
+            yield each.fault(
+                ("metadata", "name"), f"stands already in {_place(before, ('metadata', 'name'))}; keep one"
+            )
+
+
+def _same_thing(declared: list[Declared]) -> Iterator[Fault]:
+    """Two resources of different names that claim one topic or one entity."""
+    first: dict[object, Declared] = {}
+    for each in declared:
+        claim, path = _claim(each.resource)
+        if claim is None:
+            continue
+        before = first.setdefault(claim, each)
+        if before is not each and before.key != each.key:
+            what = f'topic "{claim[-1]}"' if each.resource.kind == "Topic" else f"the quota of {claim[-1]}"
+            yield each.fault(
+                path,
+                f"{what} is declared already by {before.resource.identity} in {_place(before, path)}; keep one",
+            )
+
+
+def _claim(resource: AnyResource) -> tuple[tuple[object, ...] | None, Path]:
+    namespace = resource.metadata.namespace
+    match resource:
+        case Topic(spec=spec):
+            path = ("spec", "topicName") if spec.topic_name else ("metadata", "name")
+            return ("topic", namespace, spec.cluster_name, resource.topic_name), path
+        case ClientQuota(spec=spec):
+            return ("quota", namespace, spec.cluster_name, entity_of(spec.entity)), ("spec", "entity")
+        case _:
+            return None, ()
+
+
+def _changed(declared: list[Declared], known: Mapping[tuple[str, str, str], AnyResource]) -> Iterator[Fault]:
+    """Changes to what exists that no resource may make."""
+    for each in declared:
+        if (old := known.get(each.key)) is None:
+            continue
+        for broken in each.resource.spec.forbidden_changes(old.spec):  # type: ignore[arg-type]
+            yield each.fault(("spec", *broken.path.split(".")), broken.message)
+
+
+def _reserved(declared: list[Declared]) -> Iterator[Fault]:
+    for each in declared:
+        if isinstance(each.resource, Topic) and each.resource.topic_name in INTERNAL_TOPICS:
+            yield each.fault(("metadata", "name"), "is a topic of Kafka's own; choose another name")
+
+
+def _nowhere(declared: list[Declared], clusters: set[tuple[str, str, str]]) -> Iterator[Fault]:
+    for each in declared:
+        if not isinstance(each.resource, Topic | ClientQuota):
+            continue
+        namespace, cluster = each.resource.metadata.namespace, each.resource.spec.cluster_name
+        if ("KafkaCluster", namespace, cluster) in clusters:
+            continue
+        names = [key[2] for key in clusters if key[1] == namespace]
+        meant = nearest(cluster, names)
+        fix = f'did you mean "{meant}"?' if meant else "add it to the file or name one that exists"
+        yield each.fault(
+            ("spec", "clusterName"), f'there is no KafkaCluster "{cluster}" in namespace "{namespace}"; {fix}'
+        )
+
+
+def _place(declared: Declared, path: Path) -> str:
+    return f"{declared.file}:{declared.document.line(path)}"
+
+
+def _field(path: Path) -> str:
+    words = ""
+    for part in path:
+        words += f"[{part}]" if isinstance(part, int) else (f".{part}" if words else part)
+    return words
+
+
+def resource_from(value: Mapping[str, Any]) -> AnyResource:
+    """The resource that an API server or our own store holds; raises ValueError when it is none of ours."""
+    kind = str(value.get("kind"))
+    if kind not in KINDS:
+        raise ValueError(_no_kind(kind))
+    return KINDS[kind].model_validate(dict(value))
+
+
+__all__ = ["BadResourcesError", "BrokenRuleError", "Declared", "Fault", "Resource", "load", "resource_from"]

@@ -1,0 +1,47 @@
+"""Writes what follows from the models: `crds/*.yaml` and `docs/reference/resources.md`.
+
+`python -m kavka_operator.api.generate` writes; with `--check` it says what has drifted and exits 1.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from kavka_operator.api.crd import definition
+from kavka_operator.api.kinds import KINDS
+from kavka_operator.api.reference import reference
+
+HEAD = "# Generated from kavka_operator/api by `make generate`. Do not edit.\n"
+
+
+def outputs(root: Path) -> Iterator[tuple[Path, str]]:
+    """Every generated file of the repository at `root`, and what it should hold."""
+    for kind in KINDS.values():
+        text = yaml.safe_dump(definition(kind), sort_keys=False, width=110, allow_unicode=True)
+        yield root / "crds" / f"{kind.plural}.yaml", HEAD + text
+    yield root / "docs" / "reference" / "resources.md", reference()
+
+
+def drifted(root: Path) -> list[Path]:
+    """The files that do not hold what they should."""
+    return [path for path, text in outputs(root) if not path.exists() or path.read_text() != text]
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check, in the repository that holds this package."""
+    root = Path(__file__).parents[3]
+    if "--check" in arguments:
+        stale = drifted(root)
+        for path in stale:
+            sys.stderr.write(f"{path.relative_to(root)} has drifted from the models; run `make generate`\n")
+        return 1 if stale else 0
+    for path, text in outputs(root):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

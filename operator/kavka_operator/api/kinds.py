@@ -1,0 +1,24 @@
+"""The kinds there are, and every name that a person may call them by."""
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.model import Resource
+from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.topic import Topic
+
+KINDS: dict[str, type[KafkaCluster] | type[Topic] | type[ClientQuota]] = {
+    kind.kind_name: kind for kind in (KafkaCluster, Topic, ClientQuota)
+}
+"""In the order in which they are applied: what others point at comes first."""
+
+AnyResource = KafkaCluster | Topic | ClientQuota
+
+
+def names_of(kind: type[Resource]) -> tuple[str, ...]:
+    """What `kavka get` accepts for this kind."""
+    return kind.kind_name.lower(), kind.plural, kind.short_name
+
+
+def find_kind(text: str) -> type[KafkaCluster] | type[Topic] | type[ClientQuota] | None:
+    """The kind that somebody means by `text`: kind, plural or short name, in any case."""
+    wanted = text.lower()
+    return next((kind for kind in KINDS.values() if wanted in names_of(kind)), None)

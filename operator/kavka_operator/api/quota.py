@@ -1,0 +1,284 @@
+"""`ClientQuota`: how much one kind of client may do on a Kafka cluster.
+
+The entity follows Kafka's model in full: a user, a client id, a pair of both, each by name or as the default, or an
+address. A name and the default are different fields (`{name: default}` is the user called "default"), because a
+principal may well be called that. Limits are Kafka's own keys, per broker, unless `scope` says that they are a budget
+for the whole cluster.
+"""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from kavka_operator.api import API_VERSION
+from kavka_operator.api.model import (
+    AGE_COLUMN,
+    MESSAGE_COLUMN,
+    READY_COLUMN,
+    REASON_COLUMN,
+    Column,
+    Metadata,
+    Model,
+    Moment,
+    Resource,
+    ResourceName,
+    Rule,
+    Status,
+    Transition,
+)
+from kavka_operator.api.quantity import Quantity
+
+ENTITY_NAME_LENGTH_MAX = 1024
+OVERRIDES_MAX = 32
+RELATED_MAX = 64
+BROKERS_MAX = 1000
+
+Positive = Annotated[float, Field(gt=0)]
+
+KAFKA_KEYS = {
+    "producer_byte_rate": "producerByteRate",
+    "consumer_byte_rate": "consumerByteRate",
+    "request_percentage": "requestPercentage",
+    "controller_mutation_rate": "controllerMutationRate",
+    "connection_creation_rate": "connectionCreationRate",
+}
+"""Kafka's key of a limit, and the field that sets it."""
+
+
+class EntityPart(Model):
+    """One part of an entity: a name, or the default for all that have no name of their own."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="has(self.name) != has(self.default)",
+            message="needs either a name or the default; write {name: NAME} or {default: true}",
+            holds=lambda part: (part.name is None) != (part.default is None),
+        ),
+    )
+
+    name: str | None = Field(
+        default=None,
+        max_length=ENTITY_NAME_LENGTH_MAX,
+        description="The name, as the broker sees it. May be empty.",
+    )
+    default: Literal[True] | None = Field(
+        default=None,
+        description="True: whoever has no quota by name. Excludes name.",
+        json_schema_extra={"type": "boolean", "enum": [True]},
+    )
+
+
+class EntitySpec(Model):
+    """Whom a quota limits."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="has(self.user) || has(self.clientId) || has(self.ip)",
+            message="limits nobody; name at least one of user, clientId, ip",
+            holds=lambda entity: bool(entity.user or entity.client_id or entity.ip),
+        ),
+        Rule(
+            cel="!has(self.ip) || !(has(self.user) || has(self.clientId))",
+            message="ip stands alone: Kafka has no quota on an address together with a user or client id;"
+            " write two resources",
+            holds=lambda entity: entity.ip is None or not (entity.user or entity.client_id),
+            path="ip",
+        ),
+    )
+
+    user: EntityPart | None = Field(default=None, description="The principal's name, without the User: prefix.")
+    client_id: EntityPart | None = Field(default=None, description="The client.id that clients give themselves.")
+    ip: EntityPart | None = Field(default=None, description="The address that connections come from.")
+
+
+class Limits(Model):
+    """Upper limits. What is left out is not limited by this resource."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="has(self.producerByteRate) || has(self.consumerByteRate) || has(self.requestPercentage)"
+            " || has(self.controllerMutationRate) || has(self.connectionCreationRate)",
+            message="limits nothing; set at least one of " + ", ".join(KAFKA_KEYS.values()),
+            holds=lambda limits: bool(limits.kafka_values()),
+        ),
+    )
+
+    producer_byte_rate: Quantity | None = Field(default=None, description="Bytes a second that clients may produce.")
+    consumer_byte_rate: Quantity | None = Field(default=None, description="Bytes a second that clients may fetch.")
+    request_percentage: Positive | None = Field(
+        default=None,
+        description="Share of the broker's request time, in per cent of one loop. May be above 100.",
+    )
+    controller_mutation_rate: Positive | None = Field(
+        default=None, description="Partitions a second that clients may create or delete."
+    )
+    connection_creation_rate: Positive | None = Field(
+        default=None, description="Connections a second that an address may open. For ip only."
+    )
+
+    def kafka_values(self) -> dict[str, float]:
+        """The limits that are set, by Kafka's keys."""
+        fields = {key: getattr(self, key) for key in KAFKA_KEYS}
+        return {key: float(value) for key, value in fields.items() if value is not None}
+
+
+class Override(Model):
+    """Other limits for a while, which end by themselves."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="self.until > self.from",
+            message="ends before it begins; let until be later than from",
+            holds=lambda override: override.until > override.begin,
+            path="until",
+        ),
+    )
+
+    begin: Moment = Field(alias="from", description="When it begins.")
+    until: Moment = Field(description="When it ends, exclusive.")
+    limits: Limits = Field(description="The limits meanwhile; what is left out keeps the usual value.")
+    reason: str = Field(min_length=1, max_length=1024, description="Why, for who reads the status.")
+
+
+def _address_limits(spec: "ClientQuotaSpec") -> bool:
+    keys = set(spec.limits.kafka_values()).union(*(each.limits.kafka_values() for each in spec.overrides))
+    return keys == {"connection_creation_rate"} if spec.entity.ip else "connection_creation_rate" not in keys
+
+
+def _only_connections(limits: str) -> str:
+    """CEL: these limits name the connection rate and nothing else."""
+    others = [field for field in KAFKA_KEYS.values() if field != "connectionCreationRate"]
+    return " && ".join([f"has({limits}.connectionCreationRate)", *(f"!has({limits}.{field})" for field in others)])
+
+
+class ClientQuotaSpec(Model):
+    """What is wanted of a quota."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=f"has(self.entity.ip) ? {_only_connections('self.limits')}"
+            f" && (!has(self.overrides) || self.overrides.all(each, {_only_connections('each.limits')}))"
+            " : !has(self.limits.connectionCreationRate)"
+            " && (!has(self.overrides) || self.overrides.all(each, !has(each.limits.connectionCreationRate)))",
+            message="connectionCreationRate goes with entity.ip, and entity.ip with nothing else",
+            holds=_address_limits,
+            path="limits",
+        ),
+    )
+    transitions: ClassVar[tuple[Transition, ...]] = (
+        Transition(
+            cel="self.clusterName == oldSelf.clusterName",
+            message="clusterName is immutable; delete the resource and create one for the other cluster",
+            holds=lambda new, old: new.cluster_name == old.cluster_name,
+            path="clusterName",
+        ),
+        Transition(
+            cel="self.entity == oldSelf.entity",
+            message="entity is immutable; delete the resource and create another",
+            holds=lambda new, old: new.entity == old.entity,
+            path="entity",
+        ),
+    )
+
+    cluster_name: ResourceName = Field(description="The KafkaCluster, in the same namespace. Cannot be changed.")
+    entity: EntitySpec = Field(description="Whom it limits. Cannot be changed.")
+    limits: Limits = Field(description="How much they may do.")
+    scope: Literal["PerBroker", "Cluster"] = Field(
+        default="PerBroker",
+        description="PerBroker: each broker allows the limits, as Kafka does. Cluster: they are divided evenly among"
+        " the brokers.",
+    )
+    mode: Literal["Enforce", "Observe"] = Field(
+        default="Enforce",
+        description="Enforce: brokers throttle. Observe: nothing is set in Kafka, usage is reported.",
+    )
+    overrides: tuple[Override, ...] = Field(
+        default=(),
+        max_length=OVERRIDES_MAX,
+        strict=False,
+        description="Other limits for a while; of several at once the last in the list wins.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+
+
+class RelatedQuota(Model):
+    """Another quota that meets the same clients."""
+
+    entity: str = Field(max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The other entity.")
+    keys: tuple[str, ...] = Field(max_length=8, strict=False, description="The limits that both set, by Kafka's keys.")
+    clients: Literal["All", "Some"] = Field(
+        description="All: every client of the one that loses. Some: those that both entities meet."
+    )
+
+
+class BrokerUsage(Model):
+    """What the entity's clients used of one broker, rounded so that the status rests when they do."""
+
+    broker: int = Field(ge=0, description="The broker's id.")
+    producer_byte_rate: int | None = Field(default=None, ge=0, description="Bytes a second produced.")
+    consumer_byte_rate: int | None = Field(default=None, ge=0, description="Bytes a second fetched.")
+    throttled_seconds: int | None = Field(default=None, ge=0, description="Seconds throttled since the broker started.")
+
+
+class ClientQuotaStatus(Status):
+    """What is seen of a quota."""
+
+    entity: str | None = Field(default=None, max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The entity.")
+    level: int | None = Field(
+        default=None,
+        ge=1,
+        le=8,
+        description="How specific the entity is: 1, user and client id by name, to 8, the default client id.",
+    )
+    applied: dict[str, float] = Field(
+        default_factory=dict, max_length=8, description="The values in Kafka, per broker, by Kafka's keys."
+    )
+    applied_time: Moment | None = Field(default=None, description="When they were last changed.")
+    override: str | None = Field(default=None, max_length=1024, description="The reason of the override in force.")
+    shadowed_by: tuple[RelatedQuota, ...] = Field(
+        default=(),
+        max_length=RELATED_MAX,
+        strict=False,
+        description="Quotas that win over this one for clients that both meet.",
+    )
+    shadows: tuple[RelatedQuota, ...] = Field(
+        default=(),
+        max_length=RELATED_MAX,
+        strict=False,
+        description="Quotas that this one wins over for clients that both meet.",
+    )
+    usage: tuple[BrokerUsage, ...] = Field(
+        default=(),
+        max_length=BROKERS_MAX,
+        strict=False,
+        description="Usage, a line a broker.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["broker"]},
+    )
+
+
+class ClientQuota(Resource):
+    """Limits for a kind of client."""
+
+    kind_name: ClassVar[str] = "ClientQuota"
+    plural: ClassVar[str] = "clientquotas"
+    short_name: ClassVar[str] = "kq"
+    purpose: ClassVar[str] = "How much a user, a client id, a pair of both or an address may do on a Kafka cluster."
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("Cluster", ".spec.clusterName"),
+        Column("Entity", ".status.entity"),
+        Column("Level", ".status.level", "integer"),
+        Column("Produce", ".spec.limits.producerByteRate"),
+        Column("Fetch", ".spec.limits.consumerByteRate"),
+        READY_COLUMN,
+        REASON_COLUMN,
+        Column("Mode", ".spec.mode", priority=1),
+        Column("Scope", ".spec.scope", priority=1),
+        MESSAGE_COLUMN,
+        AGE_COLUMN,
+    )
+
+    api_version: Literal["kavka.dev/v1alpha1"] = API_VERSION  # type: ignore[assignment]
+    kind: Literal["ClientQuota"] = "ClientQuota"
+    metadata: Metadata
+    spec: ClientQuotaSpec
+    status: ClientQuotaStatus = Field(default_factory=ClientQuotaStatus)

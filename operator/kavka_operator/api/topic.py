@@ -1,0 +1,193 @@
+"""`Topic`: a topic of a Kafka cluster, its shape and its settings.
+
+The resource owns what it declares and nothing more: a setting it does not name keeps whatever value it has. What
+cannot be undone is refused or asked for by name: partitions never shrink, a topic outlives its resource unless
+`deletionPolicy` says otherwise, and the guards stop changes that would delete or misplace records.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from kavka_operator.api import API_VERSION
+from kavka_operator.api.model import (
+    AGE_COLUMN,
+    MESSAGE_COLUMN,
+    READY_COLUMN,
+    REASON_COLUMN,
+    Column,
+    KafkaConfig,
+    Metadata,
+    Model,
+    Resource,
+    ResourceName,
+    Rule,
+    Status,
+    Transition,
+)
+
+PARTITIONS_MAX = 100_000
+REPLICATION_FACTOR_MAX = 100
+TOPIC_NAME_PATTERN = r"^[a-zA-Z0-9._-]+$"
+TOPIC_NAME_LENGTH_MAX = 249
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state")
+
+DeletionPolicy = Literal["Retain", "Delete", "DeleteIfEmpty"]
+Permission = Literal["Refuse", "Allow"]
+
+
+class Guards(Model):
+    """Changes that lose or misplace records are refused until somebody allows them here."""
+
+    compacted_growth: Permission = Field(
+        default="Refuse",
+        description="Adding partitions to a compacted topic. Keys move to other partitions, so that the newest value"
+        " of a key may stand in two of them.",
+    )
+    retention_cut: Permission = Field(
+        default="Refuse",
+        description="Lowering retention.ms or retention.bytes of a topic that holds records, which may delete some.",
+    )
+
+
+def _min_in_sync_fits(spec: "TopicSpec") -> bool:
+    wanted = spec.config.get("min.insync.replicas", "")
+    return spec.replication_factor is None or not wanted.isdecimal() or int(wanted) <= spec.replication_factor
+
+
+def _partitions_keep(new: "TopicSpec", old: "TopicSpec") -> bool:
+    return old.partitions is None or (new.partitions is not None and new.partitions >= old.partitions)
+
+
+class TopicSpec(Model):
+    """What is wanted of a topic."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!has(self.replicationFactor) || !has(self.config) || !('min.insync.replicas' in self.config)"
+            " || !string(self.config['min.insync.replicas']).matches('^[0-9]{1,9}$')"
+            " || int(self.config['min.insync.replicas']) <= self.replicationFactor",
+            message="min.insync.replicas is above replicationFactor, so that nothing could be produced with acks=all;"
+            " lower the one or raise the other",
+            holds=_min_in_sync_fits,
+            path="config.min.insync.replicas",
+        ),
+        Rule(
+            cel=f"!has(self.topicName) || !(self.topicName in {list(INTERNAL_TOPICS)})",
+            message="is a topic of Kafka's own; choose another name",
+            holds=lambda spec: spec.topic_name not in INTERNAL_TOPICS,
+            path="topicName",
+        ),
+        Rule(
+            cel="!has(self.topicName) || !(self.topicName in ['.', '..'])",
+            message="cannot name a directory; choose another name",
+            holds=lambda spec: spec.topic_name not in (".", ".."),
+            path="topicName",
+        ),
+    )
+    transitions: ClassVar[tuple[Transition, ...]] = (
+        Transition(
+            cel="self.clusterName == oldSelf.clusterName",
+            message="clusterName is immutable; delete the resource and create one for the other cluster",
+            holds=lambda new, old: new.cluster_name == old.cluster_name,
+            path="clusterName",
+        ),
+        Transition(
+            cel="has(self.topicName) == has(oldSelf.topicName)"
+            " && (!has(self.topicName) || self.topicName == oldSelf.topicName)",
+            message="topicName is immutable; a Kafka topic cannot be renamed, so create another resource",
+            holds=lambda new, old: new.topic_name == old.topic_name,
+            path="topicName",
+        ),
+        Transition(
+            cel="!has(oldSelf.partitions) || (has(self.partitions) && self.partitions >= oldSelf.partitions)",
+            message="partitions may only grow; to have fewer, create another topic and move the records",
+            holds=_partitions_keep,
+            path="partitions",
+        ),
+    )
+
+    cluster_name: ResourceName = Field(description="The KafkaCluster, in the same namespace. Cannot be changed.")
+    topic_name: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=TOPIC_NAME_LENGTH_MAX,
+        pattern=TOPIC_NAME_PATTERN,
+        description="The name in Kafka, where it differs from the resource's name. Cannot be changed.",
+    )
+    partitions: int | None = Field(
+        default=None,
+        ge=1,
+        le=PARTITIONS_MAX,
+        description="The number of partitions; may only grow. Left out: num.partitions of the cluster.",
+    )
+    replication_factor: int | None = Field(
+        default=None,
+        ge=1,
+        le=REPLICATION_FACTOR_MAX,
+        description="The number of replicas of each partition. Left out: default.replication.factor of the cluster.",
+    )
+    config: KafkaConfig = Field(
+        default_factory=dict,
+        description="Settings of the topic, by Kafka's names. What is not named here is left as it is.",
+    )
+    deletion_policy: DeletionPolicy = Field(
+        default="Retain",
+        description="What happens to the topic when the resource is deleted: Retain keeps it, Delete deletes it with"
+        " its records, DeleteIfEmpty deletes it only when it holds none.",
+    )
+    guards: Guards = Field(default_factory=Guards, description="What must be allowed by name before it is done.")
+
+
+class TopicStatus(Status):
+    """What is seen of a topic."""
+
+    topic_name: str | None = Field(default=None, max_length=TOPIC_NAME_LENGTH_MAX, description="The name in Kafka.")
+    topic_id: str | None = Field(
+        default=None,
+        max_length=22,
+        description="Kafka's id of the topic that this resource created or adopted.",
+    )
+    partitions: int | None = Field(default=None, ge=0, description="Partitions that exist.")
+    replication_factor: int | None = Field(default=None, ge=0, description="Replicas of each partition that exist.")
+    under_replicated: int | None = Field(
+        default=None, ge=0, description="Partitions with fewer replicas in sync than they have."
+    )
+    offline: int | None = Field(default=None, ge=0, description="Partitions without a leader.")
+    managed_config: tuple[str, ...] = Field(
+        default=(),
+        max_length=256,
+        strict=False,
+        description="Settings that this resource has set, so that one taken out of it goes back to its default.",
+    )
+
+
+class Topic(Resource):
+    """A topic of a Kafka cluster."""
+
+    kind_name: ClassVar[str] = "Topic"
+    plural: ClassVar[str] = "topics"
+    short_name: ClassVar[str] = "kt"
+    purpose: ClassVar[str] = "A topic of a Kafka cluster: its partitions, replicas and settings."
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("Cluster", ".spec.clusterName"),
+        Column("Partitions", ".status.partitions", "integer"),
+        Column("Replicas", ".status.replicationFactor", "integer"),
+        READY_COLUMN,
+        REASON_COLUMN,
+        Column("Under-replicated", ".status.underReplicated", "integer", priority=1),
+        Column("Topic-ID", ".status.topicId", priority=1),
+        MESSAGE_COLUMN,
+        AGE_COLUMN,
+    )
+
+    api_version: Literal["kavka.dev/v1alpha1"] = API_VERSION  # type: ignore[assignment]
+    kind: Literal["Topic"] = "Topic"
+    metadata: Metadata
+    spec: TopicSpec
+    status: TopicStatus = Field(default_factory=TopicStatus)
+
+    @property
+    def topic_name(self) -> str:
+        """The name in Kafka."""
+        return self.spec.topic_name or self.metadata.name

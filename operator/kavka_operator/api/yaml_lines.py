@@ -1,0 +1,94 @@
+"""YAML that remembers where each value stood, so that an error can name the line.
+
+`yaml.safe_load` keeps no positions and lets the last of two equal keys win. This reads the node tree instead: it makes
+the plain values itself and notes the line of every path. A key that stands twice is an error.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+Path = tuple[str | int, ...]
+
+DEPTH_MAX = 64
+
+
+class YamlError(Exception):
+    """The text is not YAML that we accept; `line` counts from 1."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document: its value, and the line of each path in it."""
+
+    value: Any
+    lines: dict[Path, int] = field(default_factory=dict)
+
+    def line(self, path: Path) -> int:
+        """The line of `path`, or of the nearest thing that contains it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+
+def documents(text: str) -> Iterator[Document]:
+    """The documents of a YAML text, without empty ones."""
+    loader = yaml.SafeLoader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            assert node is not None
+            lines: dict[Path, int] = {}
+            value = _value(loader, node, (), lines)
+            if value is not None:
+                yield Document(value, lines)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlError(mark.line + 1 if mark else 1, f"is not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise YamlError(1, f"is not YAML: {error}") from None
+    finally:
+        loader.dispose()
+
+
+def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Path, int]) -> Any:
+    line = node.start_mark.line + 1
+    if len(path) > DEPTH_MAX:
+        raise YamlError(line, f"is nested more than {DEPTH_MAX} deep")
+    lines.setdefault(path, line)
+    match node:
+        case yaml.MappingNode():
+            return _mapping(loader, node, path, lines)
+        case yaml.SequenceNode():
+            return [_value(loader, each, (*path, index), lines) for index, each in enumerate(node.value)]
+        case _:
+            return _scalar(loader, node)
+
+
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, path: Path, lines: dict[Path, int]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = _scalar(loader, key_node)
+        line = key_node.start_mark.line + 1
+        if not isinstance(key, str):
+            raise YamlError(line, f"the key {key!r} is not text; write it in quotes")
+        if key in result:
+            first = lines[(*path, key)]
+            raise YamlError(line, f"{'.'.join(map(str, (*path, key)))} stands twice, first in line {first}; keep one")
+        lines[(*path, key)] = line
+        result[key] = _value(loader, value_node, (*path, key), lines)
+    return result
+
+
+def _scalar(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    try:
+        return loader.construct_object(node, deep=True)
+    except ValueError as error:
+        raise YamlError(node.start_mark.line + 1, f"is not a value: {error}") from None

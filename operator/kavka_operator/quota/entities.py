@@ -1,0 +1,57 @@
+"""Between the entity of a resource, the broker's own `Entity`, and what the admin protocol calls it.
+
+The admin protocol names the parts `user`, `client-id`, `ip` and spells the default as null; a resource says
+`{default: true}`. In between stands the broker's `Entity`, where the default is a type of its own.
+"""
+
+from collections.abc import Mapping
+
+from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, IpEntity, Part
+from kavka_operator.api.quota import EntityPart, EntitySpec
+
+AnyEntity = Entity | IpEntity
+
+
+def entity_of(spec: EntitySpec) -> AnyEntity:
+    """Whom a resource limits."""
+    if spec.ip is not None:
+        ip = _part(spec.ip)
+        assert ip is not None, "a rule of the model"
+        return IpEntity(ip)
+    return Entity(_part(spec.user), _part(spec.client_id))
+
+
+def _part(spec: EntityPart | None) -> Part:
+    if spec is None:
+        return None
+    return spec.name if spec.name is not None else DEFAULT
+
+
+def to_wire(entity: AnyEntity) -> dict[str, str | None]:
+    """The parts by their names in the admin protocol; None is the default."""
+    parts: dict[str, Part] = (
+        {"ip": entity.ip} if isinstance(entity, IpEntity) else {"user": entity.user, "client-id": entity.client_id}
+    )
+    return {kind: None if isinstance(part, Default) else part for kind, part in parts.items() if part is not None}
+
+
+def from_wire(parts: Mapping[str, str | None]) -> AnyEntity | None:
+    """The entity that the admin protocol describes, or None for a kind that we do not know."""
+    named: dict[str, Part] = {kind: DEFAULT if name is None else name for kind, name in parts.items()}
+    if set(named) == {"ip"}:
+        return IpEntity(named["ip"] or DEFAULT)
+    if named and set(named) <= {"user", "client-id"}:
+        return Entity(named.get("user"), named.get("client-id"))
+    return None
+
+
+def entity_text(entity: AnyEntity) -> str:
+    """The entity in few characters, for a column: `user=alice client-id=<default>`."""
+    return " ".join(
+        f"{kind}={'<default>' if name is None else _quoted(name)}" for kind, name in to_wire(entity).items()
+    )
+
+
+def _quoted(name: str) -> str:
+    plain = name and name != "<default>" and not any(character in name for character in ' "=')
+    return name if plain else f'"{name}"'
