@@ -10,7 +10,7 @@ The codes are those of Apache Kafka 4.3, by Kafka's names; a test compares them 
 from enum import IntEnum
 
 
-class ProtocolViolation(Exception):  # noqa: N818 - names what happened, as the design does
+class ProtocolViolation(Exception):
     """The peer broke the protocol."""
 
 
@@ -26,7 +26,7 @@ class BrokerError(Exception):
         return self.code.name if self.message is None else f"{self.code.name}: {self.message}"
 
 
-class InvariantViolation(AssertionError):  # noqa: N818 - likewise
+class InvariantViolation(AssertionError):
     """The broker's own state contradicts itself."""
 
 

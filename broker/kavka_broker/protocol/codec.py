@@ -1,0 +1,79 @@
+"""Messages to bytes and back.
+
+A decoder or an encoder is compiled for a message and a version when it is first wanted, about a millisecond each,
+and kept. Paths that matter fetch theirs once with `decoder` or `encoder`; everybody else calls `decode` and `encode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kavka_broker.protocol.compiler.decoder import Decoder, compile_decoder
+from kavka_broker.protocol.compiler.encoder import Encoder, PartsEncoder, compile_encoder
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.wire import UnsupportedField
+
+__all__ = [
+    "UnsupportedField",
+    "decode",
+    "decode_prefix",
+    "decoder",
+    "encode",
+    "encode_parts",
+    "encoder",
+    "parts_encoder",
+]
+
+M = TypeVar("M", bound=Message)
+
+# Bounded by the messages and versions that exist: some fifteen hundred.
+_decoders: dict[tuple[type[Message], int], Decoder] = {}
+_encoders: dict[tuple[type[Message], int], tuple[Encoder, PartsEncoder]] = {}
+
+
+def decode(kind: type[M], version: int, buffer: bytes | bytearray | memoryview) -> M:
+    """The message in `buffer`; bytes after it are ignored, as Kafka does. ProtocolViolation where there is none."""
+    return decode_prefix(kind, version, buffer)[0]
+
+
+def decode_prefix(
+    kind: type[M], version: int, buffer: bytes | bytearray | memoryview, position: int = 0
+) -> tuple[M, int]:
+    """The message that begins at `position`, and the position after it."""
+    return decoder(kind, version)(memoryview(buffer), position)
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The bytes of a message. UnsupportedField where it says something that the version cannot."""
+    return encoder(type(message), version)(message)
+
+
+def encode_parts(message: Message, version: int) -> list[Any]:
+    """The same bytes as several buffers, so that large records are not copied."""
+    return parts_encoder(type(message), version)(message)
+
+
+def decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M, int]]:
+    """The compiled decoder: from a buffer and a position to the message and the position after it."""
+    try:
+        return _decoders[kind, version]
+    except KeyError:
+        return _decoders.setdefault((kind, version), compile_decoder(kind, version))
+
+
+def encoder(kind: type[M], version: int) -> Callable[[M], bytes]:
+    """The compiled encoder to one buffer."""
+    return _encoder_pair(kind, version)[0]
+
+
+def parts_encoder(kind: type[M], version: int) -> Callable[[M], list[Any]]:
+    """The compiled encoder to several buffers."""
+    return _encoder_pair(kind, version)[1]
+
+
+def _encoder_pair(kind: type[Message], version: int) -> tuple[Encoder, PartsEncoder]:
+    try:
+        return _encoders[kind, version]
+    except KeyError:
+        return _encoders.setdefault((kind, version), compile_encoder(kind, version))

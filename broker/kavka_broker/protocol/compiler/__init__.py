@@ -1,0 +1,1 @@
+"""From a message's schema to straight-line Python for one version."""

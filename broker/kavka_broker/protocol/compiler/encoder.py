@@ -1,0 +1,234 @@
+"""Compiles an encoder: one message in one version to bytes.
+
+Pieces go to a list that is joined once: neighbours of fixed size, the length that follows them and the count of
+tagged fields included, are packed by one call. A message with `records` is compiled to give several buffers: large
+batches stand between the joined pieces as they are, so that nothing copies what the log already holds.
+
+A field that the version lacks must hold its default unless Kafka calls it ignorable; a tagged field is written
+where it differs from its default.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from kavka_broker.protocol import wire
+from kavka_broker.protocol.compiler.decoder import holds_records
+from kavka_broker.protocol.compiler.layout import FORMATS, Layout, Place, of_message
+from kavka_broker.protocol.compiler.source import Source
+from kavka_broker.protocol.message import Message
+
+Encoder = Callable[[Any], bytes]
+PartsEncoder = Callable[[Any], list[Any]]
+
+UNCOPIED_BYTES_MIN: Final = 8192
+"""Records of this size or more are passed through; copying fewer is cheaper than one more buffer to send."""
+
+
+def compile_encoder(kind: type[Message], version: int) -> tuple[Encoder, PartsEncoder]:
+    """The encoder of this version, to one buffer and to several."""
+    layout = of_message(kind, version)
+    source = EncoderSource(layout)
+    function = source.function(f"encode version {version} of {kind.NAME}")
+    if source.in_parts:
+        return lambda message: b"".join(function(message)), function
+    return function, lambda message: [function(message)]
+
+
+class EncoderSource(Source):
+    """Adds pieces to `pieces` by the method that `add` names; finished buffers go to `parts`."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(
+            {
+                "uvarint": wire.uvarint,
+                "string_length": wire.string_length,
+                "size_of": wire.size_of,
+                "unsupported": wire.unsupported,
+                "pack_many": struct.pack,
+                "join": b"".join,
+            }
+        )
+        self.add = "add"
+        self.in_parts = holds_records(layout)
+        with self.block("def encode(message):"):
+            self.line("pieces = []")
+            self.line("add = pieces.append")
+            if self.in_parts:
+                self.line("parts = []")
+            self.struct(layout, "message")
+            self.flush()
+            if self.in_parts:
+                self.line("parts.append(join(pieces))")
+            self.line("return parts" if self.in_parts else "return join(pieces)")
+
+    def flush(self) -> None:
+        """Pack what was collected."""
+        if self.run:
+            formats = "".join(each for each, _ in self.run)
+            values = ", ".join(value for _, value in self.run)
+            self.line(f"{self.add}({self.packer('pack', formats)}({values}))")
+            self.run = []
+
+    def struct(self, layout: Layout, source: str) -> None:
+        """Write a struct."""
+        for place in layout.absent:
+            if not place.ignorable:
+                self.refuse(layout, place, f"{source}.{place.attribute}", self.differs(layout, place, source))
+        for place in layout.places:
+            self.value(layout, place, f"{source}.{place.attribute}")
+        if layout.flexible:
+            self.tags(layout, source)
+
+    def refuse(self, layout: Layout, place: Place, value: str, condition: str) -> None:
+        """Raise where the condition holds: the version cannot carry the value."""
+        name = f"{layout.kind.__name__}.{place.attribute}"
+        self.lines_if(condition.format(value=value), f"unsupported({name!r}, {layout.version})")
+
+    def lines_if(self, condition: str, line: str) -> None:
+        """A condition that does not part the run: it packs nothing."""
+        self.line(f"if {condition}:")
+        self.line(f"    {line}")
+
+    def differs(self, layout: Layout, place: Place, source: str) -> str:
+        """The condition under which a field does not hold its default."""
+        value = f"{source}.{place.attribute}"
+        if place.default is None:
+            return f"{value} is not None"
+        if place.is_array:
+            return f"({value} is None or {value})" if place.nullable else value
+        kind = layout.nested(place.type).kind if place.is_struct else None
+        default = self.default(place, kind)
+        return f"{value} is not {default} and {value} != {default}" if kind else f"{value} != {default}"
+
+    def value(self, layout: Layout, place: Place, value: str) -> None:
+        """Write one value."""
+        if place.format:
+            self.run.append((place.format, value))
+        elif place.is_array:
+            self.array(layout, place, value)
+        elif place.is_struct:
+            self.nested(layout, place, value)
+        elif place.type == "records":
+            self.records(layout, place, value)
+        else:
+            self.sized(layout, place, value)
+
+    def sized(self, layout: Layout, place: Place, value: str) -> None:
+        """Write a string or bytes."""
+        extra = " + 1" if place.compact else ""
+        encode = ".encode()" if place.type == "string" else ""
+        self.line(f"s = {value}")
+        if place.nullable:
+            self.line("if s is None:")
+            self.line(f"    s, n = b'', {0 if place.compact else -1}")
+            self.line("else:")
+            self.line(f"    s = s{encode}")
+            self.line(f"    n = len(s){extra}")
+        else:
+            self.refuse(layout, place, value, "s is None")
+            self.line(f"s = s{encode}")
+            self.line(f"n = len(s){extra}")
+        self.length(place)
+        self.line(f"{self.add}(s)")
+
+    def length(self, place: Place) -> None:
+        """Write the length `n`, in the same call as what was collected before it where it fits one byte."""
+        is_string = place.type == "string"
+        if not place.compact:
+            self.run.append(("h" if is_string else "i", "n"))
+            self.flush()
+            return
+        before = self.run
+        self.run = [*before, ("B", "n")]
+        self.line("if n < 128:")
+        self._depth += 1
+        self.flush()
+        self._depth -= 1
+        self.run = before
+        self.line("else:")
+        self._depth += 1
+        self.flush()
+        self.line(f"{self.add}({'string_length' if is_string else 'uvarint'}(n))")
+        self._depth -= 1
+
+    def records(self, layout: Layout, place: Place, value: str) -> None:
+        """Write a batch, given as one buffer or several; a large one goes out as it is."""
+        self.line(f"s = {value}")
+        extra = " + 1" if place.compact else ""
+        null = 0 if place.compact else -1
+        if not place.nullable:
+            self.refuse(layout, place, value, "s is None")
+        self.line(f"n = {null} if s is None else (size_of(s) if type(s) is list else len(s)){extra}")
+        self.length(place)
+        with self.block("if s:"):
+            with self.block(f"if n >= {UNCOPIED_BYTES_MIN}:"):
+                self.line("parts.append(join(pieces))")
+                self.line("pieces.clear()")
+            target = f"(parts if n >= {UNCOPIED_BYTES_MIN} else pieces)"
+            self.line(f"{target}.extend(s if type(s) is list else (s,))")
+
+    def nested(self, layout: Layout, place: Place, value: str) -> None:
+        """Write a struct that is a field."""
+        variable = self.fresh("x")
+        self.line(f"{variable} = {value}")
+        if not place.nullable:
+            self.refuse(layout, place, value, f"{variable} is None")
+            self.struct(layout.nested(place.type), variable)
+            return
+        with self.block(f"if {variable} is None:"):
+            self.run.append(("b", "-1"))
+        with self.block("else:"):
+            self.run.append(("b", "1"))
+            self.struct(layout.nested(place.type), variable)
+
+    def array(self, layout: Layout, place: Place, value: str) -> None:
+        """Write an array."""
+        items = self.fresh("items")
+        extra = " + 1" if place.compact else ""
+        self.line(f"{items} = {value}")
+        if place.nullable:
+            null = 0 if place.compact else -1
+            self.line(f"n = {null} if {items} is None else len({items}){extra}")
+        else:
+            self.refuse(layout, place, value, f"{items} is None")
+            self.line(f"n = len({items}){extra}")
+        self.length(place)
+        element = place.element
+        if element.format in {*FORMATS.values()} - {"16s"}:
+            self.line(f"if {items}:")
+            self.line(f"    {self.add}(pack_many(f'>{{len({items})}}{element.format}', *{items}))")
+            return
+        variable = self.fresh("x")
+        with self.block(f"for {variable} in {items} or ():"):
+            if element.is_struct:
+                self.struct(layout.nested(element.type), variable)
+            else:
+                self.value(layout, element, variable)
+
+    def tags(self, layout: Layout, source: str) -> None:
+        """Write the count of tagged fields and those that differ from their defaults."""
+        if not layout.tagged:
+            self.run.append(("B", "0"))
+            return
+        self.line("tags = 0")
+        for place in layout.tagged:
+            self.lines_if(self.differs(layout, place, source), "tags += 1")
+        self.run.append(("B", "tags"))
+        with self.block("if tags:"):
+            for place in layout.tagged:
+                with self.block(f"if {self.differs(layout, place, source)}:"):
+                    self.tagged(layout, place, f"{source}.{place.attribute}")
+
+    def tagged(self, layout: Layout, place: Place, value: str) -> None:
+        """Write one tagged field: tag, size, content."""
+        outer, inner = self.add, self.fresh("tagged")
+        self.line(f"{inner} = []")
+        self.add = f"{inner}.append"
+        self.value(layout, place, value)
+        self.flush()
+        self.add = outer
+        self.line(f"{inner} = join({inner})")
+        self.line(f"{self.add}(uvarint({place.tag}) + uvarint(len({inner})) + {inner})")

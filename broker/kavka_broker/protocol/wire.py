@@ -1,0 +1,91 @@
+"""The primitives of Kafka's wire format that are too rare or too long to be written out in compiled code.
+
+Compiled code reads and writes one-byte lengths itself and comes here for longer ones. An unsigned varint holds
+seven bits a byte, the lowest first; lengths are Java ints, so five bytes and 2^31 - 1 are the end of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Sized
+from typing import Final, NoReturn
+
+from kavka_broker.protocol.errors import ProtocolViolation
+
+UVARINT_SIZE_MAX: Final = 5
+INT_MAX: Final = 2**31 - 1
+STRING_BYTES_MAX: Final = 2**15 - 1
+"""Kafka refuses longer strings, in flexible versions too."""
+
+
+class UnsupportedField(ValueError):
+    """A message holds something that the version it is encoded in cannot carry."""
+
+
+def read_uvarint(buffer: Sequence[int], position: int) -> tuple[int, int]:
+    """The number at `position` and the position after it; IndexError where the bytes end."""
+    value = 0
+    for index in range(UVARINT_SIZE_MAX):
+        byte = buffer[position + index]
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            if value > INT_MAX:
+                break
+            return value, position + index + 1
+    raise ProtocolViolation(f"the varint at byte {position} is longer than {UVARINT_SIZE_MAX} bytes or too large")
+
+
+def read_string_length(buffer: Sequence[int], position: int) -> tuple[int, int]:
+    """The compact length of a string: its bytes and one."""
+    length, position = read_uvarint(buffer, position)
+    if length > STRING_BYTES_MAX + 1:
+        raise ProtocolViolation(f"a string of {length - 1} bytes; {STRING_BYTES_MAX} is the limit")
+    return length, position
+
+
+def uvarint(value: int) -> bytes:
+    """The bytes of an unsigned varint."""
+    if value < 0x80:
+        return bytes((value,))
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def string_length(length: int) -> bytes:
+    """The compact length of a long string, refused where Kafka would refuse to read it."""
+    if length > STRING_BYTES_MAX + 1:
+        raise UnsupportedField(f"a string of {length - 1} bytes; {STRING_BYTES_MAX} is the limit")
+    return uvarint(length)
+
+
+def size_of(buffers: Iterable[Sized]) -> int:
+    """The bytes of several buffers together."""
+    return sum(map(len, buffers))
+
+
+def refuse_null(name: str) -> NoReturn:
+    """Null was read where the version has no null."""
+    raise ProtocolViolation(f"{name} is null")
+
+
+def refuse_length(name: str, length: int, left: int) -> NoReturn:
+    """A length was read that what is left cannot hold."""
+    raise ProtocolViolation(f"{name} claims {length} entries; {left} bytes are left")
+
+
+def refuse_tag(name: str, tag: int) -> NoReturn:
+    """A tagged field's size is not that of its content."""
+    raise ProtocolViolation(f"{name}: the size of tagged field {tag} is wrong")
+
+
+def refuse_end(end: int) -> NoReturn:
+    """A value reaches past the end of the buffer."""
+    raise ProtocolViolation(f"the message needs more than its {end} bytes")
+
+
+def unsupported(name: str, version: int) -> NoReturn:
+    """A field holds what this version cannot say."""
+    raise UnsupportedField(f"{name} cannot be encoded in version {version}")
