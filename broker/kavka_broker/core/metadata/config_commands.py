@@ -1,0 +1,143 @@
+"""Alter configs one key at a time (KIP-339): set, delete, add to a list, take from a list.
+
+What comes out is checked whole before a record is written, so two keys that cannot stand together never do. What says
+the same as before writes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kavka_broker.core.config.broker import KEYS
+from kavka_broker.core.config.definition import ConfigError, ConfigType, Definition, Mode, render, split_list
+from kavka_broker.core.config.group_table import GROUP_KEYS
+from kavka_broker.core.config.topic import check_topic_config
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.configs import Resource, ResourceType
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.topic_names import problem_with
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+
+
+class Operation(IntEnum):
+    """With the numbers of the protocol."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One key of one resource. `value` counts for nothing in a DELETE."""
+
+    name: str
+    operation: int
+    value: str | None = None
+
+
+def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Change]) -> Decision[None]:
+    """The records of all changes of one resource, or BrokerError and none of them."""
+    _check_resource(metadata, resource)
+    names = [change.name for change in changes]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise _request(f"{', '.join(twice)}: changed twice in one request; send one change a key")
+    before = metadata.configs.of(resource)
+    after = dict(before)
+    for change in changes:
+        _apply(after, change, resource)
+    _check_outcome(resource, after, names)
+    changed = [name for name in names if before.get(name) != after.get(name)]
+    return Decision([ConfigRecord(resource.type, resource.name, name, after.get(name)) for name in changed], None)
+
+
+def _check_resource(metadata: Metadata, resource: Resource) -> None:
+    match resource.type:
+        case ResourceType.TOPIC:
+            if (problem := problem_with(resource.name)) is not None:
+                raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+            if metadata.topics.get(resource.name) is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{resource.name}'")
+        case ResourceType.BROKER:
+            if resource.name and not (resource.name.isascii() and resource.name.isdigit()):
+                raise _request(f'"{resource.name}" is not a broker; write its id, or nothing for all brokers')
+        case ResourceType.GROUP:
+            if not resource.name:
+                raise _request("a group needs a name; groups have no common default to alter")
+        case other:
+            raise _request(f"resources of type {other} have no configs that can be altered here")
+
+
+def _apply(values: dict[str, str], change: Change, resource: Resource) -> None:
+    if change.operation not in tuple(Operation):
+        words = "0 sets, 1 deletes, 2 appends, 3 subtracts"
+        raise _request(f"{change.name}: {change.operation} is not an operation; {words}")
+    if change.operation == Operation.DELETE:
+        values.pop(change.name, None)
+        return
+    if change.value is None:
+        raise _request(f"{change.name}: has no value; delete the key for its default")
+    if change.operation == Operation.SET:
+        values[change.name] = change.value
+        return
+    definition = _definitions(resource).get(change.name)
+    if definition is None or definition.type is not ConfigType.LIST:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, f"{change.name}: is not a list; set it instead")
+    items = list(split_list(values.get(change.name) or render(definition.default) or ""))
+    for item in split_list(change.value):
+        if change.operation == Operation.APPEND and item not in items:
+            items.append(item)
+        elif change.operation == Operation.SUBTRACT and item in items:
+            items.remove(item)
+    values[change.name] = ",".join(items)
+
+
+def _definitions(resource: Resource) -> Mapping[str, Definition]:
+    match resource.type:
+        case ResourceType.TOPIC:
+            return TOPIC_KEYS
+        case ResourceType.GROUP:
+            return GROUP_KEYS
+    return KEYS
+
+
+def _check_outcome(resource: Resource, values: Mapping[str, str], changed: Sequence[str]) -> None:
+    try:
+        match resource.type:
+            case ResourceType.TOPIC:
+                check_topic_config(values)
+            case ResourceType.GROUP:
+                _check_group(values)
+            case ResourceType.BROKER:
+                for name in changed:
+                    if name in values:
+                        _check_broker_key(name, values[name], every_broker=not resource.name)
+    except ConfigError as error:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_group(values: Mapping[str, str]) -> None:
+    for name, value in values.items():
+        if name not in GROUP_KEYS:
+            raise ConfigError(name, "is not a config of a group")
+        GROUP_KEYS[name].parse(value)
+
+
+def _check_broker_key(name: str, value: str, *, every_broker: bool) -> None:
+    definition = KEYS.get(name)
+    if definition is None:
+        return  # as Kafka: a plugin of some broker may know it
+    match definition.mode:
+        case Mode.READ_ONLY:
+            raise _request(f"{name}: is read when a broker starts; write it into the broker's file")
+        case Mode.PER_BROKER if every_broker:
+            raise _request(f"{name}: belongs to one broker; alter it there")
+    definition.parse(value)
+
+
+def _request(problem: str) -> BrokerError:
+    return BrokerError(ErrorCode.INVALID_REQUEST, problem)

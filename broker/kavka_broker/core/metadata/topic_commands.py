@@ -1,0 +1,252 @@
+"""Create, delete and grow topics: what each comes to, or why not.
+
+A command looks at an image and answers with records; the image itself is not touched. A request may hold many topics,
+and each stands alone: one that is refused does not keep the others from being made.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.core.config.topic import check_topic_config
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.brokers import Brokers
+from kavka_broker.core.metadata.configs import ResourceType
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.topic_names import check_new_name
+from kavka_broker.core.metadata.topics import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionState, Topic
+from kavka_broker.core.placement import TooFewBrokers, place
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+
+#: More would make one batch of the metadata log too large (Kafka's own bound).
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+UNSET: Final = -1
+
+Assignments = Mapping[int, Sequence[int]]  # partition -> brokers
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """A topic that somebody wants. Counts of -1 ask for the broker's default."""
+
+    name: str
+    topic_id: bytes
+    partitions: int = UNSET
+    replication_factor: int = UNSET
+    assignments: Assignments = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a topic gets that does not say."""
+
+    partitions: int = 1
+    replication_factor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A topic that will be there once the records are committed."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GrowTopic:
+    """More partitions for a topic: `count` is the new total."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+def create_topics(
+    metadata: Metadata, commands: Sequence[CreateTopic], defaults: Defaults
+) -> Decision[list[Created | BrokerError]]:
+    """Each topic, or the reason why it cannot be."""
+    wanted = sum(_wanted_partitions(command, defaults) for command in commands)
+    records: list[Message] = []
+    results: list[Created | BrokerError] = []
+    rotation = metadata.topics.partition_count
+    for command in commands:
+        try:
+            if wanted > PARTITIONS_PER_REQUEST_MAX:
+                raise _too_many(wanted)
+            made, created = _create(metadata, command, defaults, rotation)
+        except BrokerError as refusal:
+            results.append(refusal)
+        else:
+            records += made
+            rotation += created.partitions
+            results.append(created)
+    return Decision(records, results)
+
+
+def delete_topic(topic: Topic) -> Decision[None]:
+    """Take a topic away; its configs go with it."""
+    return Decision([RemoveTopicRecord(topic.topic_id)], None)
+
+
+def grow_topics(metadata: Metadata, commands: Sequence[GrowTopic]) -> Decision[list[BrokerError | None]]:
+    """New partitions of each topic, or the reason why not."""
+    records: list[Message] = []
+    results: list[BrokerError | None] = []
+    rotation = metadata.topics.partition_count
+    for command in commands:
+        try:
+            made = _grow(metadata, command, rotation)
+            if len(records) + len(made) > PARTITIONS_PER_REQUEST_MAX:
+                raise _too_many(len(records) + len(made))
+        except BrokerError as refusal:
+            results.append(refusal)
+        else:
+            records += made
+            rotation += len(made)
+            results.append(None)
+    return Decision(records, results)
+
+
+def _create(
+    metadata: Metadata, command: CreateTopic, defaults: Defaults, rotation: int
+) -> tuple[list[Message], Created]:
+    check_new_name(command.name, metadata.topics)
+    configs = _checked_configs(command)
+    assignments = _assignments(metadata.brokers, command, defaults, rotation)
+    records: list[Message] = [TopicRecord(command.name, command.topic_id)]
+    records += [ConfigRecord(ResourceType.TOPIC, command.name, name, value) for name, value in configs.items()]
+    for partition, replicas in enumerate(assignments):
+        state = new_partition(metadata.brokers, replicas, partition)
+        records.append(state.record(command.topic_id, partition))
+    created = Created(command.name, command.topic_id, len(assignments), len(assignments[0]), configs)
+    return records, created
+
+
+def _checked_configs(command: CreateTopic) -> dict[str, str]:
+    configs = {}
+    for name, value in command.configs.items():
+        if value is None:
+            raise BrokerError(ErrorCode.INVALID_CONFIG, f"{name}: has no value; leave it out for the default")
+        configs[name] = value
+    try:
+        check_topic_config(configs)
+    except ConfigError as error:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return configs
+
+
+def _assignments(brokers: Brokers, command: CreateTopic, defaults: Defaults, rotation: int) -> Sequence[Sequence[int]]:
+    if command.assignments:
+        return _manual(brokers, command)
+    partitions, factor = command.partitions, command.replication_factor
+    if factor != UNSET and factor < 1:
+        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, f"{factor} replicas: write 1 or more, or -1")
+    if partitions != UNSET and partitions < 1:
+        raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions: write 1 or more, or -1")
+    partitions = defaults.partitions if partitions == UNSET else partitions
+    factor = defaults.replication_factor if factor == UNSET else factor
+    return _placed(brokers, partitions, factor, rotation)
+
+
+def _placed(brokers: Brokers, partitions: int, factor: int, rotation: int) -> Sequence[Sequence[int]]:
+    try:
+        return place(partitions, factor, brokers.sites(), rotation)
+    except TooFewBrokers as error:
+        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from None
+
+
+def _manual(brokers: Brokers, command: CreateTopic) -> list[Sequence[int]]:
+    if command.replication_factor != UNSET or command.partitions != UNSET:
+        problem = "brokers are named by hand, so the number of partitions and of replicas must be -1"
+        raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
+    assignments = command.assignments
+    if sorted(assignments) != list(range(len(assignments))):
+        raise _bad_assignment(f"partitions are {sorted(assignments)}; number them 0, 1, 2 and so on")
+    first = len(assignments[0])
+    for partition in range(len(assignments)):
+        check_assignment(brokers, assignments[partition], partition, first)
+    return [assignments[partition] for partition in range(len(assignments))]
+
+
+def check_assignment(brokers: Brokers, replicas: Sequence[int], partition: int, factor: int) -> None:
+    """Raise BrokerError unless these brokers can hold a partition."""
+    if not replicas:
+        raise _bad_assignment(f"partition {partition} has no brokers")
+    if len(set(replicas)) < len(replicas):
+        raise _bad_assignment(f"partition {partition} names a broker twice: {list(replicas)}")
+    for broker_id in replicas:
+        if brokers.get(broker_id) is None:
+            raise _bad_assignment(f"partition {partition} names broker {broker_id}, which is not registered")
+    if len(replicas) != factor:
+        raise _bad_assignment(f"partition {partition} has {len(replicas)} replicas where others have {factor}")
+    if not any(map(brokers.is_usable, replicas)):
+        raise _bad_assignment(f"partition {partition} is only on brokers that are fenced or shutting down")
+
+
+def new_partition(brokers: Brokers, replicas: Sequence[int], partition: int) -> PartitionState:
+    """A partition as it begins: every usable replica in sync, the first of them leading."""
+    isr = tuple(filter(brokers.is_usable, replicas))
+    assert isr, f"partition {partition} would begin without an in-sync replica"
+    return PartitionState(
+        replicas=tuple(replicas),
+        isr=isr,
+        leader=isr[0] if isr else NO_LEADER,
+        directories=tuple(_directory(brokers, broker_id) for broker_id in replicas),
+    )
+
+
+def _directory(brokers: Brokers, broker_id: int) -> bytes:
+    """A broker with one directory has no choice; one with several chooses for itself and says so later."""
+    registration = brokers.get(broker_id)
+    if registration is not None and len(registration.directories) == 1:
+        return registration.directories[0]
+    return UNASSIGNED_DIRECTORY
+
+
+def _grow(metadata: Metadata, command: GrowTopic, rotation: int) -> list[Message]:
+    topic = metadata.topics.get(command.name)
+    if topic is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{command.name}'")
+    now, count = len(topic.partitions), command.count
+    if count == now:
+        raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"'{topic.name}' has {now} partitions already")
+    if count < now:
+        problem = f"'{topic.name}' has {now} partitions and cannot shrink to {count}; create another topic instead"
+        raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
+    more, factor = count - now, topic.replication_factor
+    if command.assignments is None:
+        assignments = _placed(metadata.brokers, more, factor, rotation)
+    else:
+        assignments = command.assignments
+        if len(assignments) != more:
+            raise _bad_assignment(f"{more} partitions are new and {len(assignments)} have brokers named")
+        for index, replicas in enumerate(assignments):
+            check_assignment(metadata.brokers, replicas, now + index, factor)
+    return [
+        new_partition(metadata.brokers, replicas, partition).record(topic.topic_id, partition)
+        for partition, replicas in enumerate(assignments, now)
+    ]
+
+
+def _wanted_partitions(command: CreateTopic, defaults: Defaults) -> int:
+    if command.assignments:
+        return len(command.assignments)
+    return defaults.partitions if command.partitions == UNSET else max(command.partitions, 0)
+
+
+def _too_many(wanted: int) -> BrokerError:
+    problem = f"{wanted} partitions in one request; {PARTITIONS_PER_REQUEST_MAX} are allowed, ask in smaller parts"
+    return BrokerError(ErrorCode.POLICY_VIOLATION, problem)
+
+
+def _bad_assignment(problem: str) -> BrokerError:
+    return BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
