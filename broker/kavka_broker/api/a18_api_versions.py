@@ -22,7 +22,7 @@ from kavka_broker.protocol.messages.api_versions_response import (
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3
-SUPPORTED_FEATURES = {"metadata.version": (7, 29), "kraft.version": (0, 1)}
+SUPPORTED_FEATURES = {"metadata.version": (7, 30), "kraft.version": (0, 1)}
 
 
 @api(ApiVersionsRequest, ApiVersionsResponse, versions=(0, 4))
@@ -32,7 +32,7 @@ def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) ->
     return ApiVersionsResponse(
         api_keys=[ApiVersion(key, *APIS[key].advertised) for key in sorted(APIS)],
         supported_features=supported_features(client.version),
-        finalized_features_epoch=broker.metadata.features.epoch,
+        finalized_features_epoch=broker.metadata.offset,
         finalized_features=[
             FinalizedFeatureKey(name, level, level)
             for name, level in broker.metadata.features.levels.items()

@@ -17,22 +17,20 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from struct import Struct
 from time import perf_counter
+from typing import Any
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import Answer, Api
 from kavka_broker.logs import get
-from kavka_broker.protocol.codec import decode, encode_parts
+from kavka_broker.protocol.codec import decoder
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
-from kavka_broker.protocol.framing import RequestHeader, read_request_header, response_header_version
-from kavka_broker.protocol.message import Buffer, Message
+from kavka_broker.protocol.framing import RequestHeader, encode_response_parts, read_request_header
+from kavka_broker.protocol.message import Message
 
 log = get("api")
 
 API_VERSIONS = 18
-HEADER_V0 = Struct(">ii")
-HEADER_V1 = Struct(">iib")  # correlation id and no tagged fields
 
 
 class Peer:
@@ -56,7 +54,7 @@ class Exchange:
         self.api = api
         self.client = client
         self.started = started
-        self.pieces: list[Buffer] | None = None
+        self.pieces: list[Any] | None = None
         self.waiting: asyncio.Future[Answer] | None = None
 
 
@@ -99,7 +97,7 @@ class Dispatcher:
         if not api.supports(header.api_version):
             self._refuse_version(exchange, header)
             return exchange
-        request = decode(api.request, header.api_version, frame[body:])
+        request, _ = decoder(api.request, header.api_version)(frame, body)
         try:
             answer = api.handle(request, self._broker, client)
         except Exception as error:
@@ -121,7 +119,8 @@ class Dispatcher:
 
     def _finish(self, exchange: Exchange, answer: Answer) -> None:
         if answer is not None:
-            exchange.pieces = frame_answer(answer, exchange.client)
+            client = exchange.client
+            exchange.pieces = encode_response_parts(answer, client.version, client.correlation_id)
         stats = self.stats[exchange.api.key]
         stats.requests += 1
         stats.seconds += perf_counter() - exchange.started
@@ -152,19 +151,6 @@ class Dispatcher:
         assert isinstance(answer, Message)
         answer.error_code = ErrorCode.UNSUPPORTED_VERSION  # type: ignore[attr-defined]
         self._finish(exchange, answer)
-
-
-def frame_answer(answer: Message, client: Client) -> list[Buffer]:
-    """Size, response header and body, as buffers to be written one after the other."""
-    pieces = encode_parts(answer, client.version)
-    size = sum(map(len, pieces))
-    if response_header_version(answer.API_KEY, client.version):
-        head = HEADER_V1.pack(size + 5, client.correlation_id, 0)
-    else:
-        head = HEADER_V0.pack(size + 4, client.correlation_id)
-    if len(pieces) == 1:
-        return [head + pieces[0]]
-    return [head, *pieces]
 
 
 def error_answer(api: Api, code: ErrorCode, message: str | None) -> Message | None:
