@@ -1,0 +1,205 @@
+"""A connection over a real loopback socket, with handlers that the test completes by hand.
+
+The first byte of a request's body says what it is: `s` is answered at once, `w` waits and holds the connection, `p`
+waits and lets the next begin, `t` is answered at once and throttles, `n` gets no answer, `x` breaks the protocol.
+The answer is the body.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from struct import pack
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kavka_broker.net.listener import Limits, Listener
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.timers import Timers
+
+THROTTLE_MS = 200
+
+
+class Handlers:
+    """Stands in for the dispatcher."""
+
+    def __init__(self) -> None:
+        self.begun: list[bytes] = []
+        self.waiting: dict[bytes, asyncio.Future[None]] = {}
+        self.begun_at: dict[bytes, float] = {}
+
+    def begin(self, frame: memoryview, peer: object) -> Any:
+        body = bytes(frame)
+        kind = body[:1]
+        self.begun.append(body)
+        self.begun_at[body] = asyncio.get_running_loop().time()
+        if kind == b"x":
+            raise ProtocolViolation("broken")
+        client = SimpleNamespace(throttle_time_ms=THROTTLE_MS if kind == b"t" else 0)
+        exchange = SimpleNamespace(
+            api=SimpleNamespace(pipelined=kind == b"p"), client=client, pieces=None, waiting=None, body=body
+        )
+        if kind in b"wp":
+            exchange.waiting = self.waiting[body] = asyncio.get_running_loop().create_future()
+        elif kind != b"n":
+            exchange.pieces = [framed(body)]
+        return exchange
+
+    def complete(self, exchange: Any) -> None:
+        exchange.waiting = None
+        exchange.pieces = [framed(exchange.body)]
+
+
+def framed(body: bytes) -> bytes:
+    return pack(">i", len(body)) + body
+
+
+def body(text: str) -> bytes:
+    return text.encode().ljust(8, b".")
+
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self.writer = writer
+
+    def send(self, *texts: str) -> None:
+        self.writer.write(b"".join(framed(body(text)) for text in texts))
+
+    async def answer(self) -> bytes:
+        size = int.from_bytes(await self._reader.readexactly(4), "big")
+        return await self._reader.readexactly(size)
+
+    async def is_closed(self) -> bool:
+        try:
+            return await self._reader.read(1) == b""
+        except ConnectionError:
+            return True
+
+
+@asynccontextmanager
+async def serving(limits: Limits | None = None) -> AsyncIterator[tuple[Handlers, Callable[[], Awaitable[Client]]]]:
+    handlers = Handlers()
+    clock = SystemClock()
+    timers = Timers(clock, asyncio.get_running_loop())
+    listener = Listener("PLAINTEXT", handlers, limits or Limits(), clock, timers)  # type: ignore[arg-type]
+    port = await listener.open("127.0.0.1", 0)
+    clients: list[Client] = []
+
+    async def connect() -> Client:
+        clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
+        return clients[-1]
+
+    try:
+        yield handlers, connect
+    finally:
+        for client in clients:
+            client.writer.close()
+        await listener.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+def test_answers_leave_in_the_order_of_the_requests() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("p1", "p2", "s3", "n4", "s5")
+            await until(lambda: len(handlers.begun) == 5)
+            handlers.waiting[body("p2")].set_result(None)
+            handlers.waiting[body("p1")].set_result(None)
+            assert [await client.answer() for _ in range(4)] == [body(t) for t in ("p1", "p2", "s3", "s5")]
+
+    asyncio.run(scenario())
+
+
+def test_only_a_pipelined_request_lets_the_next_begin() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("w1", "s2")
+            await until(lambda: bool(handlers.waiting))
+            other = await connect()
+            other.send("s9")
+            assert await other.answer() == body("s9")
+            assert handlers.begun == [body("w1"), body("s9")]
+
+            handlers.waiting[body("w1")].set_result(None)
+
+            assert [await client.answer(), await client.answer()] == [body("w1"), body("s2")]
+
+    asyncio.run(scenario())
+
+
+def test_a_throttled_client_is_answered_first_and_muted_afterwards() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("t1", "s2")
+            assert await client.answer() == body("t1")
+            assert body("s2") not in handlers.begun
+            assert await client.answer() == body("s2")
+            waited = handlers.begun_at[body("s2")] - handlers.begun_at[body("t1")]
+            assert waited >= THROTTLE_MS / 1000
+
+    asyncio.run(scenario())
+
+
+def test_a_violation_closes_this_connection_and_no_other() -> None:
+    async def scenario() -> None:
+        async with serving() as (_, connect):
+            client, other = await connect(), await connect()
+            client.send("x1", "s2")
+            assert await client.is_closed()
+            other.send("s3")
+            assert await other.answer() == body("s3")
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_leaves_cancels_what_it_waited_for() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("w1")
+            await until(lambda: bool(handlers.waiting))
+            client.writer.close()
+            await until(handlers.waiting[body("w1")].cancelled)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(connections_max=1), Limits(connections_per_ip_max=1), Limits(per_ip_overrides={"127.0.0.1": 1})]
+)
+def test_connections_above_a_limit_are_closed(limits: Limits) -> None:
+    async def scenario() -> None:
+        async with serving(limits) as (_, connect):
+            first, second = await connect(), await connect()
+            assert await second.is_closed()
+            first.send("s1")
+            assert await first.answer() == body("s1")
+
+    asyncio.run(scenario())
+
+
+def test_a_slow_reader_gets_every_byte_and_holds_up_nobody() -> None:
+    async def scenario() -> None:
+        async with serving(Limits(request_bytes_max=64 * 1024 * 1024)) as (_, connect):
+            slow, other = await connect(), await connect()
+            large = b"s" + bytes(range(256)) * 40_000
+            slow.writer.write(framed(large) + framed(large) + framed(body("s2")))
+            await slow.writer.drain()
+            other.send("s3")
+            assert await other.answer() == body("s3")
+            assert await slow.answer() == large
+            assert await slow.answer() == large
+            assert await slow.answer() == body("s2")
+
+    asyncio.run(scenario())
