@@ -42,11 +42,13 @@ def produce(
         )
         for topic in request.topic_data
     ]
-    throttle_time_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, broker.clock.now_ms())
+    now_ms = int(broker.clock.monotonic_ms())
+    throttle_time_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, now_ms)
     client.throttle_time_ms = throttle_time_ms
     answer = ProduceResponse(responses, throttle_time_ms)
     if request.acks == 0:
-        return fail_silently(answer)
+        close_on_failure(answer)
+        return None
     if not waiting:
         return answer
     return asyncio.ensure_future(when_committed(answer, waiting, request.timeout_ms))
@@ -119,7 +121,8 @@ async def when_committed(answer: ProduceResponse, waiting: list[Waiting], timeou
     return answer
 
 
-def fail_silently(answer: ProduceResponse) -> None:
+def close_on_failure(answer: ProduceResponse) -> None:
+    """Nothing is sent for acks=0, so a lost connection is the only way to tell."""
     failed = next((p for topic in answer.responses for p in topic.partition_responses if p.error_code), None)
     if failed is not None:
         raise ProtocolViolation(f"produce with acks=0 failed: {ErrorCode(failed.error_code).name}")

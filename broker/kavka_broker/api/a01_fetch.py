@@ -50,7 +50,7 @@ def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchRespons
     except BrokerError as error:
         return FetchResponse(error_code=error.code)
     bytes_max = min(request.max_bytes, broker.config["fetch.max.bytes"])
-    bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, broker.clock.now_ms())
+    bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max)
     reading = read_all(context, request, broker, bytes_max)
     missing_bytes = min(request.min_bytes, bytes_max) - reading.size_bytes
     if missing_bytes <= 0 or reading.has_error or request.max_wait_ms <= 0 or not reading.watched:
@@ -154,7 +154,7 @@ def answer(
     reading: Reading, context: FetchContext, request: FetchRequest, broker: Broker, client: Client
 ) -> FetchResponse:
     """The response, with the session's bookkeeping and the quota's verdict."""
-    now_ms = broker.clock.now_ms()
+    now_ms = int(broker.clock.monotonic_ms())
     throttle_time_ms = broker.quotas.fetch(client.user, client.client_id, reading.size_bytes, now_ms)
     if throttle_time_ms:
         client.throttle_time_ms = throttle_time_ms

@@ -52,10 +52,5 @@ class Client:
     address: str
     listener: str
     size_bytes: int = 0  # of the request, without its length field
-    principal: str = "User:ANONYMOUS"
+    user: str = "ANONYMOUS"  # the name of the principal, of type User
     throttle_time_ms: int = 0
-
-    @property
-    def user(self) -> str:
-        """The principal's name, as quotas know it."""
-        return self.principal.partition(":")[2]

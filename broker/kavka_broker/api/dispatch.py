@@ -16,7 +16,6 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -36,12 +35,12 @@ API_VERSIONS = 18
 class Peer:
     """What a connection knows of the other side. `Client` is made from it for each request."""
 
-    __slots__ = ("address", "listener", "principal", "software_name", "software_version")
+    __slots__ = ("address", "listener", "software_name", "software_version", "user")
 
     def __init__(self, address: str, listener: str) -> None:
         self.address = address
         self.listener = listener
-        self.principal = "User:ANONYMOUS"
+        self.user = "ANONYMOUS"
         self.software_name = self.software_version = ""
 
 
@@ -91,7 +90,7 @@ class Dispatcher:
             peer.address,
             peer.listener,
             len(frame),
-            peer.principal,
+            peer.user,
         )
         exchange = Exchange(api, client, perf_counter())
         if not api.supports(header.api_version):
@@ -100,7 +99,7 @@ class Dispatcher:
         request, _ = decoder(api.request, header.api_version)(frame, body)
         try:
             answer = api.handle(request, self._broker, client)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
             answer = self._failure(exchange, error)
         if answer is None or isinstance(answer, Message):
             self._finish(exchange, answer)
@@ -110,7 +109,8 @@ class Dispatcher:
 
     def complete(self, exchange: Exchange) -> None:
         """The handler's awaitable is done: turn its outcome into pieces."""
-        assert exchange.waiting is not None and exchange.waiting.done()
+        assert exchange.waiting is not None
+        assert exchange.waiting.done()
         waiting, exchange.waiting = exchange.waiting, None
         if waiting.cancelled():
             return
@@ -155,7 +155,7 @@ class Dispatcher:
 
 def error_answer(api: Api, code: ErrorCode, message: str | None) -> Message | None:
     """The API's answer that says only this error, or None where it has no place for one at its top."""
-    slots = slots_of(api.response)
+    slots = api.response.__slots__
     if "error_code" not in slots:
         return None
     answer = api.response()
@@ -163,9 +163,3 @@ def error_answer(api: Api, code: ErrorCode, message: str | None) -> Message | No
     if message is not None and "error_message" in slots:
         answer.error_message = message  # type: ignore[attr-defined]
     return answer
-
-
-@lru_cache(maxsize=256)
-def slots_of(kind: type[Message]) -> frozenset[str]:
-    return frozenset(kind.__slots__)
-

@@ -62,6 +62,7 @@ def api(
 
     def register(handle: H) -> H:
         key = request.API_KEY
+        assert key is not None, f"{request.NAME} is not a request"
         assert key not in APIS, f"API key {key} is registered twice"
         low, high = versions
         valid_low, valid_high = request.VERSIONS

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kavka_broker.api.dispatch import Dispatcher
-from kavka_broker.net.connection import Connection
 from kavka_broker.logs import get
+from kavka_broker.net.connection import Connection
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
 
