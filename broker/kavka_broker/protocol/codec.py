@@ -7,11 +7,11 @@ and kept. Paths that matter fetch theirs once with `decoder` or `encoder`; every
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kavka_broker.protocol.compiler.decoder import Decoder, compile_decoder
 from kavka_broker.protocol.compiler.encoder import Encoder, PartsEncoder, compile_encoder
-from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.message import Buffer, Message
 from kavka_broker.protocol.wire import UnsupportedField
 
 __all__ = [
@@ -32,14 +32,12 @@ _decoders: dict[tuple[type[Message], int], Decoder] = {}
 _encoders: dict[tuple[type[Message], int], tuple[Encoder, PartsEncoder]] = {}
 
 
-def decode(kind: type[M], version: int, buffer: bytes | bytearray | memoryview) -> M:
+def decode(kind: type[M], version: int, buffer: Buffer) -> M:
     """The message in `buffer`; bytes after it are ignored, as Kafka does. ProtocolViolation where there is none."""
     return decode_prefix(kind, version, buffer)[0]
 
 
-def decode_prefix(
-    kind: type[M], version: int, buffer: bytes | bytearray | memoryview, position: int = 0
-) -> tuple[M, int]:
+def decode_prefix(kind: type[M], version: int, buffer: Buffer, position: int = 0) -> tuple[M, int]:
     """The message that begins at `position`, and the position after it."""
     return decoder(kind, version)(memoryview(buffer), position)
 
@@ -49,7 +47,7 @@ def encode(message: Message, version: int) -> bytes:
     return encoder(type(message), version)(message)
 
 
-def encode_parts(message: Message, version: int) -> list[Any]:
+def encode_parts(message: Message, version: int) -> list[Buffer]:
     """The same bytes as several buffers, so that large records are not copied."""
     return parts_encoder(type(message), version)(message)
 
@@ -67,7 +65,7 @@ def encoder(kind: type[M], version: int) -> Callable[[M], bytes]:
     return _encoder_pair(kind, version)[0]
 
 
-def parts_encoder(kind: type[M], version: int) -> Callable[[M], list[Any]]:
+def parts_encoder(kind: type[M], version: int) -> Callable[[M], list[Buffer]]:
     """The compiled encoder to several buffers."""
     return _encoder_pair(kind, version)[1]
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias, TypeVar
 
 from kavka_broker.protocol.uuids import ZERO
 
-__all__ = ["EMPTY", "ZERO", "Message", "Records", "Row", "Struct", "Versions", "frozen"]
+__all__ = ["EMPTY", "ZERO", "Buffer", "Default", "Message", "Records", "Row", "Struct", "Versions", "frozen"]
 
 Versions: TypeAlias = tuple[int, int]
 Default: TypeAlias = int | float | bool | str | bytes | None
@@ -24,6 +24,7 @@ Row: TypeAlias = tuple[
     str, str, str, Versions, Versions | None, Versions | None, int | None, Default, bool, Versions | None
 ]
 
+Buffer: TypeAlias = bytes | bytearray | memoryview
 Records: TypeAlias = Any
 """`memoryview | None` when decoded; any buffer, a list of buffers or None when encoded."""
 
@@ -75,6 +76,4 @@ def frozen(kind: type[S]) -> S:
 
 
 def _refuse(self: Struct, name: str, _value: object) -> NoReturn:
-    raise AttributeError(
-        f"a default {type(self).__name__} is shared; give a new one instead of setting {name}"
-    )
+    raise AttributeError(f"a default {type(self).__name__} is shared; give a new one instead of setting {name}")

@@ -18,10 +18,10 @@ from kavka_broker.protocol import wire
 from kavka_broker.protocol.compiler.decoder import holds_records
 from kavka_broker.protocol.compiler.layout import FORMATS, Layout, Place, of_message
 from kavka_broker.protocol.compiler.source import Source
-from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.message import Buffer, Message
 
 Encoder = Callable[[Any], bytes]
-PartsEncoder = Callable[[Any], list[Any]]
+PartsEncoder = Callable[[Any], list[Buffer]]
 
 UNCOPIED_BYTES_MIN: Final = 8192
 """Records of this size or more are passed through; copying fewer is cheaper than one more buffer to send."""
