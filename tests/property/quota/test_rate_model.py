@@ -79,9 +79,7 @@ def test_a_rate_is_never_negative(window: SampleWindow, steps: list[tuple[int, i
     shares=st.lists(st.floats(0.05, 1), min_size=1, max_size=8),
     think_ms=st.integers(0, 200),
 )
-def test_a_client_that_waits_as_told_keeps_to_its_limit(
-    limit: int, shares: list[float], think_ms: int
-) -> None:
+def test_a_client_that_waits_as_told_keeps_to_its_limit(limit: int, shares: list[float], think_ms: int) -> None:
     """Once its first window is over; for requests of up to one second's allowance (docs/explanation/quotas.md)."""
     rate, now_ms, sent, turn = SampledRate(SampleWindow()), 0, 0, 0
     while now_ms < 330_000:

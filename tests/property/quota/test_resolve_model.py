@@ -27,9 +27,7 @@ def matches(part: Part, name: str) -> bool:
 
 @settings(max_examples=300)
 @given(st.dictionaries(ENTITIES, st.floats(0, 1e12)), NAMES, NAMES)
-def test_resolve_is_the_best_score_of_those_that_match(
-    limits: dict[Entity, float], user: str, client_id: str
-) -> None:
+def test_resolve_is_the_best_score_of_those_that_match(limits: dict[Entity, float], user: str, client_id: str) -> None:
     matching = [e for e in limits if matches(e.user, user) and matches(e.client_id, client_id)]
     ranked = sorted(matching, key=lambda e: (score(e.user), score(e.client_id)), reverse=True)
 

@@ -55,9 +55,7 @@ def test_a_generous_quota_of_the_user_lifts_a_strict_one_of_the_client_id() -> N
     """The example of the article on bandwidth quotas: the winner is the most specific, not the smallest."""
     limits = {Entity(None, "client1"): 1024.0, Entity("user1"): 1048576.0}
 
-    assert resolve(limits, "user1", "client1") == Effective(
-        Entity("user1"), 3, 1048576.0, (Entity(None, "client1"),)
-    )
+    assert resolve(limits, "user1", "client1") == Effective(Entity("user1"), 3, 1048576.0, (Entity(None, "client1"),))
     assert resolve(limits, "user2", "client1") == Effective(Entity(None, "client1"), 7, 1024.0, ())
 
 
@@ -134,7 +132,5 @@ def test_every_key_belongs_to_clients_or_to_addresses() -> None:
         (IpEntity(), "default address"),
     ],
 )
-def test_an_entity_in_words_never_confuses_a_name_with_the_default(
-    entity: Entity | IpEntity, words: str
-) -> None:
+def test_an_entity_in_words_never_confuses_a_name_with_the_default(entity: Entity | IpEntity, words: str) -> None:
     assert str(entity) == words

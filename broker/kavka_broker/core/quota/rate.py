@@ -15,7 +15,8 @@ edge. The rules, as Apache Kafka's `Rate` has them:
 A client over its limit T at rate O waits X = (O - T) / T * W: the measured window W, stretched by X, holds no more than
 T allows. X has no upper bound for bandwidth; Kafka caps it at one sample for request time and connection rates.
 
-Time never goes back in here: a clock that does is taken to stand still.
+Time never goes back in here. A clock that does so by less than a window is taken to stand still; one that goes back
+further (somebody set it) makes the rate start anew, or a client would be throttled until the clock has caught up.
 """
 
 from dataclasses import dataclass
@@ -77,15 +78,11 @@ class SampledRate:
     def record(self, value: float, now_ms: int) -> None:
         """Count `value`; a negative one takes back what was recorded before."""
         if now_ms < self._now_ms:
-            now_ms = self._now_ms
-        else:
-            self._now_ms = now_ms
+            now_ms = self._catch_up(now_ms)
+        self._now_ms = now_ms
+        if not self._starts_ms or now_ms - self._starts_ms[self._current] >= self.window.size_ms:
+            self._begin_sample(now_ms)
         current = self._current
-        if not self._starts_ms:
-            self._begin_sample(now_ms)
-        elif now_ms - self._starts_ms[current] >= self.window.size_ms:
-            self._begin_sample(now_ms)
-            current = self._current
         self._values[current] += value
         self._total += value
         self._last_ms[current] = now_ms
@@ -97,7 +94,9 @@ class SampledRate:
 
     def measured_ms(self, now_ms: int) -> int:
         """The window W that the rate is taken over."""
-        now_ms = self._now_ms = max(now_ms, self._now_ms)
+        if now_ms < self._now_ms:
+            now_ms = self._catch_up(now_ms)
+        self._now_ms = now_ms
         if not self._starts_ms:
             self._begin_sample(now_ms)
         elif now_ms >= self._purge_at_ms:
@@ -115,6 +114,13 @@ class SampledRate:
         window_ms = self.measured_ms(now_ms)
         rate = self._total * 1000 / window_ms
         return throttle_ms(rate, limit, window_ms) if rate > limit else 0
+
+    def _catch_up(self, now_ms: int) -> int:
+        if self._now_ms - now_ms <= self.window.span_ms:
+            return self._now_ms
+        for ring in (self._starts_ms, self._last_ms, self._values):
+            ring.clear()
+        return now_ms
 
     def _begin_sample(self, now_ms: int) -> None:
         following = (self._current + 1) % (self.window.count + 1) if self._starts_ms else 0

@@ -69,9 +69,7 @@ def candidates(user: str, client_id: str) -> tuple[Entity, ...]:
 
 def resolve(limits: Mapping[Entity, float], user: str, client_id: str) -> Effective | None:
     """The quota that applies, or None where nothing limits this client."""
-    found = [
-        (level, entity) for level, entity in enumerate(candidates(user, client_id), 1) if entity in limits
-    ]
+    found = [(level, entity) for level, entity in enumerate(candidates(user, client_id), 1) if entity in limits]
     if not found:
         return None
     (level, winner), *rest = found

@@ -1,0 +1,57 @@
+"""The byte quotas of clients, as handlers see them.
+
+A handler records what a request has moved and gets the milliseconds that the client has to wait. The answer leaves at
+once with them in `throttle_time_ms`, and the connection is then muted for as long (KIP-219), so that a client which
+does not wait by itself waits all the same.
+
+- Produce counts the size of the request, whatever became of its records. They are in the log, nothing can be withheld.
+- Fetch counts the size of the answer. When the client has to wait, the answer goes out empty and its bytes are taken
+  back; so that this stays rare, `fetch_clamp` first limits what is read.
+
+`now_ms` should not follow the wall clock: use `Clock.monotonic_ms()`. Request time, controller mutations and connection
+rates are known as keys (`core.quota.entity`), and their limits are kept in the metadata; nothing enforces them yet.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey
+from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.quotas.byte_quota import SENSORS_MAX, ByteQuota
+
+PRODUCE: Final = "produce"
+FETCH: Final = "fetch"
+
+Limits = Mapping[str, Mapping[Entity | IpEntity, float]]
+
+
+class ClientQuotas:
+    """What clients may produce and fetch. `by_type` is what the metrics read."""
+
+    def __init__(self, window: SampleWindow | None = None, sensors_max: int = SENSORS_MAX) -> None:
+        window = window or SampleWindow()
+        self._produce = ByteQuota(window, sensors_max)
+        self._fetch = ByteQuota(window, sensors_max)
+        self.by_type: Final[Mapping[str, ByteQuota]] = {PRODUCE: self._produce, FETCH: self._fetch}
+
+    def produce(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
+        """Record a produce request; the `throttle_time_ms` of its answer."""
+        return self._produce.charge(user, client_id, size_bytes, now_ms)
+
+    def fetch(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
+        """Record a fetch answer; unless the result is 0, it must go out empty and counts for nothing."""
+        return self._fetch.admit(user, client_id, size_bytes, now_ms)
+
+    def fetch_clamp(self, user: str, client_id: str, bytes_max: int, now_ms: int) -> int:
+        """How much of `bytes_max` a fetch should read."""
+        return self._fetch.clamp(user, client_id, bytes_max, now_ms)
+
+    def update(self, limits: Limits) -> None:
+        """The limits as the metadata now has them; hold from the next request on."""
+        self._produce.update(limits.get(QuotaKey.PRODUCER_BYTE_RATE, {}))
+        self._fetch.update(limits.get(QuotaKey.CONSUMER_BYTE_RATE, {}))
+
+    def expire(self, now_ms: int) -> None:
+        """Forget clients that have been idle for an hour; to be called every few minutes."""
+        self._produce.expire(now_ms)
+        self._fetch.expire(now_ms)

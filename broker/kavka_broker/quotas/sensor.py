@@ -1,0 +1,94 @@
+"""What is known of one share: the clients that draw on the same allowance.
+
+Counters are plain numbers on slotted objects; nothing on the path of a request touches a metrics library. They are
+read when somebody asks (`runtime.metrics`). Traffic is counted for clients without a quota as well, since whoever
+wants to set one needs to know what is used today; only the sampled rate waits until there is a limit to hold it against.
+"""
+
+from dataclasses import dataclass
+
+from kavka_broker.core.quota.rate import SampledRate, SampleWindow
+from kavka_broker.core.quota.resolve import Effective, Share
+
+
+class Sensor:
+    """The counters and the rate of one share."""
+
+    __slots__ = (
+        "bytes_total",
+        "client",
+        "delays",
+        "effective",
+        "held_until_ms",
+        "is_named",
+        "last_used_ms",
+        "limit",
+        "rate",
+        "share",
+        "throttle_ms_total",
+        "throttled_requests_total",
+    )
+
+    def __init__(self, share: Share | None, client: tuple[str, str]) -> None:
+        self.share = share
+        self.client = client  # the client that came first: stands for all of the share
+        self.is_named = False
+        self.effective: Effective | None = None
+        self.limit: float | None = None
+        self.rate: SampledRate | None = None
+        self.delays: Delays | None = None
+        self.held_until_ms = 0
+        self.last_used_ms = 0
+        self.reset_counters()
+
+    def reset_counters(self) -> None:
+        self.bytes_total = 0
+        self.throttle_ms_total = 0
+        self.throttled_requests_total = 0
+
+    def apply(self, effective: Effective | None, window: SampleWindow) -> None:
+        """A limit was set, changed or taken away. What has been recorded stays."""
+        limit = None if effective is None else effective.limit
+        if limit != self.limit:
+            self.held_until_ms = 0
+        self.effective, self.limit = effective, limit
+        if limit is not None and self.rate is None:
+            self.rate = SampledRate(window)
+
+    def throttled(self, delay_ms: int, now_ms: int, window: SampleWindow) -> None:
+        """A request of this share has to wait."""
+        self.throttle_ms_total += delay_ms
+        self.throttled_requests_total += 1
+        if self.delays is None:
+            self.delays = Delays(SampledRate(window), SampledRate(window))
+        self.delays.total_ms.record(delay_ms, now_ms)
+        self.delays.requests.record(1, now_ms)
+
+
+@dataclass(slots=True)
+class Delays:
+    """The delays of the last window, for their average."""
+
+    total_ms: SampledRate
+    requests: SampledRate
+
+    def average_ms(self, now_ms: int) -> float:
+        requests = self.requests.measure(now_ms)
+        return self.total_ms.measure(now_ms) / requests if requests else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one share has used until now, and what it may use."""
+
+    user: str  # "" where any user is meant
+    client_id: str  # "" where any client id is meant
+    bytes_total: int = 0
+    throttle_ms_total: int = 0
+    throttled_requests_total: int = 0
+    effective: Effective | None = None
+    byte_rate: float | None = None  # only under a quota
+    throttle_ms_average: float = 0.0  # over the last window
+
+
+OTHER = "__other__"  # the label of all that have no series of their own
