@@ -1,0 +1,163 @@
+"""The shape of the code, as far as a linter does not hold it.
+
+Lengths may only shrink: a file or function that is too long is listed with its length, and the list fails as soon as the
+thing is shorter than it says. So an exception is granted once, by a line in a diff, and never grows.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tidy.tree import PYTHON, files, relative
+
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 500
+LINE_MAX = 120
+
+# path: lines. Only smaller figures, please.
+LONG_FILES: dict[str, int] = {}
+# path::function: lines. Only smaller figures, please.
+LONG_FUNCTIONS: dict[str, int] = {}
+
+MARKERS = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
+
+
+def test_files_are_short() -> None:
+    lengths = {relative(path): len(path.read_text().splitlines()) for path in PYTHON}
+    too_long = {name: length for name, length in lengths.items() if length > FILE_LINES_MAX}
+    assert too_long == LONG_FILES, f"more than {FILE_LINES_MAX} lines: split the file; the list only shrinks"
+
+
+def test_functions_are_short() -> None:
+    too_long = {
+        f"{relative(path)}::{node.name}": lines_of(node)
+        for path in PYTHON
+        for node in functions(ast.parse(path.read_text()))
+        if lines_of(node) > FUNCTION_LINES_MAX
+    }
+    assert too_long == LONG_FUNCTIONS, (
+        f"more than {FUNCTION_LINES_MAX} lines: split the function; the list only shrinks"
+    )
+
+
+def test_lines_are_short() -> None:
+    too_long = [
+        f"{relative(path)}:{number}: {len(line)}"
+        for path in PYTHON
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > LINE_MAX
+    ]
+    assert not too_long, f"more than {LINE_MAX} characters"
+
+
+def test_nothing_is_left_for_later() -> None:
+    left = [
+        f"{relative(path)}:{number}: {marker}"
+        for path in PYTHON
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for marker in MARKERS
+        if re.search(rf"\b{marker}\b", line)
+    ]
+    assert not left, "do it, or open an issue"
+
+
+BROKER = "broker/kavka_broker/"
+BANNED = (
+    # (call, where, where it may stand, what to write instead)
+    ("print", BROKER, (f"{BROKER}cli.py",), "the logger of kavka_broker.logs"),
+    ("time.time", BROKER, (f"{BROKER}runtime/",), "the clock that is handed in (kavka_broker.seams.Clock)"),
+    (
+        "time.time_ns",
+        BROKER,
+        (f"{BROKER}runtime/",),
+        "the clock that is handed in (kavka_broker.seams.Clock)",
+    ),
+    (
+        "time.monotonic",
+        BROKER,
+        (f"{BROKER}runtime/",),
+        "the clock that is handed in (kavka_broker.seams.Clock)",
+    ),
+    ("time.sleep", BROKER, (), "timers.after, or asyncio.sleep"),
+    ("asyncio.wait", "", (), "asyncio.TaskGroup: a set of tasks has no order that a seed could repeat"),
+    ("uuid.uuid4", BROKER, (f"{BROKER}runtime/", f"{BROKER}cli.py"), "an id that is handed in"),
+    ("os._exit", "", (f"{BROKER}runtime/", "tests/"), "raise InvariantViolation, or SystemExit"),
+    ("breakpoint", "", (), "nothing"),
+)
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` of a call; an empty string for anything less plain."""
+    match node:
+        case ast.Name(name):
+            return name
+        case ast.Attribute(value, attribute) if inner := dotted(value):
+            return f"{inner}.{attribute}"
+    return ""
+
+
+@pytest.mark.parametrize(("call", "where", "allowed", "instead"), BANNED, ids=[ban[0] for ban in BANNED])
+def test_banned_calls(call: str, where: str, allowed: tuple[str, ...], instead: str) -> None:
+    found = [
+        f"{relative(path)}:{node.lineno}"
+        for path in PYTHON
+        if relative(path).startswith(where) and not (allowed and relative(path).startswith(allowed))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and dotted(node.func) == call
+    ]
+    assert not found, f"{call}: write {instead}"
+
+
+def test_every_task_is_kept() -> None:
+    """A task that nobody holds may be collected while it runs, and its exception is seen by nobody."""
+    dropped = [
+        f"{relative(path)}:{node.lineno}"
+        for path in PYTHON
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and dotted(node.value.func).endswith("create_task")
+        and dotted(node.value.func).split(".")[0] in {"asyncio", "loop", "self"}
+    ]
+    assert not dropped, "keep the task: use a TaskGroup, or put it where its end is seen"
+
+
+def test_the_broker_starts_every_module_with_its_theory() -> None:
+    silent = [
+        relative(path)
+        for path in PYTHON
+        if relative(path).startswith(f"{BROKER}core/") and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert not silent, "a module of the core says its rule at its head"
+
+
+def test_no_directory_of_the_machine_is_named() -> None:
+    """Neither this machine's paths nor a package registry's host belong in the project."""
+    hosts = (
+        "pypi." + "org",
+        "files.python" + "hosted",
+        "registry." + "npmjs",
+        "repo1." + "maven",
+        "repo.maven." + "apache",
+    )
+    paths = ("/" + "work/", "/" + "root/", "/tmp/" + "kavka", "sha" + "red/")
+    found = [
+        f"{relative(path)}: {name}"
+        for path in files()
+        for name in (*hosts, *paths)
+        if name in path.read_text(errors="replace")
+    ]
+    assert not found

@@ -1,0 +1,81 @@
+"""The documents say what is there: links lead somewhere, commands are those that the tests run, decisions are numbered."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.tree import MARKDOWN, ROOT, relative
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+# The commands of the README, and what runs each of them.
+SHOWN = {
+    "git clone": "the reader",
+    "make demo": "tests/operator, and the demo itself exits 1 on any mismatch",
+    ".venv/bin/kavka": "tests/operator",
+    "make check": "this",
+    "make test": ".ci/run",
+}
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=relative)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [link for link in LINK.findall(page.read_text()) if not re.match(r"[a-z]+:", link)]
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_every_document_is_on_the_map() -> None:
+    """What docs/README.md or a list it names does not lead to, nobody finds."""
+    maps = "\n".join(page.read_text() for page in (ROOT / "docs").rglob("README.md"))
+    pages = [page for page in MARKDOWN if relative(page).startswith("docs/") and page.name != "README.md"]
+    lost = [relative(page) for page in pages if page.name not in maps and f"({page.parent.name})" not in maps]
+    assert not lost
+
+
+def test_decisions_are_numbered_without_gaps_and_say_how_they_are_confirmed() -> None:
+    pages = sorted(page for page in (ROOT / "docs/adr").glob("*.md") if page.name != "README.md")
+    numbers = [int(page.name.split("-")[0]) for page in pages]
+    assert numbers == list(range(1, len(pages) + 1))
+    for page in pages:
+        text = page.read_text()
+        assert text.startswith(f"# {page.name[:4]}: "), page.name
+        for section in ("Status: ", "## Context", "## Decision", "## Consequences", "## Confirmation"):
+            assert section in text, f"{page.name} has no {section!r}"
+
+
+def test_the_targets_of_make_that_documents_name_are_there() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in MARKDOWN:
+        for target in re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(), re.MULTILINE):
+            assert target in targets, f"{relative(page)}: make {target}"
+
+
+def test_the_tree_that_architecture_names_is_there() -> None:
+    table = (ROOT / "ARCHITECTURE.md").read_text().partition("## To change X")[2]
+    paths = re.findall(r"`((?:broker|operator|tests|tools|requirements|crds)/[^`]*)`", table)
+    assert paths
+    missing = [path for path in paths if not any(ROOT.glob(path.rstrip("/").replace("NN", "[0-9][0-9]")))]
+    assert not missing
+
+
+def test_the_readme_shows_only_commands_that_are_run() -> None:
+    blocks = BLOCK.findall((ROOT / "README.md").read_text())
+    commands = [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
+    assert commands
+    unknown = [line for line in commands if not line.startswith((*SHOWN, "cd ", "#"))]
+    assert not unknown, "show what a test runs, or run what is shown"
+
+
+def test_the_readme_knows_the_commands_of_kavka() -> None:
+    """Every `kavka NAME` in the documents is a command of the program."""
+    listing = subprocess.run(
+        [Path(sys.executable).parent / "kavka", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    for page in MARKDOWN:
+        for name in re.findall(r"^\.venv/bin/kavka ([a-z]+)", page.read_text(), re.MULTILINE):
+            assert re.search(rf"\b{name}\b", listing), f"{relative(page)}: kavka {name}"

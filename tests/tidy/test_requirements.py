@@ -1,0 +1,44 @@
+"""Everything that is installed is pinned with hashes, and named by what needs it."""
+
+import json
+import re
+
+from tests.tidy.tree import ROOT
+
+REQUIREMENTS = ROOT / "requirements"
+
+
+def pins(name: str) -> dict[str, str]:
+    text = (REQUIREMENTS / f"{name}.txt").read_text()
+    return dict(re.findall(r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)", text, re.MULTILINE))
+
+
+def test_every_pin_has_a_hash() -> None:
+    for path in sorted(REQUIREMENTS.glob("*.txt")):
+        for block in re.split(r"\n(?=[a-z0-9])", path.read_text().strip()):
+            assert "--hash=sha256:" in block, f"{path.name}: {block.splitlines()[0]}"
+
+
+def test_no_index_is_named() -> None:
+    for path in sorted(REQUIREMENTS.iterdir()):
+        assert not re.search(r"index-url|find-links|trusted-host|https?:", path.read_text()), path.name
+
+
+def test_what_the_demo_runs_on_is_what_the_tests_run_on() -> None:
+    run, dev = pins("run"), pins("dev")
+    assert {name: dev.get(name) for name in run} == run
+
+
+def test_every_wanted_package_is_pinned() -> None:
+    for name in ("run", "dev", "build", "audit"):
+        lines = (REQUIREMENTS / f"{name}.in").read_text().splitlines()
+        wanted = [re.split(r"[\[<>=]", line)[0] for line in lines if re.match(r"[a-z]", line)]
+        assert wanted
+        assert not [package for package in wanted if package not in pins(name)]
+
+
+def test_the_lock_of_the_node_clients_names_no_host() -> None:
+    for lock in sorted(ROOT.glob("tests/**/package-lock.json")):
+        packages = json.loads(lock.read_text())["packages"]
+        assert not [name for name, package in packages.items() if "resolved" in package]
+        assert not [name for name, package in packages.items() if name and "integrity" not in package]

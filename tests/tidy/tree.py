@@ -1,0 +1,25 @@
+"""The files of the project that the tidy tests look at: those that git knows, or would take."""
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+GENERATED = ("broker/kavka_broker/protocol/messages/",)
+
+
+@cache
+def files() -> tuple[Path, ...]:
+    """Every file of the project, without what .gitignore names."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    return tuple(path for name in sorted(set(names)) if (path := ROOT / name).is_file())
+
+
+def relative(path: Path) -> str:
+    """The path as it is written in the project."""
+    return path.relative_to(ROOT).as_posix()
+
+
+PYTHON = tuple(path for path in files() if path.suffix == ".py" and not relative(path).startswith(GENERATED))
+MARKDOWN = tuple(path for path in files() if path.suffix == ".md")

@@ -1,0 +1,21 @@
+"""`make generate`: everything in the tree that is made from something else, in one go.
+
+python -m tools.generate            rewrites
+python -m tools.generate --check    says what has drifted
+"""
+
+import subprocess
+import sys
+
+GENERATORS = ("tools.generate_messages", "kavka_operator.api.generate", "tools.compat_table")
+
+
+def main() -> int:
+    """Run them all; the worst of their exit statuses."""
+    arguments = [argument for argument in sys.argv[1:] if argument == "--check"]
+    commands = [[sys.executable, "-m", module, *arguments] for module in GENERATORS]
+    return max(subprocess.run(command, check=False).returncode for command in commands)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
