@@ -24,6 +24,7 @@ import fcntl
 import mmap
 import os
 import shutil
+import threading
 from typing import Final, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -215,10 +216,10 @@ class RealFile:
         self._fd = fd
 
     def sync(self) -> None:
-        # A duplicate, because the loop may close the descriptor while a thread syncs.
+        # A descriptor of its own, because the loop may close the file's while a thread syncs.
         try:
-            fd = os.dup(self._descriptor())
-        except (OSError, ValueError):
+            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
             if self._closed:
                 return
             raise
@@ -276,7 +277,8 @@ class RealDisk:
             return file.read()
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        unfinished = path + ".tmp"
+        # The loop and a flushing thread may both write a log's epochs: each has a temporary file of its own.
+        unfinished = f"{path}.{threading.get_ident()}.tmp"
         with open(unfinished, "wb", buffering=0) as file:
             file.write(data)
             if durable:

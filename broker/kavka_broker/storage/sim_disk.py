@@ -176,9 +176,7 @@ class SimDisk:
         if not self.is_directory(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         head = path + "/"
-        names = (
-            name[len(head) :].rstrip("/") for name in self._names if name.startswith(head) and name != head
-        )
+        names = (name[len(head) :].rstrip("/") for name in self._names if name.startswith(head) and name != head)
         return sorted(name for name in names if "/" not in name)
 
     def make_directory(self, path: str) -> None:
@@ -217,9 +215,7 @@ class SimDisk:
         if self.is_directory(source):
             head = source + "/"
             moved = {
-                target + name[len(source) :]: inode
-                for name, inode in self._names.items()
-                if name.startswith(head)
+                target + name[len(source) :]: inode for name, inode in self._names.items() if name.startswith(head)
             }
             self._change(moved, [name for name in self._names if name.startswith(head)])
             return

@@ -1,0 +1,97 @@
+"""Where each leader's reign begins in a log (KIP-101, KIP-279).
+
+A leader epoch is a number that grows with every election. Two logs that have the same epoch at the same offset are equal
+up to there. So a returning follower asks its leader where an epoch ended, and cuts its own log there; an offset alone
+could not say so.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+NO_EPOCH: Final = -1
+NO_OFFSET: Final = -1
+
+
+class EpochStart(NamedTuple):
+    """An epoch, and the first offset that its leader wrote or would have written."""
+
+    epoch: int
+    start_offset: int
+
+
+class EpochEnd(NamedTuple):
+    """The largest known epoch not above the one that was asked for, and the offset behind its last record."""
+
+    epoch: int
+    end_offset: int
+
+
+UNKNOWN: Final = EpochEnd(NO_EPOCH, NO_OFFSET)
+
+
+class LeaderEpochs:
+    """The epochs of one log, both columns ascending."""
+
+    __slots__ = ("_entries", "latest")
+
+    def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
+        self._entries = [EpochStart(*entry) for entry in entries]
+        self.latest = self._entries[-1].epoch if self._entries else NO_EPOCH
+
+    @property
+    def entries(self) -> tuple[EpochStart, ...]:
+        return tuple(self._entries)
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """A leader of `epoch` writes from `start_offset` on. Returns whether anything changed."""
+        if epoch <= self.latest:
+            return False
+        # An epoch that wrote nothing leaves no trace: two epochs cannot begin at one offset.
+        self._keep([entry for entry in self._entries if entry.start_offset < start_offset])
+        self._entries.append(EpochStart(epoch, start_offset))
+        self.latest = epoch
+        return True
+
+    def end_offset(self, epoch: int, log_end_offset: int) -> EpochEnd:
+        """Where `epoch` ended, as OffsetForLeaderEpoch answers it."""
+        if epoch == NO_EPOCH or epoch > self.latest:
+            return UNKNOWN
+        if epoch == self.latest:
+            return EpochEnd(epoch, log_end_offset)
+        above = bisect_right(self._entries, (epoch, 2**63))
+        end_offset = self._entries[above].start_offset
+        if not above:
+            return EpochEnd(epoch, end_offset)
+        return EpochEnd(self._entries[above - 1].epoch, end_offset)
+
+    def epoch_at(self, offset: int) -> int:
+        """The epoch of the record at `offset`, or -1 where that is not known."""
+        above = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
+        return self._entries[above - 1].epoch if above else NO_EPOCH
+
+    def truncate_from_end(self, end_offset: int) -> bool:
+        """The log ends at `end_offset` now."""
+        kept = bisect_left(self._entries, end_offset, key=lambda entry: entry.start_offset)
+        if kept == len(self._entries):
+            return False
+        self._keep(self._entries[:kept])
+        return True
+
+    def truncate_from_start(self, start_offset: int) -> bool:
+        """The log begins at `start_offset` now: the epoch that reigned there begins there."""
+        above = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
+        if not above:
+            return False
+        kept = [EpochStart(self._entries[above - 1].epoch, start_offset), *self._entries[above:]]
+        if kept == self._entries:
+            return False
+        self._keep(kept)
+        return True
+
+    def clear(self) -> None:
+        self._keep([])
+
+    def _keep(self, entries: list[EpochStart]) -> None:
+        self._entries = entries
+        self.latest = entries[-1].epoch if entries else NO_EPOCH

@@ -1,0 +1,173 @@
+"""What a partition remembers of its producers: the rule of idempotence.
+
+Every batch of an idempotent producer carries the producer's id and epoch and the sequence of its first record. The
+partition keeps the last five batches of each producer (a client has at most five requests in flight), and judges the
+next one:
+
+- It repeats one of the five: the answer is where that one was written, and nothing is appended.
+- Its epoch is below the producer's: INVALID_PRODUCER_EPOCH, for somebody newer has taken over.
+- A new epoch begins at sequence 0, the same epoch goes on where it was: else OUT_OF_ORDER_SEQUENCE_NUMBER.
+- The partition does not know the producer (new, expired, or its records are deleted): any sequence is taken (KIP-360).
+
+Sequences wrap from 2^31 - 1 to 0. A producer that stays silent is forgotten after `producer.id.expiration.ms`, and
+there are never more than `PRODUCERS_MAX` of them.
+
+Transactions: the first offset of an open one is kept until its marker comes, so that the last stable offset is known.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+
+BATCHES_KEPT_MAX: Final = 5
+PRODUCERS_MAX: Final = 100_000
+SEQUENCE_MAX: Final = 2**31 - 1
+NO_OFFSET: Final = -1
+NO_SEQUENCE: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
+
+
+class WrittenBatch(NamedTuple):
+    """A batch that was appended."""
+
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+
+@dataclass(slots=True)
+class Producer:
+    """One producer, as this partition saw it last."""
+
+    epoch: int
+    timestamp_ms: int
+    batches: list[WrittenBatch] = field(default_factory=list)  # at most BATCHES_KEPT_MAX, the oldest first
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    transaction_first_offset: int = NO_OFFSET
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+
+def next_sequence(sequence: int, count: int = 1) -> int:
+    """The sequence `count` records on; they wrap."""
+    return (sequence + count) & SEQUENCE_MAX
+
+
+class ProducerStates:
+    """All producers of one partition by id. `check` judges a batch, `append` takes note of it."""
+
+    __slots__ = ("_producers", "producers_max")
+
+    def __init__(self, producers_max: int = PRODUCERS_MAX) -> None:
+        self._producers: dict[int, Producer] = {}
+        self.producers_max = producers_max
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def __iter__(self) -> Iterator[tuple[int, Producer]]:
+        return iter(self._producers.items())
+
+    def get(self, producer_id: int) -> Producer | None:
+        return self._producers.get(producer_id)
+
+    def check(self, producer_id: int, epoch: int, base_sequence: int, last_sequence: int) -> WrittenBatch | None:
+        """None where the batch may be appended; the earlier one where it is a repetition.
+
+        Raises BrokerError with INVALID_PRODUCER_EPOCH or OUT_OF_ORDER_SEQUENCE_NUMBER.
+        """
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            return None
+        if epoch == producer.epoch:
+            for batch in producer.batches:
+                if batch.base_sequence == base_sequence and batch.last_sequence == last_sequence:
+                    return batch
+            expected = next_sequence(producer.last_sequence) if producer.batches else 0
+        elif epoch < producer.epoch:
+            raise BrokerError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} has epoch {producer.epoch} here, the batch comes from epoch {epoch}",
+            )
+        else:
+            expected = 0
+        if base_sequence != expected:
+            raise BrokerError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} (epoch {epoch}) sent sequence {base_sequence}, expected {expected}",
+            )
+        return None
+
+    def append(self, producer_id: int, epoch: int, batch: WrittenBatch, *, is_transactional: bool) -> None:
+        """A data batch was appended; as a follower or at recovery, without having been judged."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            producer = self._admit(producer_id, epoch, batch.timestamp_ms)
+        elif producer.epoch != epoch:
+            producer.epoch = epoch
+            producer.batches.clear()
+        producer.batches.append(batch)
+        if len(producer.batches) > BATCHES_KEPT_MAX:
+            del producer.batches[0]
+        producer.timestamp_ms = batch.timestamp_ms
+        if is_transactional and producer.transaction_first_offset == NO_OFFSET:
+            producer.transaction_first_offset = batch.base_offset
+
+    def end_transaction(self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> None:
+        """A commit or abort marker was appended. A marker of a newer epoch fences the older ones."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            producer = self._admit(producer_id, epoch, timestamp_ms)
+        elif producer.epoch != epoch:
+            producer.epoch = epoch
+            producer.batches.clear()
+        producer.coordinator_epoch = coordinator_epoch
+        producer.transaction_first_offset = NO_OFFSET
+        producer.timestamp_ms = timestamp_ms
+
+    def first_open_offset(self) -> int | None:
+        """Where the oldest open transaction begins; what follows is not stable yet."""
+        open_offsets = [
+            producer.transaction_first_offset
+            for producer in self._producers.values()
+            if producer.transaction_first_offset != NO_OFFSET
+        ]
+        return min(open_offsets, default=None)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget who was silent for so long; returns how many. An open transaction is never forgotten."""
+        silent = [
+            producer_id
+            for producer_id, producer in self._producers.items()
+            if now_ms - producer.timestamp_ms >= expiration_ms and producer.transaction_first_offset == NO_OFFSET
+        ]
+        for producer_id in silent:
+            del self._producers[producer_id]
+        return len(silent)
+
+    def replace(self, producers: Iterable[tuple[int, Producer]]) -> None:
+        """Take up the producers of a snapshot."""
+        self._producers = dict(producers)
+
+    def _admit(self, producer_id: int, epoch: int, timestamp_ms: int) -> Producer:
+        if len(self._producers) >= self.producers_max:
+            self._make_room()
+        producer = self._producers[producer_id] = Producer(epoch, timestamp_ms)
+        return producer
+
+    def _make_room(self) -> None:
+        # A tenth at a time, so that a flood of new producers does not sort all of them at each batch.
+        idle = [
+            (producer.timestamp_ms, producer_id)
+            for producer_id, producer in self._producers.items()
+            if producer.transaction_first_offset == NO_OFFSET
+        ]
+        idle.sort()
+        for _, producer_id in idle[: max(1, self.producers_max // 10)]:
+            del self._producers[producer_id]

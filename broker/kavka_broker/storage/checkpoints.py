@@ -1,0 +1,78 @@
+"""Kafka's small text files: a version, a count, and a line an entry.
+
+    0                       0
+    2                       2
+    orders 0 4711           0 0
+    orders 1 4712           1 3300
+
+On the left the offset checkpoints of a log directory (recovery point, high watermark, log start), on the right the
+leader epochs of a log: the epoch and its first offset.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.names import PartitionName
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+
+_VERSION: Final = "0"
+
+
+class MalformedCheckpoint(Exception):
+    """A checkpoint cannot be read. What it says can be worked out from the logs."""
+
+
+def _lines(path: str, data: bytes) -> list[list[str]]:
+    try:
+        version, count, *lines = data.decode().splitlines()
+        if version != _VERSION or int(count) != len(lines):
+            raise MalformedCheckpoint(f"{path}: version {version} with {count} entries has {len(lines)} lines")
+    except ValueError as problem:
+        raise MalformedCheckpoint(f"{path}: {problem}") from None
+    return [line.split(" ") for line in lines]
+
+
+def _text(lines: list[str]) -> bytes:
+    return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
+
+
+def read_offsets(disk: Disk, path: str) -> dict[PartitionName, int]:
+    """The offsets by partition; none where there is no file."""
+    try:
+        data = disk.read_file(path)
+    except FileNotFoundError:
+        return {}
+    try:
+        return {PartitionName(topic, int(partition)): int(offset) for topic, partition, offset in _lines(path, data)}
+    except ValueError as problem:
+        raise MalformedCheckpoint(f"{path}: {problem}") from None
+
+
+def write_offsets(disk: Disk, path: str, offsets: Mapping[PartitionName, int]) -> None:
+    lines = [f"{name.topic} {name.partition} {offset}" for name, offset in sorted(offsets.items())]
+    disk.write_file(path, _text(lines))
+
+
+def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]] | None:
+    """Epochs with their first offsets; None where there is no file, or an empty one as Kafka makes it first."""
+    try:
+        data = disk.read_file(path)
+    except FileNotFoundError:
+        return None
+    if not data:
+        return None
+    try:
+        entries = [(int(epoch), int(offset)) for epoch, offset in _lines(path, data)]
+    except ValueError as problem:
+        raise MalformedCheckpoint(f"{path}: {problem}") from None
+    if entries != sorted(entries) or len({epoch for epoch, _ in entries}) != len(entries):
+        raise MalformedCheckpoint(f"{path}: epochs do not ascend: {entries}")
+    return entries
+
+
+def write_epochs(disk: Disk, path: str, entries: list[tuple[int, int]], *, durable: bool) -> None:
+    disk.write_file(path, _text([f"{epoch} {offset}" for epoch, offset in entries]), durable=durable)

@@ -1,0 +1,141 @@
+"""What the two indexes of a segment have in common: a file of entries of one size, in ascending order.
+
+The newest entries wait in memory and are written out when a page of them has come together, at a roll, a flush or a
+close: one small write for each index entry would double the system calls of an append. Nothing is lost by that: an
+index only says where to begin to look, and recovery builds it anew from the log.
+
+Kafka preallocates an index and trims it when its segment is done; here the file is always as long as its entries,
+which is the trimmed form.
+
+A thread may flush while the loop appends; the lock covers the moment in which entries move from memory to the file.
+"""
+
+import threading
+from collections.abc import Iterator
+from struct import Struct
+from typing import ClassVar
+
+from kavka_broker.storage.disk import Disk, File
+
+PENDING_BYTES_MAX = 4096
+
+
+class IndexFile:
+    """Entries of two integers each. The columns ascend; subclasses know what they mean."""
+
+    ENTRY: ClassVar[Struct]
+
+    __slots__ = ("_disk", "_file", "_last", "_lock", "_pending", "_stored", "base_offset", "entries_max", "path")
+
+    def __init__(self, disk: Disk, path: str, base_offset: int, bytes_max: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.entries_max = bytes_max // self.ENTRY.size
+        self._disk = disk
+        self._file: File = disk.open(path)
+        self._stored = self._file.size // self.ENTRY.size
+        self._pending = bytearray()
+        self._lock = threading.Lock()
+        self._last: tuple[int, int] | None = None
+        if self._stored:
+            self._last = self._read(self._stored - 1)
+        self._file.release()
+
+    def __len__(self) -> int:
+        return self._stored + len(self._pending) // self.ENTRY.size
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        with self._lock:
+            data = bytes(self._file.read(0, self._stored * self.ENTRY.size)) + bytes(self._pending)
+        yield from self.ENTRY.iter_unpack(data)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= self.entries_max
+
+    @property
+    def is_cut(self) -> bool:
+        """The file ends inside an entry."""
+        return self._file.size != self._stored * self.ENTRY.size
+
+    def _read(self, index: int) -> tuple[int, int]:
+        size = self.ENTRY.size
+        first, second = self.ENTRY.unpack(self._file.read(index * size, size))
+        return first, second
+
+    def _put(self, first: int, second: int) -> None:
+        self._pending += self.ENTRY.pack(first, second)
+        self._last = (first, second)
+        if len(self._pending) >= PENDING_BYTES_MAX:
+            self._try_spill()
+
+    def _try_spill(self) -> None:
+        # A full disk must not fail an append that the log has taken already: the entries just wait on.
+        try:
+            self.spill()
+        except OSError:
+            return
+
+    def spill(self) -> None:
+        """Write out what waits in memory."""
+        with self._lock:
+            ready = bytes(self._pending)
+            if ready:
+                self._file.append(ready)
+                self._stored += len(ready) // self.ENTRY.size
+                del self._pending[: len(ready)]
+
+    def _floor(self, column: int, target: int) -> tuple[int, int] | None:
+        """The last entry whose `column` is not above `target`."""
+        unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
+        with self._lock:
+            data: bytearray | memoryview = self._pending
+            if not data or unpack_from(data, 0)[column] > target:
+                data = self._file.read(0, self._stored * size)
+            low, high = 0, len(data) // size
+            while low < high:
+                middle = (low + high) // 2
+                if unpack_from(data, middle * size)[column] <= target:
+                    low = middle + 1
+                else:
+                    high = middle
+            if not low:
+                return None
+            first, second = unpack_from(data, (low - 1) * size)
+            return first, second
+
+    def _keep_below(self, column: int, limit: int) -> None:
+        """Drop the entries whose `column` is `limit` or more."""
+        self.spill()
+        size = self.ENTRY.size
+        data = self._file.read(0, self._stored * size)
+        low, high = 0, self._stored
+        while low < high:
+            middle = (low + high) // 2
+            if self.ENTRY.unpack_from(data, middle * size)[column] < limit:
+                low = middle + 1
+            else:
+                high = middle
+        del data
+        self._file.truncate(low * size)
+        self._stored = low
+        self._last = self._read(low - 1) if low else None
+
+    def clear(self) -> None:
+        """Start anew, before a rebuild."""
+        with self._lock:
+            self._pending.clear()
+            self._file.truncate(0)
+            self._stored = 0
+            self._last = None
+
+    def sync(self) -> None:
+        self.spill()
+        self._file.sync()
+
+    def release(self) -> None:
+        """Let go of the descriptor; an index that is looked up rarely need not hold one."""
+        self._file.release()
+
+    def close(self) -> None:
+        self._file.close()

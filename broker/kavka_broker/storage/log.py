@@ -1,0 +1,264 @@
+"""The log of one partition: batches in order, in segments, with everything that is known about them.
+
+    append   check the header, give the batch its offsets, write it as it came       here
+    read     a slice of the file's map, whole batches from the one that holds an offset  log_reading
+    roll     begin a new segment when the active one is full, old, or its index is   log_segments
+    truncate cut off the end, as a follower that has what its leader has not         log_segments
+    advance  move the start, as retention and DeleteRecords do                       log_segments, retention
+
+All methods but `flush` and `remove_deleted` run on the loop (or before it starts); these two may run in a thread beside
+them. What a write or a sync could not do is a BrokerError with KAFKA_STORAGE_ERROR. A write that fails, as on a full
+disk, changes nothing and may be tried again. After a failed sync nobody knows what is on the disk, so the log takes no
+more until it is recovered.
+
+`append_as_leader` is the hottest code of the broker, and therefore flat: the ordinary batch is judged by one condition;
+what is not ordinary goes to `batch_check`, which says what is wrong with it or makes it right.
+"""
+
+import struct
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.partition.producer_state import SEQUENCE_MAX, WrittenBatch
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    PREFIX_BYTES,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    crc_is_valid,
+    split_batches,
+)
+from kavka_broker.protocol.records.compression import Compression
+from kavka_broker.storage.batch_check import Origin, corrupt, first_batch, prepare
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.log_reading import Chunk, ReadableLog
+from kavka_broker.storage.segment import Found, Segment
+
+__all__ = ["Appended", "Chunk", "Found", "Log", "Origin"]
+
+# A batch with one of these is not ordinary.
+_UNUSUAL: Final = LOG_APPEND_TIME_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
+
+_unpack_header = HEADER.unpack_from
+_pack_place = struct.Struct(">qii").pack_into
+
+
+class Appended(NamedTuple):
+    """Where batches were written. `log_append_time_ms` is -1 where the producers' own timestamps count."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int = -1
+    duplicate: bool = False
+
+
+class Log(ReadableLog):
+    """One partition's log. Made by `Log.open`."""
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        directory: str,
+        config: LogConfig,
+        *,
+        recover: bool = True,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        now_ms: int,
+    ) -> "Log":
+        """Open a log as it is on disk, or begin it; with `recover` check what a crash may have torn."""
+        from kavka_broker.storage.recovery import open_log
+
+        return open_log(
+            disk,
+            directory,
+            config,
+            recover=recover,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            now_ms=now_ms,
+        )
+
+    # --- append -------------------------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self, batches: memoryview, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT
+    ) -> Appended:
+        """Append one batch (or, unless a client sends them, several); offsets and epoch are written into it.
+
+        Raises BrokerError with Kafka's code; then nothing was appended.
+        """
+        size = len(batches)
+        try:
+            (
+                given_offset,
+                length,
+                _,
+                magic,
+                crc,
+                attributes,
+                last_offset_delta,
+                base_timestamp,
+                max_timestamp,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                records_count,
+            ) = _unpack_header(batches)
+        except struct.error:
+            first_batch(batches)
+            raise
+        if not (
+            self._is_plain
+            and length + PREFIX_BYTES == size
+            and magic == MAGIC
+            and given_offset == 0
+            and size <= self._message_bytes_max
+            and crc32c(batches[21:]) == crc
+            and records_count == last_offset_delta + 1
+            and records_count > 0
+            and not attributes & _UNUSUAL
+            and attributes & CODEC_MASK <= Compression.ZSTD
+            and max_timestamp - now_ms <= self._after_max_ms
+            and now_ms - base_timestamp <= self._before_max_ms
+            and (producer_id < 0 or base_sequence >= 0)
+        ):
+            return self._append_unusual(batches, leader_epoch, now_ms, origin)
+        if size > self._segment_bytes_max:
+            raise self._too_large_for_segment(size)
+        last_sequence = -1
+        if producer_id >= 0:
+            last_sequence = (base_sequence + last_offset_delta) & SEQUENCE_MAX
+            earlier = self.producers.check(producer_id, producer_epoch, base_sequence, last_sequence)
+            if earlier is not None:
+                return Appended(earlier.base_offset, earlier.last_offset, -1, True)
+        base_offset = self.log_end_offset
+        last_offset = base_offset + last_offset_delta
+        _pack_place(batches, 0, base_offset, length, leader_epoch)
+        self._write(batches, size, leader_epoch, base_offset, last_offset, max_timestamp, now_ms)
+        if producer_id >= 0:
+            written = WrittenBatch(base_sequence, last_sequence, base_offset, last_offset, max_timestamp)
+            self.producers.append(
+                producer_id, producer_epoch, written, is_transactional=bool(attributes & TRANSACTIONAL_BIT)
+            )
+        return Appended(base_offset, last_offset)
+
+    def _append_unusual(self, batches: memoryview, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
+        """Batches that are refused, rewritten, of the broker's own, or more than one."""
+        header, batch = first_batch(batches)
+        if len(batch) == len(batches):
+            return self._append_prepared(batch, header, leader_epoch, now_ms, origin)
+        if origin is Origin.CLIENT:
+            raise BrokerError(ErrorCode.INVALID_RECORD, "a produce request has one record batch a partition")
+        first = last = self._append_prepared(batch, header, leader_epoch, now_ms, origin)
+        rest = batches[len(batch) :]
+        while len(rest):
+            header, batch = first_batch(rest)
+            last = self._append_prepared(batch, header, leader_epoch, now_ms, origin)
+            rest = rest[len(batch) :]
+        return first._replace(last_offset=last.last_offset)
+
+    def _append_prepared(
+        self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int, origin: Origin
+    ) -> Appended:
+        batch = prepare(batch, header, self._config, origin, now_ms)
+        header = BatchHeader._make(_unpack_header(batch))
+        if len(batch) > self._segment_bytes_max:
+            raise self._too_large_for_segment(len(batch))
+        append_time_ms = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else -1
+        if header.has_producer_id and not header.is_control and origin is Origin.CLIENT:
+            earlier = self.producers.check(
+                header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence
+            )
+            if earlier is not None:
+                return Appended(earlier.base_offset, earlier.last_offset, append_time_ms, True)
+        _pack_place(batch, 0, self.log_end_offset, header.length, leader_epoch)
+        header = header._replace(base_offset=self.log_end_offset)
+        last_offset = header.last_offset
+        self._write(batch, len(batch), leader_epoch, header.base_offset, last_offset, header.max_timestamp, now_ms)
+        self.note_producer(header, batch)
+        return Appended(header.base_offset, last_offset, append_time_ms)
+
+    def append_as_follower(self, batches: memoryview, now_ms: int = 0) -> Appended:
+        """Append what a leader has sent, with its offsets and epochs. A batch cut at the end is left out."""
+        first_offset = self.log_end_offset
+        for header, batch in split_batches(batches):
+            if header.magic != MAGIC or not crc_is_valid(batch):
+                raise corrupt(f"a fetched batch at offset {header.base_offset} has a wrong CRC")
+            if header.base_offset < self.log_end_offset:
+                raise BrokerError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"a fetched batch begins at {header.base_offset}, the log ends at {self.log_end_offset}",
+                )
+            last_offset = header.last_offset
+            self._write(
+                batch,
+                len(batch),
+                header.leader_epoch,
+                header.base_offset,
+                last_offset,
+                header.max_timestamp,
+                now_ms,
+            )
+            self.note_producer(header, batch)
+        return Appended(first_offset, self.log_end_offset - 1)
+
+    def _write(
+        self,
+        batch: memoryview,
+        size: int,
+        leader_epoch: int,
+        base_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        now_ms: int,
+    ) -> None:
+        """The one place where a log grows."""
+        if self.is_failed:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: an earlier sync failed")
+        active = self._active
+        if (
+            active.file.size + size > self._segment_bytes_max
+            or max_timestamp - active.first_timestamp_ms > self._segment_ms
+            or last_offset > active.offset_max
+            or active.is_index_full
+        ) and self._must_roll(active, size, last_offset, max_timestamp, now_ms):
+            active = self.roll(now_ms, base_offset)
+        if leader_epoch > self.epochs.latest:
+            self.assign_epoch(leader_epoch, base_offset)
+        try:
+            active.append(batch, last_offset, max_timestamp)
+        except OSError as problem:
+            raise self._storage_error("append", problem) from problem
+        self.log_end_offset = last_offset + 1
+        if self.log_end_offset - self.recovery_point >= self._flush_messages:
+            self.flush()
+
+    def _too_large_for_segment(self, size: int) -> BrokerError:
+        return BrokerError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"the batch has {size} bytes, segment.bytes is {self._segment_bytes_max}",
+        )
+
+    def _must_roll(self, active: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        if not active.file.size:
+            return last_offset > active.offset_max
+        if active.first_timestamp_ms >= 0 and max_timestamp >= 0:
+            age_ms = max_timestamp - active.first_timestamp_ms
+        else:
+            age_ms = now_ms - active.created_ms
+        return (
+            active.file.size + size > self._segment_bytes_max
+            or age_ms > self._segment_ms
+            or last_offset > active.offset_max
+            or active.is_index_full
+        )

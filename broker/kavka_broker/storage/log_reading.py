@@ -1,0 +1,118 @@
+"""Reading a log: whole batches from an offset on, and records by time.
+
+A consumer reads on where it stopped. The log remembers where the last readers stopped, so that such a read needs no
+search at all: a dictionary look-up, and a slice of the map. Whoever comes from elsewhere is served by the sparse index
+and a walk over the headers behind the entry.
+"""
+
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
+from kavka_broker.storage.segment import Found, Segment
+
+
+class Chunk(NamedTuple):
+    """Whole batches, ready to be sent."""
+
+    parts: list[memoryview]
+    size_bytes: int
+
+
+EMPTY: Final = Chunk([], 0)
+
+
+class ReadableLog(SegmentedLog):
+    """A log that can be read."""
+
+    def read(self, offset: int, bytes_max: int, *, upper_offset: int | None = None, at_least_one: bool = True) -> Chunk:
+        """Whole batches below `upper_offset`, from the one that holds `offset`, at most `bytes_max` of one segment.
+
+        With `at_least_one` the first batch comes also where it alone is larger. Raises OFFSET_OUT_OF_RANGE.
+        """
+        end_offset = self.log_end_offset
+        upper = end_offset if upper_offset is None else min(upper_offset, end_offset)
+        if not self.log_start_offset <= offset <= end_offset:
+            raise BrokerError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is outside {self.log_start_offset} to {end_offset} of {self.name}",
+            )
+        if offset >= upper:
+            return EMPTY
+        try:
+            return self._read(offset, bytes_max, upper, at_least_one)
+        except OSError as problem:
+            raise self._storage_error("read", problem) from problem
+
+    def _read(self, offset: int, bytes_max: int, upper: int, at_least_one: bool) -> Chunk:
+        known = self._readers.get(offset)
+        if known is None or (known[1] == known[0].file.size and known[0] is not self._active):
+            known = self._locate(offset)
+        segment, position = known
+        limit, next_offset = self._limit(segment, upper)
+        size = limit - position
+        if size <= 0:
+            return EMPTY
+        if size > bytes_max:
+            end, next_offset = segment.whole_batches(position, position + max(bytes_max, 0))
+            if end == position:
+                if not at_least_one:
+                    return EMPTY
+                first = segment.locate(next_offset)
+                assert first is not None, f"{self.name}: no batch at {next_offset}"
+                end, next_offset = position + first.size_bytes, first.last_offset + 1
+            size = end - position
+        self._remember(next_offset, segment, position + size)
+        return Chunk([segment.file.read(position, size)], size)
+
+    def _locate(self, offset: int) -> tuple[Segment, int]:
+        index = max(0, bisect_right(self._bases, offset) - 1)
+        while True:
+            segment = self.segments[index]
+            place = segment.locate(offset)
+            if place is not None:
+                return segment, place.position
+            # Compaction may have left nothing between this offset and the next segment.
+            index += 1
+            if index == len(self.segments):
+                return segment, segment.file.size
+
+    def _limit(self, segment: Segment, upper: int) -> tuple[int, int]:
+        """Up to which position `segment` may be read, and which offset comes after that."""
+        if upper == self.log_end_offset:
+            if segment is self._active:
+                return segment.file.size, upper
+            return segment.file.size, self._next_base(segment)
+        if self._upper is None or self._upper[0] != upper:
+            self._upper = (upper, *self._locate(upper))
+        _, upper_segment, upper_position = self._upper
+        if segment is upper_segment:
+            return upper_position, upper
+        if segment.base_offset > upper:
+            return 0, upper
+        return segment.file.size, self._next_base(segment)
+
+    def _next_base(self, segment: Segment) -> int:
+        return self._bases[bisect_right(self._bases, segment.base_offset)]
+
+    def _remember(self, offset: int, segment: Segment, position: int) -> None:
+        if len(self._readers) >= READERS_MAX:
+            del self._readers[next(iter(self._readers))]
+        self._readers[offset] = (segment, position)
+
+    def find_by_timestamp(self, timestamp_ms: int) -> Found | None:
+        """The first record whose timestamp is not below `timestamp_ms`."""
+        for segment in self.segments:
+            if segment.largest.timestamp_ms >= timestamp_ms:
+                found = segment.find_by_timestamp(timestamp_ms, self.log_start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def max_timestamp(self) -> Found | None:
+        """The record with the largest timestamp, the first of them."""
+        youngest = max(self.segments, key=lambda segment: segment.largest.timestamp_ms)
+        if youngest.largest.timestamp_ms < 0:
+            return None
+        return youngest.find_by_timestamp(youngest.largest.timestamp_ms, self.log_start_offset)

@@ -1,0 +1,412 @@
+"""The segments of a log and their upkeep: begin and end them, flush them, cut them off at either end.
+
+**What a crash may find.** Bytes below the recovery point were synced; recovery trusts them. So the recovery point moves
+forward only after a sync, and goes back, on disk too, before the log is cut and written anew below it
+(`on_recovery_point_lowered`). A segment that goes away is first renamed to `.deleted`, which is cheap, and removed
+later in a thread; a start removes what was left.
+"""
+
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.partition.leader_epochs import EpochEnd, LeaderEpochs
+from kavka_broker.core.partition.producer_state import ProducerStates, WrittenBatch
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.protocol.records.control import read_marker
+from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage import checkpoints, producer_snapshot, retention
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.names import (
+    DELETED,
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    SNAPSHOT,
+    PartitionName,
+    offset_file,
+    parse_offset_file,
+)
+from kavka_broker.storage.segment import Segment
+
+log = get("storage")
+
+# How many readers' positions are remembered, so that each goes on where it stopped without a search.
+READERS_MAX = 64
+
+
+class SegmentedLog:
+    """A log as a row of segments, the last of which is active."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        name: PartitionName,
+        config: LogConfig,
+        segments: list[Segment],
+        *,
+        epochs: LeaderEpochs,
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        topic_id: bytes = ZERO,
+    ) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.name = name
+        self.topic, self.partition = name
+        self.topic_id = topic_id
+        self.segments = segments
+        self.epochs = epochs
+        self.producers = ProducerStates()
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.recovery_point = recovery_point
+        self.is_failed = False
+        self.is_closed = False
+        self.flushed_ms = segments[-1].created_ms
+        # Called when the recovery point went back, so that the checkpoint never promises more than was synced.
+        self.on_recovery_point_lowered: Callable[[], None] = _nothing
+        # Files that are renamed away and wait for a thread to remove them.
+        self.deleted_paths: list[str] = []
+        self._bases = [segment.base_offset for segment in segments]
+        self._active = segments[-1]
+        self._readers: dict[int, tuple[Segment, int]] = {}
+        self._upper: tuple[int, Segment, int] | None = None
+        self._truncations = 0
+        self._flush_lock = threading.Lock()
+        self._unsynced_paths = [os.path.join(directory, PARTITION_METADATA)]
+        self._is_directory_changed = True
+        self._are_epochs_changed = True
+        self.config = config
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._is_plain = config.compression_type == "producer" and not config.log_append_time and not config.compacts
+        self._message_bytes_max = config.max_message_bytes
+        self._segment_bytes_max = config.segment_bytes_max
+        self._segment_ms = config.segment_ms
+        self._before_max_ms = config.message_timestamp_before_max_ms
+        self._after_max_ms = config.message_timestamp_after_max_ms
+        self._flush_messages = config.flush_messages
+        for segment in self.segments:
+            segment.index_interval_bytes = config.index_interval_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.epochs.latest
+
+    # --- roll ---------------------------------------------------------------------------------------------------
+
+    def roll_if_needed(self, now_ms: int) -> bool:
+        """Roll an active segment that is older than `segment.ms`, also when nobody writes."""
+        active = self._active
+        if not active.file.size or now_ms - active.created_ms <= self._segment_ms:
+            return False
+        self.roll(now_ms)
+        return True
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Begin a new active segment at the end of the log (as a follower, at its leader's next offset)."""
+        base_offset = self.log_end_offset if base_offset is None else base_offset
+        self._active.finish()
+        try:
+            segment = self.new_segment(base_offset, now_ms)
+        except OSError as problem:
+            raise self._storage_error("roll", problem) from problem
+        self.segments.append(segment)
+        self._bases.append(base_offset)
+        self._active = segment
+        self._is_directory_changed = True
+        with suppress(OSError):
+            # Without it the next start reads more batches, no more than that.
+            self.write_snapshot(base_offset, durable=False)
+        return segment
+
+    def new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        return Segment(
+            self.disk,
+            self.directory,
+            base_offset,
+            now_ms,
+            index_interval_bytes=self._config.index_interval_bytes,
+            index_bytes_max=self._config.segment_index_bytes,
+        )
+
+    def write_snapshot(self, offset: int, *, durable: bool) -> None:
+        """Write down the producers as they are before `offset`."""
+        path = os.path.join(self.directory, offset_file(offset, SNAPSHOT))
+        self.disk.write_file(path, producer_snapshot.encode(self.producers), durable=durable)
+        if not durable:
+            self._unsynced_paths.append(path)
+
+    # --- flush --------------------------------------------------------------------------------------------------
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.log_end_offset - self.recovery_point
+
+    def flush(self) -> None:
+        """Make everything appended so far survive a loss of power. Blocks; may run in a thread beside appends."""
+        truncations, end_offset = self._truncations, self.log_end_offset
+        try:
+            self._sync(self.segments_from(self.recovery_point))
+        except OSError as problem:
+            if self.is_closed:
+                return
+            # The kernel may have dropped the pages it could not write: a second sync would prove nothing.
+            self.is_failed = True
+            raise self._storage_error("sync", problem) from problem
+        with self._flush_lock:
+            if truncations == self._truncations:
+                self.recovery_point = max(self.recovery_point, end_offset)
+
+    def _sync(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            segment.sync()
+        paths, self._unsynced_paths = self._unsynced_paths, []
+        for path in paths:
+            with suppress(FileNotFoundError):
+                self.disk.sync_file(path)
+        if self._are_epochs_changed:
+            self._are_epochs_changed = False
+            self._write_epochs(durable=True)
+        if self._is_directory_changed:
+            self._is_directory_changed = False
+            self.disk.sync_directory(self.directory)
+            self.disk.sync_directory(os.path.dirname(self.directory))
+
+    def segments_from(self, offset: int) -> list[Segment]:
+        """The segments that hold `offset` and what follows."""
+        return self.segments[max(0, bisect_right(self._bases, offset) - 1) :]
+
+    # --- truncate -----------------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> bool:
+        """Cut off everything from `offset` on. Returns whether there was anything."""
+        if offset >= self.log_end_offset:
+            return False
+        if offset < self._bases[0]:
+            self.start_at(offset)
+            return True
+        log.info("log.truncated", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
+        self._lower_recovery_point(offset)
+        keep = bisect_right(self._bases, offset)
+        try:
+            self._discard(reversed(self.segments[keep:]))
+            self._set_segments(self.segments[:keep])
+            self.log_end_offset = self._active.truncate(offset)
+        except OSError as problem:
+            self.is_failed = True
+            raise self._storage_error("truncate", problem) from problem
+        self._are_epochs_changed |= self.epochs.truncate_from_end(self.log_end_offset)
+        self._drop_snapshots(lambda at: at > self.log_end_offset)
+        self.load_producers()
+        return True
+
+    def start_at(self, offset: int) -> None:
+        """Forget everything and go on at `offset`, as a follower far behind its leader's start."""
+        log.info("log.restarted", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
+        self._lower_recovery_point(min(offset, self._bases[0]))
+        try:
+            self._discard(reversed(self.segments))
+            self._set_segments([self.new_segment(offset, self.segments[-1].created_ms)])
+        except OSError as problem:
+            self.is_failed = True
+            raise self._storage_error("truncate", problem) from problem
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self.epochs.clear()
+        self._are_epochs_changed = True
+        self._drop_snapshots(lambda at: True)
+        self.producers.replace(())
+
+    def advance_start(self, offset: int) -> bool:
+        """Records below `offset` are not served any more; retention deletes their segments."""
+        if offset > self.log_end_offset:
+            raise BrokerError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.name} ends at {self.log_end_offset}, below {offset}"
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self._are_epochs_changed |= self.epochs.truncate_from_start(offset)
+        return True
+
+    def delete_expired(self, now_ms: int, high_watermark: int) -> int:
+        """Delete old segments as the topic's retention says; returns how many. Nothing above the high watermark goes."""
+        count = retention.expired_count(self, now_ms, high_watermark)
+        if not count:
+            return 0
+        if count == len(self.segments):
+            self.roll(now_ms)
+        try:
+            self._discard(self.segments[:count])
+        except OSError as problem:
+            raise self._storage_error("delete", problem) from problem
+        self._set_segments(self.segments[count:])
+        self.advance_start(self._bases[0])
+        log.info("log.segments_deleted", log=str(self.name), count=count, log_start_offset=self.log_start_offset)
+        return count
+
+    def _lower_recovery_point(self, offset: int) -> None:
+        with self._flush_lock:
+            self._truncations += 1
+            is_lower = offset < self.recovery_point
+            self.recovery_point = min(self.recovery_point, offset)
+        if is_lower:
+            self.on_recovery_point_lowered()
+
+    def _set_segments(self, segments: list[Segment]) -> None:
+        self.segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        self._active = segments[-1]
+        self._is_directory_changed = True
+        self._readers.clear()
+        self._upper = None
+
+    def _discard(self, segments: Iterable[Segment]) -> None:
+        for segment in segments:
+            segment.close()
+            snapshot = os.path.join(self.directory, offset_file(segment.base_offset, SNAPSHOT))
+            for path in [*segment.paths(), snapshot]:
+                with suppress(FileNotFoundError):
+                    self.disk.rename(path, path + DELETED)
+                    self.deleted_paths.append(path + DELETED)
+
+    def remove_deleted(self) -> None:
+        """Remove the files that were renamed away. Blocks: a large file takes its time."""
+        paths, self.deleted_paths = self.deleted_paths, []
+        for path in paths:
+            with suppress(FileNotFoundError):
+                self.disk.remove(path)
+
+    # --- producers ----------------------------------------------------------------------------------------------
+
+    def load_producers(self) -> None:
+        """Work out the producers' state: the newest snapshot, and the batches behind it."""
+        offset = self._load_snapshot()
+        for segment in self.segments_from(offset):
+            for position, header in segment.batches(segment.offsets.position_before(offset)):
+                if header.has_producer_id and header.base_offset >= offset:
+                    self.note_producer(header, segment.batch_at(position, header))
+
+    def _load_snapshot(self) -> int:
+        for offset in sorted(self._snapshots(), reverse=True):
+            if offset > self.log_end_offset:
+                continue
+            path = os.path.join(self.directory, offset_file(offset, SNAPSHOT))
+            try:
+                self.producers.replace(producer_snapshot.decode(self.disk.read_file(path)))
+            except ProtocolViolation as problem:
+                log.warning("snapshot.removed", path=path, reason=str(problem))
+                self.disk.remove(path)
+            else:
+                return offset
+        self.producers.replace(())
+        return self.log_start_offset
+
+    def _snapshots(self) -> list[int]:
+        parsed = map(parse_offset_file, self.disk.names(self.directory))
+        return [found[0] for found in parsed if found is not None and found[1] == SNAPSHOT]
+
+    def _drop_snapshots(self, is_stray: Callable[[int], bool]) -> None:
+        for offset in self._snapshots():
+            if is_stray(offset):
+                self.disk.remove(os.path.join(self.directory, offset_file(offset, SNAPSHOT)))
+
+    def drop_stray_snapshots(self) -> None:
+        """Keep those that stand before a segment, and the newest."""
+        kept = {*self._bases, max(self._snapshots(), default=0)}
+        self._drop_snapshots(lambda at: at not in kept)
+
+    def note_producer(self, header: BatchHeader, batch: memoryview) -> None:
+        """Keep the producers' state up with a batch that is in the log, without judging it."""
+        if not header.has_producer_id:
+            return
+        if header.is_control:
+            marker = read_marker(batch)
+            if marker is not None:
+                self.producers.end_transaction(
+                    header.producer_id, header.producer_epoch, marker.coordinator_epoch, header.max_timestamp
+                )
+            return
+        written = WrittenBatch(
+            header.base_sequence,
+            header.last_sequence,
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+        )
+        self.producers.append(
+            header.producer_id, header.producer_epoch, written, is_transactional=header.is_transactional
+        )
+
+    # --- epochs -------------------------------------------------------------------------------------------------
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """A leader of `epoch` writes from `start_offset` on."""
+        if self.epochs.assign(epoch, start_offset):
+            self._are_epochs_changed = True
+            with suppress(OSError):
+                # Not synced: a flush does that, and recovery reads the epochs of what was not flushed.
+                self._write_epochs(durable=False)
+
+    def epoch_end_offset(self, epoch: int) -> EpochEnd:
+        return self.epochs.end_offset(epoch, self.log_end_offset)
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of the record at `offset`; -1 where it is not known."""
+        return self.epochs.epoch_at(offset)
+
+    def _write_epochs(self, *, durable: bool) -> None:
+        path = os.path.join(self.directory, LEADER_EPOCHS)
+        checkpoints.write_epochs(self.disk, path, [*self.epochs.entries], durable=durable)
+
+    # --- the end ------------------------------------------------------------------------------------------------
+
+    def release_idle(self) -> None:
+        """Let go of the maps and descriptors of all segments but the active one."""
+        for segment in self.segments[:-1]:
+            segment.release()
+
+    def close(self) -> None:
+        """Flush, and leave the log as a clean start wants to find it. Blocks."""
+        if self.is_closed:
+            return
+        if not self.is_failed:
+            self._active.finish()
+            self.flush()
+            try:
+                self.write_snapshot(self.log_end_offset, durable=True)
+                self.drop_stray_snapshots()
+            except OSError as problem:
+                raise self._storage_error("close", problem) from problem
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of all files as they are: the log is deleted, or its disk has failed."""
+        self.is_closed = True
+        for segment in self.segments:
+            segment.close()
+
+    def _storage_error(self, what: str, problem: OSError) -> BrokerError:
+        log.error("log.failed", log=str(self.name), what=what, reason=str(problem))
+        return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {what}: {problem.strerror}")
+
+
+def _nothing() -> None:
+    return

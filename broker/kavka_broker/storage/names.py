@@ -1,0 +1,65 @@
+"""The names of Kafka's files.
+
+    orders-3/00000000000000368769.log        a segment, named by its first offset
+    orders-3/00000000000000368769.index      and its indexes .timeindex, .txnindex
+    orders-3/00000000000000368769.snapshot   the producers as they were before this offset
+    orders-3.9c27d1f4...-delete/             a deleted log, on its way out
+
+A topic's name may hold dashes and dots, so the partition is what follows the last dash.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+LOG: Final = ".log"
+OFFSET_INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TRANSACTION_INDEX: Final = ".txnindex"
+SNAPSHOT: Final = ".snapshot"
+DELETED: Final = ".deleted"
+SWAP: Final = ".swap"
+SEGMENT_FILES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+
+DELETE_DIRECTORY: Final = "-delete"
+FUTURE_DIRECTORY: Final = "-future"
+STRAY_DIRECTORY: Final = "-stray"
+# A directory's name has room for 255 bytes: 249 of topic and partition, less the id and the suffix.
+NAME_BYTES_MAX: Final = 255
+
+_PARTITION: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})")
+_OFFSET_FILE: Final = re.compile(r"(?P<offset>\d{20})(?P<suffix>\.[a-z]+)")
+
+
+class PartitionName(NamedTuple):
+    """What a log directory's name says."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def parse_partition(directory: str) -> PartitionName | None:
+    """The topic and partition of a log directory's name, or None for a directory that is no log."""
+    found = _PARTITION.fullmatch(directory)
+    return None if found is None else PartitionName(found["topic"], int(found["partition"]))
+
+
+def offset_file(offset: int, suffix: str) -> str:
+    return f"{offset:020d}{suffix}"
+
+
+def parse_offset_file(name: str) -> tuple[int, str] | None:
+    """The offset and the suffix of a segment's file or a snapshot; None for any other name."""
+    found = _OFFSET_FILE.fullmatch(name)
+    return None if found is None else (int(found["offset"]), found["suffix"])
+
+
+def deleted_directory(partition: PartitionName, unique: str) -> str:
+    """The name of a log on its way out. `unique` keeps two of the same partition apart."""
+    tail = f".{unique}{DELETE_DIRECTORY}"
+    return str(partition)[: NAME_BYTES_MAX - len(tail)] + tail

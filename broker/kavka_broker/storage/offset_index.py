@@ -1,0 +1,55 @@
+"""Where in a segment to begin to look for an offset: the `.index` file.
+
+    relative offset int32, position int32
+
+An entry is made for the first batch after every `index.interval.bytes`: the last offset of that batch and where the
+batch begins. So the search for an offset begins at the last entry that is not above it, and goes on from batch to
+batch.
+"""
+
+from struct import Struct
+from typing import ClassVar, NamedTuple
+
+from kavka_broker.storage.index_file import IndexFile
+
+
+class OffsetPosition(NamedTuple):
+    """The last offset of a batch, and the position of the batch."""
+
+    offset: int
+    position: int
+
+
+class OffsetIndex(IndexFile):
+    """Sparse map from offsets to positions."""
+
+    ENTRY: ClassVar[Struct] = Struct(">ii")
+
+    __slots__ = ()
+
+    def append(self, last_offset: int, position: int) -> None:
+        self._put(last_offset - self.base_offset, position)
+
+    def position_before(self, offset: int) -> int:
+        """A position at or before the batch that holds `offset`."""
+        found = self._floor(0, offset - self.base_offset)
+        return 0 if found is None else found[1]
+
+    def batch_before(self, position: int) -> int:
+        """The last indexed batch that begins at or before `position`."""
+        found = self._floor(1, position)
+        return 0 if found is None else found[1]
+
+    def last_entry(self) -> OffsetPosition | None:
+        return None if self._last is None else OffsetPosition(self.base_offset + self._last[0], self._last[1])
+
+    def truncate(self, offset: int) -> None:
+        """Forget `offset` and what follows."""
+        self._keep_below(0, offset - self.base_offset)
+
+    def is_sane(self, log_size: int) -> bool:
+        """Whether it can be an index of this log: a cut entry, zeros of a preallocated file or wild positions cannot."""
+        if self.is_cut:
+            return False
+        last = self._last
+        return last is None or (last[0] >= 0 and 0 <= last[1] < log_size and last != (0, 0))
