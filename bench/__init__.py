@@ -1,0 +1,1 @@
+"""Kavka beside Apache Kafka: the same clients, the same machine, one run (`python -m bench --help`)."""

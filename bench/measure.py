@@ -1,0 +1,74 @@
+"""What was measured, as plain data: one measure is one repetition of one case on one broker."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bench.spread import Spread, lead
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure of a measure.
+
+    `scale` brings it from its stored unit to the one that is printed. One that is `derived` says the same as another
+    in other words: it is shown, but has no lead of its own.
+    """
+
+    name: str
+    title: str
+    more_is_better: bool
+    scale: float = 1.0
+    derived: bool = False
+
+
+RATE = Metric("records_per_second", "k records/s", more_is_better=True, scale=1e-3)
+THROUGHPUT = Metric("megabytes_per_second", "MB/s", more_is_better=True, derived=True)
+CPU_PER_GB = Metric("cpu_seconds_per_gb", "broker CPU s/GB", more_is_better=False)
+P50 = Metric("p50_ms", "p50 ms", more_is_better=False)
+P99 = Metric("p99_ms", "p99 ms", more_is_better=False)
+P999 = Metric("p999_ms", "p99.9 ms", more_is_better=False)
+CPU_PER_OPERATION = Metric("cpu_microseconds_per_operation", "broker CPU us each", more_is_better=False)
+COST = Metric("cost", "", more_is_better=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One repetition of a case of a section on a broker: its figures, and how busy others kept the machine."""
+
+    section: str
+    case: str
+    broker: str
+    repetition: int
+    figures: Mapping[str, float]
+    others_cores: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A case and a metric on both brokers. `lead` above 1 means that Kavka is ahead, whichever way is better."""
+
+    case: str
+    metric: Metric
+    kavka: Spread | None
+    kafka: Spread | None
+
+    @property
+    def lead(self) -> float | None:
+        if self.kavka is None or self.kafka is None or self.metric.derived:
+            return None
+        return lead(self.kavka.median, self.kafka.median, more_is_better=self.metric.more_is_better)
+
+
+def cases(measures: Iterable[Measure], section: str) -> list[str]:
+    """The cases of a section, in the order they were first measured."""
+    return list(dict.fromkeys(measure.case for measure in measures if measure.section == section))
+
+
+def compare(measures: Iterable[Measure], section: str, case: str, metric: Metric) -> Comparison:
+    """What both brokers reached in a case, over its repetitions."""
+    values: dict[str, list[float]] = {}
+    for measure in measures:
+        if (measure.section, measure.case) == (section, case) and metric.name in measure.figures:
+            values.setdefault(measure.broker, []).append(measure.figures[metric.name] * metric.scale)
+    found = {broker: Spread.of(seen) for broker, seen in values.items()}
+    return Comparison(case, metric, found.get("kavka"), found.get("kafka"))

@@ -1,0 +1,90 @@
+"""Processes that are certain to end.
+
+Everything the bench starts is ended by its own id: at the end, on an exception, on Ctrl-C and on SIGTERM. Each has a
+session of its own, so that a Ctrl-C in the terminal reaches the bench alone and the bench ends the rest in order.
+"""
+
+import atexit
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+STOP_SECONDS_MAX = 30.0
+CLIENT_SECONDS_MAX = 300.0
+
+_running: list[subprocess.Popen[bytes]] = []
+
+
+class ClientError(RuntimeError):
+    """A client command did not end well; the message carries the end of what it printed."""
+
+
+def start(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a process in the background; its output goes to a file."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+    _running.append(process)
+    return process
+
+
+def stop(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM) -> None:
+    """End a process and wait until it is gone; by force where it does not end."""
+    if process.poll() is None:
+        process.send_signal(how)
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    with contextlib.suppress(ValueError):
+        _running.remove(process)
+
+
+def run(command: Sequence[str], timeout_seconds: float = CLIENT_SECONDS_MAX) -> str:
+    """Run a client to its end; what it printed."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout_seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClientError(f"{command[0]} did not end within {timeout_seconds:g} s") from error
+    text = done.stdout.decode(errors="replace")
+    if done.returncode != 0:
+        raise ClientError(f"{' '.join(command)} ended with {done.returncode}:\n{text[-2000:]}")
+    return text
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def stop_all() -> None:
+    """End whatever still runs."""
+    for process in _running[:]:
+        stop(process)
+
+
+def end_all_at_exit() -> None:
+    """Make sure that nothing outlives this process, however it ends short of SIGKILL."""
+    atexit.register(stop_all)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -1,0 +1,143 @@
+"""Just enough of the Kafka protocol to ask a broker one question at a time, and to time the answer.
+
+A client library measures itself as well: its queues, threads and timers are a good part of a tenth of a millisecond.
+Here a request is some packed bytes, sent with one call and awaited with another, the same for both brokers, so what is
+left is the broker and the loopback. Old versions of the requests are used, because they are short; both brokers serve
+them. Written apart from the broker's own codec on purpose: a bench should not share the code it measures.
+"""
+
+import socket
+import struct
+import time
+from typing import Final, Self
+
+import crc32c
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+API_VERSIONS: Final = 18
+PRODUCE_VERSION: Final = 7
+FETCH_VERSION: Final = 4
+API_VERSIONS_VERSION: Final = 0
+ANSWER_SECONDS_MAX: Final = 10.0
+CLIENT_ID: Final = b"bench"
+HEADER: Final = struct.Struct(f">hhih{len(CLIENT_ID)}s")
+FETCH_BYTES_MAX: Final = 1 << 20
+BATCH_CRC_AT: Final = 17
+BATCH_CRC_FROM: Final = 21
+
+
+class WireError(RuntimeError):
+    """The broker answered with an error, or not at all."""
+
+
+class Connection:
+    """One connection that takes one request at a time."""
+
+    def __init__(self, port: int, timeout_seconds: float = ANSWER_SECONDS_MAX) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout_seconds)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = bytearray(FETCH_BYTES_MAX)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, frame: bytes) -> None:
+        self._socket.sendall(frame)
+
+    def receive(self) -> memoryview:
+        """The body of the next response, behind size and correlation id. Valid until the next call."""
+        view = memoryview(self._buffer)
+        filled = 0
+        size = 4
+        while filled < size:
+            received = self._socket.recv_into(view[filled:])
+            if received == 0:
+                raise WireError("the broker closed the connection")
+            filled += received
+            if size == 4 and filled >= 4:
+                size = 4 + int.from_bytes(view[:4], "big")
+        assert filled == size, "one request at a time has one answer at a time"
+        return view[8:size]
+
+    def ask(self, frame: bytes) -> memoryview:
+        self.send(frame)
+        return self.receive()
+
+
+def frame(api_key: int, version: int, body: bytes) -> bytes:
+    """A request with its size and header (version 1)."""
+    header = HEADER.pack(api_key, version, 1, len(CLIENT_ID), CLIENT_ID)
+    return struct.pack(">i", len(header) + len(body)) + header + body
+
+
+def answers(port: int) -> bool:
+    """Whether a broker answers ApiVersions there, now."""
+    try:
+        with Connection(port, timeout_seconds=1.0) as connection:
+            connection.ask(frame(API_VERSIONS, API_VERSIONS_VERSION, b""))
+    except (OSError, WireError):
+        return False
+    return True
+
+
+def produce_frame(topic: str, partition: int, value: bytes, acks: int) -> bytes:
+    """A Produce request with one batch of one record."""
+    records = one_record_batch(value, int(time.time() * 1000))
+    head = struct.pack(">hhi", -1, acks, 30_000)
+    return frame(
+        PRODUCE, PRODUCE_VERSION, head + _one_topic(topic) + struct.pack(">ii", partition, len(records)) + records
+    )
+
+
+def produced_offset(body: memoryview, topic: str) -> int:
+    """The offset in the answer to `produce_frame`."""
+    _partition, error, offset = struct.unpack_from(">ihq", body, 4 + 2 + len(topic) + 4)
+    if error:
+        raise WireError(f"Produce was answered with error {error}")
+    return int(offset)
+
+
+def fetch_frame(topic: str, partition: int, offset: int, wait_ms: int = 5_000) -> bytes:
+    """A Fetch request that waits for the first byte at an offset."""
+    head = struct.pack(">iiiib", -1, wait_ms, 1, FETCH_BYTES_MAX // 2, 0)
+    wanted = struct.pack(">iqi", partition, offset, FETCH_BYTES_MAX // 2)
+    return frame(FETCH, FETCH_VERSION, head + _one_topic(topic) + wanted)
+
+
+def fetched_bytes(body: memoryview, topic: str) -> int:
+    """How many bytes of records the answer to `fetch_frame` brought."""
+    position = 4 + 4 + 2 + len(topic) + 4
+    _partition, error, _high_watermark, _stable, aborted = struct.unpack_from(">ihqqi", body, position)
+    if error:
+        raise WireError(f"Fetch was answered with error {error}")
+    position += 26 + max(0, aborted) * 16
+    return int.from_bytes(body[position : position + 4], "big", signed=True)
+
+
+def one_record_batch(value: bytes, timestamp_ms: int) -> bytes:
+    """A record batch (magic 2) with one record: no key, no headers, no producer id."""
+    record = b"\0\0\0\1" + _varint(len(value)) + value + b"\0"
+    record = _varint(len(record)) + record
+    counted = struct.pack(">hiqqqhii", 0, 0, timestamp_ms, timestamp_ms, -1, -1, -1, 1) + record
+    head = struct.pack(">qiibI", 0, 9 + len(counted), -1, 2, crc32c.crc32c(counted))
+    return head + counted
+
+
+def _one_topic(name: str) -> bytes:
+    """The head of a list of one topic with a list of one partition."""
+    return struct.pack(f">ih{len(name)}si", 1, len(name), name.encode(), 1)
+
+
+def _varint(value: int) -> bytes:
+    """A number of zero or more as zigzag varint."""
+    value <<= 1
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
