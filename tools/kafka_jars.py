@@ -66,12 +66,8 @@ def verify(directory: Path) -> None:
     wanted = {name: digest for digest, name in lines}
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in directory.glob("*.jar")}
     if found != wanted:
-        differing = sorted(
-            name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name)
-        )
-        raise SystemExit(
-            f"error: Apache Kafka {VERSION}'s jars differ from {HERE / 'jars.sha256'}: {differing}"
-        )
+        differing = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
+        raise SystemExit(f"error: Apache Kafka {VERSION}'s jars differ from {HERE / 'jars.sha256'}: {differing}")
 
 
 if __name__ == "__main__":

@@ -46,9 +46,7 @@ def jdk_is_here() -> bool:
     """A compiler of Java 17 or newer, and Maven or the jars it would fetch."""
     from tools.kafka_jars import is_fetched
 
-    return at_least(r"javac (\d+)", (17,), "javac", "-version") and (
-        is_fetched() or shutil.which("mvn") is not None
-    )
+    return at_least(r"javac (\d+)", (17,), "javac", "-version") and (is_fetched() or shutil.which("mvn") is not None)
 
 
 def node_is_here() -> bool:

@@ -91,9 +91,7 @@ def other_suites() -> tuple[str, ...]:
 def say_lacks(lacks: tuple[Prerequisite, ...]) -> None:
     """One line for each program that is not here."""
     for lack in lacks:
-        print(
-            f"lacking: {lack.name}: {lack.remedy}; the tests marked `{lack.marker}` are skipped", flush=True
-        )
+        print(f"lacking: {lack.name}: {lack.remedy}; the tests marked `{lack.marker}` are skipped", flush=True)
 
 
 def sum_up(tally: Tally, lacks: tuple[Prerequisite, ...]) -> int:
