@@ -6,33 +6,24 @@ Usage: python -m tools.generate_messages [--jars DIRECTORY] [--check]
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from tools.generate_messages import render
-from tools.generate_messages.schema import KAFKA_VERSION, PACKAGES, Schema, read_jars
+from tools.generate_messages.schema import PACKAGES, Schema, read_jars
+from tools.kafka_jars import kafka_jars
 
 TARGET = Path(__file__).parents[2] / "broker/kavka_broker/protocol/messages"
 
 
 def main() -> int:
+    """0; with --check 1 where something has drifted."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--jars", type=Path, default=None, help="directory of Kafka's jars (default: the cache)"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; fail where the files have drifted"
-    )
+    parser.add_argument("--jars", type=Path, default=None, help="directory of Kafka's jars (default: fetched, cached)")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail where the files have drifted")
     options = parser.parse_args()
-    wanted = files(read_jars(options.jars or default_jars()))
+    wanted = files(read_jars(options.jars or kafka_jars()))
     return check(wanted) if options.check else write(wanted)
-
-
-def default_jars() -> Path:
-    """Where the house keeps Kafka's jars."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "kavka-kafka" / KAFKA_VERSION / "libs"
 
 
 def files(schemas: list[Schema]) -> dict[Path, str]:

@@ -133,9 +133,7 @@ def assigned(field: Field) -> str:
 
 def needs_default(struct: Struct, schema: Schema) -> bool:
     return any(
-        field.type == struct.name and field.default is not None
-        for each in schema.structs
-        for field in each.fields
+        field.type == struct.name and field.default is not None for each in schema.structs for field in each.fields
     )
 
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tools.kafka_jars import VERSION
+
 Versions = tuple[int, int]
 Default = int | float | bool | str | bytes | None
 
-KAFKA_VERSION = "4.3.1"
 PACKAGES = {
     "clients": "",
     "metadata": "metadata",
@@ -103,7 +104,7 @@ def read_jars(jars: Path) -> list[Schema]:
     """Every schema of Kafka that is valid in some version, in a fixed order."""
     schemas = []
     for jar, package in PACKAGES.items():
-        for text in resources(jars / f"kafka-{jar}-{KAFKA_VERSION}.jar"):
+        for text in resources(jars / f"kafka-{jar}-{VERSION}.jar"):
             source = json.loads(COMMENT.sub("", text))
             if source["validVersions"] != "none":
                 schemas.append(schema(package, source))
@@ -128,9 +129,7 @@ def schema(package: str, source: dict[str, Any]) -> Schema:
     gather(source["fields"], structs)
     structs[source["name"]] = source["fields"]
     flexible = versions(source.get("flexibleVersions", "none"), valid)
-    read = {
-        name: Struct(name, tuple(field(each, valid) for each in fields)) for name, fields in structs.items()
-    }
+    read = {name: Struct(name, tuple(field(each, valid) for each in fields)) for name, fields in structs.items()}
     return Schema(
         package=package,
         name=source["name"],
