@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kavka_broker.core.config.broker_table import BROKER_KEYS
 from kavka_broker.core.config.coordinator_table import COORDINATOR_KEYS
-from kavka_broker.core.config.definition import REQUIRED, ConfigError, ConfigType, Definition, render
+from kavka_broker.core.config.definition import REQUIRED, ConfigError, ConfigType, Definition, OneOf, render
 from kavka_broker.core.config.listeners import Listener, parse_listeners, protocol_map
 from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic import LogConfig
@@ -26,6 +26,10 @@ MINUTE_MS: Final = 60_000
 #: Kavka's own keys; all of them begin with "kavka.", so none can meet one of Kafka's.
 KAVKA_KEYS: Final = {
     "kavka.admin.listener": Definition("kavka.admin.listener", ConfigType.STRING, ""),
+    "kavka.log.format": Definition("kavka.log.format", ConfigType.STRING, "text", check=OneOf(("text", "json"))),
+    "kavka.log.level": Definition(
+        "kavka.log.level", ConfigType.STRING, "info", check=OneOf(("debug", "info", "warning", "error"))
+    ),
 }
 
 KEYS: Final[Mapping[str, Definition]] = {**BROKER_KEYS, **COORDINATOR_KEYS, **SECURITY_KEYS, **KAVKA_KEYS}
