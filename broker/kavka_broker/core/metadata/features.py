@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 
 METADATA_VERSION: Final = "metadata.version"
@@ -28,10 +29,11 @@ INITIAL_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     }
 )
 
-#: What this broker can read and write, lowest and highest level.
+#: What this broker can read and write, lowest and highest level. Records are written in the newest form only, so a
+#: cluster of an older metadata.version is first upgraded with Kafka's own tools.
 SUPPORTED_LEVELS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
-        METADATA_VERSION: (7, METADATA_VERSION_LATEST),
+        METADATA_VERSION: (METADATA_VERSION_LATEST, METADATA_VERSION_LATEST),
         KRAFT_VERSION: (0, 1),
         "eligible.leader.replicas.version": (0, 1),
         "group.version": (0, 1),
@@ -47,6 +49,7 @@ class Features:
 
     def __init__(self) -> None:
         self.levels: dict[str, int] = {}
+        self.epoch = -1  # the offset of the last change: clients keep the newest levels they have seen
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Features) and self.levels == other.levels
@@ -65,13 +68,22 @@ class Features:
             if not SUPPORTED_LEVELS.get(name, (0, 0))[0] <= level <= SUPPORTED_LEVELS.get(name, (0, 0))[1]
         ]
 
-    def replay(self, record: FeatureLevelRecord) -> None:
-        if record.feature_level:
-            self.levels[record.name] = record.feature_level
+    def replay(self, record: FeatureLevelRecord | KRaftVersionRecord, offset: int) -> None:
+        self.epoch = offset
+        if isinstance(record, KRaftVersionRecord):
+            self._finalize(KRAFT_VERSION, record.k_raft_version)
         else:
-            self.levels.pop(record.name, None)
+            self._finalize(record.name, record.feature_level)
+
+    def _finalize(self, name: str, level: int) -> None:
+        if level:
+            self.levels[name] = level
+        else:
+            self.levels.pop(name, None)
 
     def records(self) -> Iterator[FeatureLevelRecord]:
         # metadata.version comes first: it says how to read the rest.
-        for name in sorted(self.levels, key=lambda name: (name != METADATA_VERSION, name)):
+        # kraft.version is a control record of its own and not one of these.
+        names = self.levels.keys() - {KRAFT_VERSION}
+        for name in sorted(names, key=lambda name: (name != METADATA_VERSION, name)):
             yield FeatureLevelRecord(name, self.levels[name])

@@ -19,6 +19,8 @@ from kavka_broker.core.metadata.quotas import Quotas
 from kavka_broker.core.metadata.topics import Topics
 from kavka_broker.protocol.errors import InvariantViolation
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
+from kavka_broker.protocol.messages.leader_change_message import LeaderChangeMessage
 from kavka_broker.protocol.messages.metadata.abort_transaction_record import AbortTransactionRecord
 from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
@@ -41,6 +43,7 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.messages.metadata.unfence_broker_record import UnfenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.zk_migration_state_record import ZkMigrationStateRecord
+from kavka_broker.protocol.messages.voters_record import VotersRecord
 
 ABOUT_BROKERS: Final = (
     RegisterBrokerRecord,
@@ -51,7 +54,7 @@ ABOUT_BROKERS: Final = (
     RegisterControllerRecord,
 )
 ABOUT_TOPICS: Final = (TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord)
-WITHOUT_EFFECT: Final = (NoOpRecord, ZkMigrationStateRecord)
+WITHOUT_EFFECT: Final = (NoOpRecord, ZkMigrationStateRecord, LeaderChangeMessage, VotersRecord)
 
 
 class Metadata:
@@ -78,7 +81,8 @@ class Metadata:
             RemoveTopicRecord: self._remove_topic,
             ConfigRecord: self.configs.replay,
             ClientQuotaRecord: self.quotas.replay,
-            FeatureLevelRecord: self.features.replay,
+            FeatureLevelRecord: self._replay_feature,
+            KRaftVersionRecord: self._replay_feature,
             ProducerIdsRecord: self.producer_ids.replay,
         }
 
@@ -88,7 +92,8 @@ class Metadata:
         return self.offset + 1
 
     def replay(self, record: Message) -> None:
-        """Make true what a record says. The only thing that changes an image."""
+        """Make true what the next record says. The only thing that changes an image."""
+        self.offset += 1
         match record:
             case BeginTransactionRecord():
                 assert self.transaction is None, "a metadata transaction begins inside another"
@@ -111,11 +116,18 @@ class Metadata:
             raise InvariantViolation(f"{type(record).__name__} is a metadata record that this broker does not know")
         replay(record)
 
+    def _replay_feature(self, record: FeatureLevelRecord | KRaftVersionRecord) -> None:
+        self.features.replay(record, self.offset)
+
     def _remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self.topics.by_id(record.topic_id)
         assert topic is not None, f"topic id {record.topic_id.hex()} is removed and does not exist"
         self.configs.forget_topic(topic.name)
         self.topics.replay(record)
+
+    def move_to(self, offset: int) -> None:
+        """Stand at `offset`: a snapshot was replayed that ends there, or control records were passed over."""
+        self.offset = offset
 
     def records(self) -> Iterator[Message]:
         """Records that make an equal image out of an empty one."""
@@ -134,4 +146,4 @@ class Metadata:
 
 
 def _nothing(_: Message) -> None:
-    """Records that say nothing to us: Kafka's heartbeat of the log, and the state of a ZooKeeper migration."""
+    """Records that change no image: Kafka's heartbeat of the log, who leads and votes, an old migration."""

@@ -1,0 +1,76 @@
+"""Metadata records as batches of the log, and back.
+
+A batch holds either metadata records (no key; the value is framed with its type and version) or control records of
+the quorum (who leads, who votes, where a snapshot begins and ends). Here both are just messages with an offset.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Final
+
+from kavka_broker.protocol.codec import decode, encode
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
+from kavka_broker.protocol.messages.leader_change_message import LeaderChangeMessage
+from kavka_broker.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
+from kavka_broker.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
+from kavka_broker.protocol.messages.voters_record import VotersRecord
+from kavka_broker.protocol.metadata_records import frame, unframe
+from kavka_broker.protocol.records.batch import crc_is_valid, read_header
+from kavka_broker.protocol.records.control import ControlType, build_control_batch, control_type
+from kavka_broker.protocol.records.record import build_batch, read_records
+
+CONTROL_KINDS: Final[dict[ControlType, type[Message]]] = {
+    ControlType.LEADER_CHANGE: LeaderChangeMessage,
+    ControlType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
+    ControlType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
+    ControlType.KRAFT_VERSION: KRaftVersionRecord,
+    ControlType.KRAFT_VOTERS: VotersRecord,
+}
+CONTROL_TYPES: Final = {kind: number for number, kind in CONTROL_KINDS.items()}
+
+#: The version that a control record's value begins with, and is written in.
+CONTROL_VERSION: Final = 0
+_VERSION: Final = Struct(">h")
+
+
+def metadata_batch(records: Sequence[Message], *, base_offset: int, leader_epoch: int, now_ms: int) -> bytearray:
+    """One batch of metadata records: replayed all or none."""
+    return build_batch(
+        [(None, frame(record)) for record in records],
+        timestamp_ms=now_ms,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+    )
+
+
+def control_batch(records: Sequence[Message], *, base_offset: int, leader_epoch: int, now_ms: int) -> bytearray:
+    """One batch of control records."""
+    return build_control_batch(
+        [(CONTROL_TYPES[type(record)], encode(record, CONTROL_VERSION)) for record in records],
+        timestamp_ms=now_ms,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+    )
+
+
+def read_batch(batch: memoryview) -> Iterator[tuple[int, Message]]:
+    """The messages of a batch with their offsets. Raises ProtocolViolation for what is no such batch."""
+    if not crc_is_valid(batch):
+        raise ProtocolViolation(f"the batch at offset {read_header(batch).base_offset} has a broken checksum")
+    is_control = read_header(batch).is_control
+    for record in read_records(batch):
+        if record.value is None:
+            raise ProtocolViolation(f"the metadata record at offset {record.offset} has no value")
+        if not is_control:
+            yield record.offset, unframe(record.value)
+        elif (kind := control_type(record.key)) in CONTROL_KINDS:
+            yield record.offset, _read_control(kind, record.value)
+
+
+def _read_control(kind: ControlType, value: bytes) -> Message:
+    version: int = _VERSION.unpack_from(value)[0]
+    message = CONTROL_KINDS[kind]
+    # LeaderChange may be of version 1, which adds the voters' directories.
+    return decode(message, min(version, message.VERSIONS[1]), value)
