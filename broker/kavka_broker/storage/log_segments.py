@@ -54,6 +54,7 @@ class SegmentedLog:
         log_start_offset: int,
         log_end_offset: int,
         recovery_point: int,
+        is_as_left: bool,
         topic_id: bytes = ZERO,
     ) -> None:
         self.disk = disk
@@ -81,8 +82,9 @@ class SegmentedLog:
         self._truncations = 0
         self._flush_lock = threading.Lock()
         self._unsynced_paths = [os.path.join(directory, PARTITION_METADATA)]
-        self._is_directory_changed = True
-        self._are_epochs_changed = True
+        # Nothing of a log that was closed and opened again needs a sync.
+        self._is_directory_changed = self._are_epochs_changed = not is_as_left
+        self._snapshot_offset = -1
         self.config = config
 
     @property
@@ -151,6 +153,7 @@ class SegmentedLog:
         """Write down the producers as they are before `offset`."""
         path = os.path.join(self.directory, offset_file(offset, SNAPSHOT))
         self.disk.write_file(path, producer_snapshot.encode(self.producers), durable=durable)
+        self._snapshot_offset = offset
         if not durable:
             self._unsynced_paths.append(path)
 
@@ -160,8 +163,15 @@ class SegmentedLog:
     def unflushed_messages(self) -> int:
         return self.log_end_offset - self.recovery_point
 
+    @property
+    def has_unflushed_segments(self) -> bool:
+        """A segment was rolled, and not everything before the active one is synced."""
+        return self.recovery_point < self._bases[-1]
+
     def flush(self) -> None:
         """Make everything appended so far survive a loss of power. Blocks; may run in a thread beside appends."""
+        if not (self.unflushed_messages or self._are_epochs_changed or self._is_directory_changed):
+            return
         truncations, end_offset = self._truncations, self.log_end_offset
         try:
             self._sync(self.segments_from(self.recovery_point))
@@ -315,7 +325,9 @@ class SegmentedLog:
                 log.warning("snapshot.removed", path=path, reason=str(problem))
                 self.disk.remove(path)
             else:
+                self._snapshot_offset = offset
                 return offset
+        self._snapshot_offset = -1
         self.producers.replace(())
         return self.log_start_offset
 
@@ -391,7 +403,8 @@ class SegmentedLog:
             self._active.finish()
             self.flush()
             try:
-                self.write_snapshot(self.log_end_offset, durable=True)
+                if self.log_end_offset > max(self._snapshot_offset, 0):
+                    self.write_snapshot(self.log_end_offset, durable=True)
                 self.drop_stray_snapshots()
             except OSError as problem:
                 raise self._storage_error("close", problem) from problem

@@ -59,7 +59,7 @@ def parse_offset_file(name: str) -> tuple[int, str] | None:
     return None if found is None else (int(found["offset"]), found["suffix"])
 
 
-def deleted_directory(partition: PartitionName, unique: str) -> str:
-    """The name of a log on its way out. `unique` keeps two of the same partition apart."""
-    tail = f".{unique}{DELETE_DIRECTORY}"
+def aside_directory(partition: PartitionName, unique: str, suffix: str) -> str:
+    """The name of a log that is out of service. `unique` keeps two of the same partition apart."""
+    tail = f".{unique}{suffix}"
     return str(partition)[: NAME_BYTES_MAX - len(tail)] + tail

@@ -88,6 +88,7 @@ def open_log(
         log_start_offset=start_offset,
         log_end_offset=opening.end_offset,
         recovery_point=min(recovery_point, opening.end_offset) if recover else opening.end_offset,
+        is_as_left=bool(bases) and not recover,
         topic_id=partition_metadata.read(disk, directory),
     )
     opened.load_producers()

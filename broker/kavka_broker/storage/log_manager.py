@@ -1,0 +1,338 @@
+"""All logs of a broker, over its log directories.
+
+A new log goes to the directory that has the fewest. A directory that fails goes offline with all its logs; the others go
+on. What takes time is made for threads and touches no log's structure: `flush_due`, `write_checkpoints`,
+`remove_deleted`, `close`. What changes a log runs on the loop: `create`, `delete`, `retain`.
+
+A log that nobody knows any more is moved aside (`-stray`), as Kafka does it, and never removed by itself: metadata that
+was lost must not take the data with it.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage import checkpoints, partition_metadata
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
+from kavka_broker.storage.names import (
+    DELETE_DIRECTORY,
+    FUTURE_DIRECTORY,
+    STRAY_DIRECTORY,
+    PartitionName,
+    aside_directory,
+    parse_partition,
+)
+
+__all__ = ["LogManager", "UnusableDirectory"]
+
+log = get("storage")
+
+CLUSTER_METADATA: Final = PartitionName("__cluster_metadata", 0)
+Progress = Callable[[int, int, str], None]
+HighWatermark = Callable[[Log], int]
+
+
+class LogManager:
+    """The logs by topic and partition. `open` takes the directories, `load` opens what is in them."""
+
+    def __init__(self, disk: Disk, cluster_id: str, directories: list[LogDirectory]) -> None:
+        self.disk = disk
+        self.cluster_id = cluster_id
+        self.directories = directories
+        # Told when a directory has failed; its logs are offline already.
+        self.on_offline: Callable[[LogDirectory], None] = _nothing
+        self._logs: dict[PartitionName, Log] = {}
+        self._homes: dict[PartitionName, LogDirectory] = {}
+        self._deleted_directories: list[str] = []
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        paths: Iterable[str],
+        *,
+        node_id: int,
+        cluster_id: str | None = None,
+        new_id: Callable[[], bytes] = lambda: os.urandom(16),
+    ) -> "LogManager":
+        """Lock the directories. Raises UnusableDirectory, with a message for the operator, where one is not ours."""
+        found_id, directories = open_directories(
+            disk, list(paths), cluster_id=cluster_id, node_id=node_id, new_id=new_id
+        )
+        return cls(disk, found_id, directories)
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(list(self._logs.values()))
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.is_online]
+
+    # --- start --------------------------------------------------------------------------------------------------
+
+    def load(
+        self,
+        config_of: Callable[[str], LogConfig],
+        now_ms: int,
+        *,
+        progress: Progress | None = None,
+        threads_max: int = 2,
+    ) -> None:
+        """Open every log, several at a time; after an unclean stop this recovers them. Blocks.
+
+        `progress` is called with how many are open, how many there are, and the name of the last one.
+        """
+        found = [(directory, name) for directory in self.online for name in self._log_names(directory)]
+        if not found:
+            return
+        with ThreadPoolExecutor(threads_max, "recovery") as pool:
+            opening = partial(self._open, config_of=config_of, now_ms=now_ms)
+            for count, (directory, opened) in enumerate(pool.map(lambda place: opening(*place), found), 1):
+                if opened is None:
+                    continue
+                self._add(directory, opened)
+                if progress is not None:
+                    progress(count, len(found), str(opened.name))
+
+    def _log_names(self, directory: LogDirectory) -> list[PartitionName]:
+        names = []
+        for entry in self.disk.names(directory.path):
+            path = os.path.join(directory.path, entry)
+            if not self.disk.is_directory(path):
+                continue
+            if entry.endswith(DELETE_DIRECTORY):
+                self._deleted_directories.append(path)
+                continue
+            name = parse_partition(entry)
+            if name is None:
+                if entry.endswith((STRAY_DIRECTORY, FUTURE_DIRECTORY)):
+                    log.warning("directory.ignored", path=path)
+                continue
+            if name != CLUSTER_METADATA:
+                names.append(name)
+        return names
+
+    def _open(
+        self,
+        directory: LogDirectory,
+        name: PartitionName,
+        *,
+        config_of: Callable[[str], LogConfig],
+        now_ms: int,
+    ) -> tuple[LogDirectory, Log | None]:
+        try:
+            return directory, Log.open(
+                self.disk,
+                os.path.join(directory.path, str(name)),
+                config_of(name.topic),
+                recover=not directory.is_clean,
+                recovery_point=directory.recovery_points.get(name, 0),
+                log_start_offset=directory.log_starts.get(name, 0),
+                now_ms=now_ms,
+            )
+        except (OSError, BrokerError) as problem:
+            log.error("log.unusable", log=str(name), directory=directory.path, reason=str(problem))
+            if isinstance(problem, OSError):
+                self._fail(directory)
+            return directory, None
+
+    def _add(self, directory: LogDirectory, opened: Log) -> None:
+        twin = self._homes.get(opened.name)
+        if twin is not None:
+            raise UnusableDirectory(f"{opened.name} is in {twin.path} and in {directory.path}; move one of them away")
+        opened.on_recovery_point_lowered = partial(self._write_recovery_points, directory)
+        self._logs[opened.name] = opened
+        self._homes[opened.name] = directory
+
+    # --- logs ---------------------------------------------------------------------------------------------------
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self._logs.get(PartitionName(topic, partition))
+
+    def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int = 0) -> Log:
+        """The log of this partition: the one that is there, or a new one in the directory with the fewest.
+
+        A log that belongs to another topic of the same name is moved aside. Raises KAFKA_STORAGE_ERROR.
+        """
+        name = PartitionName(topic, partition)
+        existing = self._logs.get(name)
+        if existing is not None:
+            if existing.topic_id in (topic_id, ZERO):
+                self._identify(existing, topic_id)
+                existing.config = config
+                return existing
+            self._move_aside(name, STRAY_DIRECTORY)
+        directory = self._emptiest()
+        path = os.path.join(directory.path, str(name))
+        try:
+            self.disk.make_directory(path)
+            partition_metadata.write(self.disk, path, topic_id)
+            made = Log.open(self.disk, path, config, recover=False, now_ms=now_ms)
+        except OSError as problem:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: create: {problem.strerror}") from problem
+        self._add(directory, made)
+        return made
+
+    def _identify(self, existing: Log, topic_id: bytes) -> None:
+        if existing.topic_id != topic_id:
+            existing.topic_id = topic_id
+            partition_metadata.write(self.disk, existing.directory, topic_id)
+
+    def _emptiest(self) -> LogDirectory:
+        counts = {directory.path: 0 for directory in self.online}
+        if not counts:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
+        for home in self._homes.values():
+            if home.path in counts:
+                counts[home.path] += 1
+        return min(self.online, key=lambda directory: counts[directory.path])
+
+    def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
+        return self._homes.get(PartitionName(topic, partition))
+
+    def high_watermark(self, topic: str, partition: int) -> int:
+        """What the last run knew to be committed, between the log's start and its end."""
+        name = PartitionName(topic, partition)
+        home, opened = self._homes[name], self._logs[name]
+        known = home.high_watermarks.get(name, opened.log_start_offset)
+        return max(opened.log_start_offset, min(known, opened.log_end_offset))
+
+    def delete(self, topic: str, partition: int) -> None:
+        """The partition left this broker: its log is renamed at once, and removed by `remove_deleted`."""
+        path = self._move_aside(PartitionName(topic, partition), DELETE_DIRECTORY)
+        if path is not None:
+            self._deleted_directories.append(path)
+
+    def remove_strays(self, known: Iterable[tuple[str, int]]) -> list[str]:
+        """Move logs of partitions that the cluster does not place here aside; returns their names."""
+        kept = {PartitionName(*one) for one in known}
+        strays = [name for name in self._logs if name not in kept]
+        for name in strays:
+            path = self._move_aside(name, STRAY_DIRECTORY)
+            log.warning("log.stray", log=str(name), moved_to=path)
+        return [str(name) for name in strays]
+
+    def _move_aside(self, name: PartitionName, suffix: str) -> str | None:
+        gone = self._logs.pop(name, None)
+        if gone is None:
+            return None
+        directory = self._homes.pop(name)
+        gone.abandon()
+        path = os.path.join(directory.path, aside_directory(name, os.urandom(16).hex(), suffix))
+        try:
+            self.disk.rename(gone.directory, path)
+        except OSError as problem:
+            log.error("log.rename_failed", log=str(name), reason=str(problem))
+            return None
+        return path
+
+    # --- upkeep -------------------------------------------------------------------------------------------------
+
+    def flush_due(self, now_ms: int) -> None:
+        """Sync rolled segments, and what is older than `flush.ms`. Blocks: call it in a thread."""
+        for one in self:
+            is_late = one.unflushed_messages > 0 and now_ms - one.flushed_ms >= one.config.flush_ms
+            if not one.is_failed and (is_late or one.has_unflushed_segments):
+                one.flushed_ms = now_ms
+                self._try_flush(one)
+
+    def _try_flush(self, one: Log) -> None:
+        try:
+            one.flush()
+        except BrokerError:
+            home = self._homes.get(one.name)
+            if home is not None:
+                self._fail(home)
+
+    def retain(
+        self, now_ms: int, high_watermark_of: HighWatermark | None = None, *, expiration_ms: int = 86_400_000
+    ) -> int:
+        """Delete what the topics' retention gives up, and forget silent producers; returns how many segments went."""
+        count = 0
+        for one in self:
+            if one.is_failed:
+                continue
+            one.producers.expire(now_ms, expiration_ms)
+            high_watermark = one.log_end_offset if high_watermark_of is None else high_watermark_of(one)
+            count += one.delete_expired(now_ms, high_watermark)
+            one.release_idle()
+        return count
+
+    def remove_deleted(self) -> None:
+        """Remove what was renamed away. Blocks: call it in a thread."""
+        for one in self:
+            one.remove_deleted()
+        paths, self._deleted_directories = self._deleted_directories, []
+        for path in paths:
+            self.disk.remove_tree(path)
+
+    def write_checkpoints(self, high_watermark_of: HighWatermark | None = None) -> None:
+        """Write down recovery points, log starts and high watermarks. Blocks: call it in a thread."""
+        for directory in self.online:
+            try:
+                self._write_checkpoints(directory, high_watermark_of)
+            except OSError as problem:
+                log.error("checkpoint.failed", directory=directory.path, reason=str(problem))
+
+    def _write_checkpoints(self, directory: LogDirectory, high_watermark_of: HighWatermark | None) -> None:
+        logs = self._logs_in(directory)
+        directory.write(checkpoints.RECOVERY_POINTS, {one.name: one.recovery_point for one in logs})
+        starts = {one.name: one.log_start_offset for one in logs if one.log_start_offset > one.segments[0].base_offset}
+        directory.write(checkpoints.LOG_STARTS, starts)
+        if high_watermark_of is not None:
+            directory.high_watermarks = {one.name: high_watermark_of(one) for one in logs}
+            directory.write(checkpoints.HIGH_WATERMARKS, directory.high_watermarks)
+
+    def _write_recovery_points(self, directory: LogDirectory) -> None:
+        offsets = {one.name: one.recovery_point for one in self._logs_in(directory)}
+        directory.write(checkpoints.RECOVERY_POINTS, offsets)
+
+    def _logs_in(self, directory: LogDirectory) -> list[Log]:
+        return [one for one in self if self._homes.get(one.name) is directory]
+
+    def _fail(self, directory: LogDirectory) -> None:
+        if not directory.is_online:
+            return
+        directory.is_online = False
+        log.error("directory.offline", directory=directory.path, logs=len(self._logs_in(directory)))
+        for one in self._logs_in(directory):
+            one.is_failed = True
+        self.on_offline(directory)
+
+    # --- stop ---------------------------------------------------------------------------------------------------
+
+    def close(
+        self, *, broker_epoch: int = -1, high_watermark_of: HighWatermark | None = None, threads_max: int = 4
+    ) -> None:
+        """Close every log and mark the directories clean. Blocks: call it in a thread."""
+        with ThreadPoolExecutor(threads_max, "closing") as pool:
+            list(pool.map(self._close, self))
+        for directory in self.online:
+            try:
+                self._write_checkpoints(directory, high_watermark_of)
+                directory.mark_clean(broker_epoch)
+            except OSError as problem:
+                log.error("directory.not_clean", directory=directory.path, reason=str(problem))
+        for directory in self.directories:
+            directory.release()
+
+    def _close(self, one: Log) -> None:
+        try:
+            one.close()
+        except BrokerError:
+            self._fail(self._homes[one.name])
+
+
+def _nothing(directory: LogDirectory) -> None:
+    del directory
