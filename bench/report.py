@@ -58,11 +58,9 @@ def markdown(measures: Sequence[Measure], environment: dict[str, object]) -> str
 
 def text(measures: Sequence[Measure]) -> str:
     """The same for a terminal, without what is known there."""
-    parts = []
-    for layout in LAYOUTS:
-        if rows := table(measures, layout):
-            parts.append("\n".join([layout.title, *_aligned(rows)]))
-    return "\n\n".join([*parts, CAPTION, summary(measures)])
+    found = [(layout.title, table(measures, layout)) for layout in LAYOUTS]
+    tables = ["\n".join([title, *_aligned(rows)]) for title, rows in found if rows]
+    return "\n\n".join([*tables, CAPTION, summary(measures)])
 
 
 def table(measures: Sequence[Measure], layout: Layout) -> list[list[str]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient
 
@@ -22,6 +23,7 @@ from bench.spread import percentile
 SETTLE_SECONDS = 15.0
 IDLE_SECONDS = 20.0
 
+T = TypeVar("T")
 Record = Callable[[Measure], None]
 Probe = Callable[[Broker, str, int], list[float]]
 
@@ -46,7 +48,7 @@ class Plan:
         return records if size_bytes <= 100 else records // 5
 
 
-def alternating(brokers: Sequence[Broker], repetition: int) -> list[Broker]:
+def alternating(brokers: Sequence[T], repetition: int) -> list[T]:
     """The brokers, in the order of this repetition."""
     return list(brokers) if repetition % 2 == 0 else list(reversed(brokers))
 

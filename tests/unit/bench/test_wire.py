@@ -1,0 +1,55 @@
+"""The bench's own few bytes of protocol, against the broker's codec: two hands wrote them apart."""
+
+import struct
+
+import crc32c
+import pytest
+
+from bench import wire
+from kavka_broker.protocol import codec
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.produce_request import ProduceRequest
+
+HEADER_BYTES = 4 + wire.HEADER.size
+
+
+def test_a_produce_frame_is_what_the_codec_reads() -> None:
+    frame = wire.produce_frame("topic", 3, b"value", -1)
+    assert struct.unpack_from(">ihh", frame) == (len(frame) - 4, wire.PRODUCE, wire.PRODUCE_VERSION)
+    request = codec.decode(ProduceRequest, wire.PRODUCE_VERSION, frame[HEADER_BYTES:])
+    assert (request.acks, request.transactional_id) == (-1, None)
+    (topic,) = request.topic_data
+    (partition,) = topic.partition_data
+    assert (topic.name, partition.index) == ("topic", 3)
+    assert b"value" in bytes(partition.records)
+
+
+def test_a_batch_has_its_length_and_crc() -> None:
+    batch = wire.one_record_batch(b"x" * 100, 1_700_000_000_000)
+    assert int.from_bytes(batch[8:12], "big") == len(batch) - 12
+    assert int.from_bytes(batch[17:21], "big") == crc32c.crc32c(batch[21:])
+
+
+def test_a_fetch_frame_is_what_the_codec_reads() -> None:
+    frame = wire.fetch_frame("topic", 3, 42, wait_ms=7)
+    request = codec.decode(FetchRequest, wire.FETCH_VERSION, frame[HEADER_BYTES:])
+    (topic,) = request.topics
+    (partition,) = topic.partitions
+    assert (request.max_wait_ms, request.min_bytes, topic.topic) == (7, 1, "topic")
+    assert (partition.partition, partition.fetch_offset) == (3, 42)
+
+
+def test_errors_of_the_broker_are_raised() -> None:
+    answer = struct.pack(">ih5siihqqq", 1, 5, b"topic", 1, 0, 6, -1, -1, -1)
+    with pytest.raises(wire.WireError, match="error 6"):
+        wire.produced_offset(memoryview(answer), "topic")
+
+
+def test_an_answer_tells_its_offset() -> None:
+    answer = struct.pack(">ih5siihqqq", 1, 5, b"topic", 1, 0, 0, 99, -1, 0)
+    assert wire.produced_offset(memoryview(answer), "topic") == 99
+
+
+def test_an_answer_tells_its_bytes() -> None:
+    answer = struct.pack(">iih5siihqqii", 0, 1, 5, b"topic", 1, 0, 0, 100, 100, -1, 61)
+    assert wire.fetched_bytes(memoryview(answer), "topic") == 61
