@@ -153,10 +153,13 @@ def open_directories(
         raise UnusableDirectory(f"{', '.join(found)}: not formatted; run `kavka-broker format` first")
     directories = []
     for path, meta in found.items():
-        if meta is None:
-            # A directory that was added to a node that has others.
-            meta = MetaProperties(cluster_id, node_id, new_id())
-            disk.make_directory(path)
-            write_meta_properties(disk, path, meta)
-        directories.append(LogDirectory(disk, path, meta))
+        # One without is a directory that was added to a node that has others.
+        owner = meta or _claim(disk, path, MetaProperties(cluster_id, node_id, new_id()))
+        directories.append(LogDirectory(disk, path, owner))
     return cluster_id, directories
+
+
+def _claim(disk: Disk, path: str, meta: MetaProperties) -> MetaProperties:
+    disk.make_directory(path)
+    write_meta_properties(disk, path, meta)
+    return meta

@@ -51,6 +51,8 @@ class LogManager:
         self.on_offline: Callable[[LogDirectory], None] = _nothing
         self._logs: dict[PartitionName, Log] = {}
         self._homes: dict[PartitionName, LogDirectory] = {}
+        # Logs that are there but could not be opened; nothing new may take their place.
+        self._unusable: dict[PartitionName, str] = {}
         self._deleted_directories: list[str] = []
 
     @classmethod
@@ -143,6 +145,7 @@ class LogManager:
             )
         except (OSError, BrokerError) as problem:
             log.error("log.unusable", log=str(name), directory=directory.path, reason=str(problem))
+            self._unusable[name] = str(problem)
             if isinstance(problem, OSError):
                 self._fail(directory)
             return directory, None
@@ -166,6 +169,8 @@ class LogManager:
         A log that belongs to another topic of the same name is moved aside. Raises KAFKA_STORAGE_ERROR.
         """
         name = PartitionName(topic, partition)
+        if name in self._unusable:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: {self._unusable[name]}")
         existing = self._logs.get(name)
         if existing is not None:
             if existing.topic_id in (topic_id, ZERO):

@@ -214,9 +214,9 @@ class SegmentedLog:
             self.start_at(offset)
             return True
         log.info("log.truncated", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
-        self._lower_recovery_point(offset)
         keep = bisect_right(self._bases, offset)
         try:
+            self._lower_recovery_point(offset)
             self._discard(reversed(self.segments[keep:]))
             self._set_segments(self.segments[:keep])
             self.log_end_offset = self._active.truncate(offset)
@@ -231,8 +231,8 @@ class SegmentedLog:
     def start_at(self, offset: int) -> None:
         """Forget everything and go on at `offset`, as a follower far behind its leader's start."""
         log.info("log.restarted", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
-        self._lower_recovery_point(min(offset, self._bases[0]))
         try:
+            self._lower_recovery_point(min(offset, self._bases[0]))
             self._discard(reversed(self.segments))
             self._set_segments([self.new_segment(offset, self.segments[-1].created_ms)])
         except OSError as problem:
