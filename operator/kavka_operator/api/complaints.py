@@ -4,20 +4,21 @@ Pydantic knows what it did not like; a person wants to know what to write instea
 """
 
 import difflib
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kavka_operator.api.model import BrokenRuleError
-from kavka_operator.api.yaml_lines import Path
+from kavka_operator.api.model import NAME_PATTERN, BrokenRuleError
+from kavka_operator.api.yaml_lines import Where
 
 SHOWN_LENGTH_MAX = 60
 LISTED_MAX = 12
 
 
-def complaints(error: ValidationError, model: type[BaseModel], prefix: Path = ()) -> Iterator[tuple[Path, str]]:
+def complaints(error: ValidationError, model: type[BaseModel], prefix: Where = ()) -> Iterator[tuple[Where, str]]:
     """Each fault of the input as (path, what is wrong and what to write)."""
     for fault in error.errors():
         path = tuple(part for part in fault["loc"] if not _is_marker(part))
@@ -29,7 +30,7 @@ def _is_marker(part: str | int) -> bool:
     return isinstance(part, str) and ("[" in part or part in {"str", "int", "float", "bool"})
 
 
-def _explain(fault: ErrorDetails, path: Path, model: type[BaseModel]) -> Iterator[tuple[Path, str]]:
+def _explain(fault: ErrorDetails, path: Where, model: type[BaseModel]) -> Iterator[tuple[Where, str]]:
     given = fault["input"]
     bounds = fault.get("ctx", {})
     match fault["type"]:
@@ -44,10 +45,7 @@ def _explain(fault: ErrorDetails, path: Path, model: type[BaseModel]) -> Iterato
         case "literal_error":
             yield path, _not_one_of(given, _choices(str(bounds["expected"])))
         case "string_pattern_mismatch":
-            yield (
-                path,
-                f"{shown(given)} has a character that a name may not have; it must match {bounds['pattern']}",
-            )
+            yield path, _pattern(str(given), str(bounds["pattern"]))
         case "string_too_long" | "string_too_short" | "too_long" | "too_short":
             yield path, _length(given, bounds)
         case "greater_than_equal" | "less_than_equal" | "greater_than" | "less_than":
@@ -81,7 +79,7 @@ def nearest(wrong: str, known: list[str]) -> str | None:
     return by_lower[close[0]] if close else None
 
 
-def unknown_field(path: Path, model: type[BaseModel]) -> str:
+def unknown_field(path: Where, model: type[BaseModel]) -> str:
     """That there is no such field here, and which there are."""
     known = _fields_at(model, path[:-1])
     if meant := nearest(str(path[-1]), known):
@@ -89,7 +87,7 @@ def unknown_field(path: Path, model: type[BaseModel]) -> str:
     return f"there is no such field; take it out, or use one of {', '.join(known[:LISTED_MAX])}"
 
 
-def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
+def _fields_at(model: type[BaseModel], path: Where) -> list[str]:
     schema: dict[str, Any] = model.model_json_schema(by_alias=True)
     definitions = schema.get("$defs", {})
     for part in path:
@@ -115,6 +113,13 @@ def _not_one_of(given: object, choices: list[str]) -> str:
     meant = nearest(str(given), choices)
     fix = f'did you mean "{meant}"?' if meant else f"write {' or '.join(choices)}"
     return f"{shown(given)} is not one of {', '.join(choices)}; {fix}"
+
+
+def _pattern(given: str, pattern: str) -> str:
+    if pattern != NAME_PATTERN:
+        return f"{shown(given)} does not match {pattern}"
+    allowed = re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-")
+    return f'{shown(given)} is not a name (lower-case letters, digits and "-"); write "{allowed or "name"}"'
 
 
 def _length(given: object, bounds: dict[str, Any]) -> str:

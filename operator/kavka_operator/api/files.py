@@ -6,18 +6,19 @@ Nothing of a set of files is used if anything in it is wrong, so that a cluster 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from kavka_operator.api import API_VERSION
+from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.complaints import complaints, nearest, shown
 from kavka_operator.api.kinds import KINDS, AnyResource
-from kavka_operator.api.model import BrokenRuleError, Resource
 from kavka_operator.api.quota import ClientQuota
-from kavka_operator.api.topic import INTERNAL_TOPICS, Topic
-from kavka_operator.api.yaml_lines import Document, Path, YamlError, documents
+from kavka_operator.api.settings import broker_faults, topic_faults
+from kavka_operator.api.topic import Topic
+from kavka_operator.api.yaml_lines import Document, Where, YamlError, documents
 from kavka_operator.quota.entities import entity_of
 
 FILE_SIZE_MAX = 4 * 1024 * 1024
@@ -55,7 +56,7 @@ class Declared:
     file: str
     document: Document
 
-    def fault(self, path: Path, message: str) -> Fault:
+    def fault(self, path: Where, message: str) -> Fault:
         """A fault of this resource at `path`."""
         line = self.document.line(path)
         return Fault(self.file, line, self.resource.identity, _field(path), message)
@@ -66,7 +67,7 @@ class Declared:
         return self.resource.kind, self.resource.metadata.namespace, self.resource.metadata.name
 
 
-def load(paths: Iterable[FilePath], known: Mapping[tuple[str, str, str], AnyResource] | None = None) -> list[Declared]:
+def load(paths: Iterable[Path], known: Mapping[tuple[str, str, str], AnyResource] | None = None) -> list[Declared]:
     """The resources in `paths`, clusters first. `known` are those that exist already. Raises BadResourcesError."""
     declared: list[Declared] = []
     faults: list[Fault] = []
@@ -83,7 +84,7 @@ def load(paths: Iterable[FilePath], known: Mapping[tuple[str, str, str], AnyReso
     return sorted(declared, key=lambda each: order.index(each.resource.kind))
 
 
-def _read(path: FilePath) -> Iterator[Declared | Fault]:
+def _read(path: Path) -> Iterator[Declared | Fault]:
     name = str(path)
     try:
         with path.open(encoding="utf-8") as file:
@@ -156,7 +157,7 @@ def _between(
     declared: list[Declared], known: Mapping[tuple[str, str, str], AnyResource], *, complete: bool
 ) -> list[Fault]:
     """Faults that only show when resources are seen together."""
-    faults = [*_twice(declared), *_same_thing(declared), *_changed(declared, known), *_reserved(declared)]
+    faults = [*_twice(declared), *_same_thing(declared), *_changed(declared, known), *_settings(declared)]
     clusters = {key for key in (*known, *(each.key for each in declared)) if key[0] == "KafkaCluster"}
     # A cluster that was itself refused is not missing: its own fault is enough.
     return faults + (list(_nowhere(declared, clusters)) if complete else [])
@@ -187,7 +188,7 @@ def _same_thing(declared: list[Declared]) -> Iterator[Fault]:
             )
 
 
-def _claim(resource: AnyResource) -> tuple[tuple[object, ...] | None, Path]:
+def _claim(resource: AnyResource) -> tuple[tuple[object, ...] | None, Where]:
     namespace = resource.metadata.namespace
     match resource:
         case Topic(spec=spec):
@@ -208,10 +209,17 @@ def _changed(declared: list[Declared], known: Mapping[tuple[str, str, str], AnyR
             yield each.fault(("spec", *broken.path.split(".")), broken.message)
 
 
-def _reserved(declared: list[Declared]) -> Iterator[Fault]:
+def _settings(declared: list[Declared]) -> Iterator[Fault]:
+    """Settings that Kafka does not know or cannot take."""
     for each in declared:
-        if isinstance(each.resource, Topic) and each.resource.topic_name in INTERNAL_TOPICS:
-            yield each.fault(("metadata", "name"), "is a topic of Kafka's own; choose another name")
+        match each.resource:
+            case KafkaCluster(spec=spec):
+                found = broker_faults(spec.config)
+            case Topic(spec=spec):
+                found = topic_faults(spec.config)
+            case _:
+                continue
+        yield from (each.fault(("spec", "config", name), words) for name, words in found)
 
 
 def _nowhere(declared: list[Declared], clusters: set[tuple[str, str, str]]) -> Iterator[Fault]:
@@ -229,11 +237,11 @@ def _nowhere(declared: list[Declared], clusters: set[tuple[str, str, str]]) -> I
         )
 
 
-def _place(declared: Declared, path: Path) -> str:
+def _place(declared: Declared, path: Where) -> str:
     return f"{declared.file}:{declared.document.line(path)}"
 
 
-def _field(path: Path) -> str:
+def _field(path: Where) -> str:
     words = ""
     for part in path:
         words += f"[{part}]" if isinstance(part, int) else (f".{part}" if words else part)
@@ -246,6 +254,3 @@ def resource_from(value: Mapping[str, Any]) -> AnyResource:
     if kind not in KINDS:
         raise ValueError(_no_kind(kind))
     return KINDS[kind].model_validate(dict(value))
-
-
-__all__ = ["BadResourcesError", "BrokenRuleError", "Declared", "Fault", "Resource", "load", "resource_from"]

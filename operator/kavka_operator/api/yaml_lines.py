@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-Path = tuple[str | int, ...]
+Where = tuple[str | int, ...]
 
 DEPTH_MAX = 64
 
@@ -29,9 +29,9 @@ class Document:
     """One document: its value, and the line of each path in it."""
 
     value: Any
-    lines: dict[Path, int] = field(default_factory=dict)
+    lines: dict[Where, int] = field(default_factory=dict)
 
-    def line(self, path: Path) -> int:
+    def line(self, path: Where) -> int:
         """The line of `path`, or of the nearest thing that contains it."""
         while path and path not in self.lines:
             path = path[:-1]
@@ -45,7 +45,7 @@ def documents(text: str) -> Iterator[Document]:
         while loader.check_node():
             node = loader.get_node()
             assert node is not None
-            lines: dict[Path, int] = {}
+            lines: dict[Where, int] = {}
             value = _value(loader, node, (), lines)
             if value is not None:
                 yield Document(value, lines)
@@ -58,7 +58,7 @@ def documents(text: str) -> Iterator[Document]:
         loader.dispose()
 
 
-def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Path, int]) -> Any:
+def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Where, lines: dict[Where, int]) -> Any:
     line = node.start_mark.line + 1
     if len(path) > DEPTH_MAX:
         raise YamlError(line, f"is nested more than {DEPTH_MAX} deep")
@@ -72,7 +72,7 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
             return _scalar(loader, node)
 
 
-def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, path: Path, lines: dict[Path, int]) -> dict[str, Any]:
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, path: Where, lines: dict[Where, int]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
         key = _scalar(loader, key_node)

@@ -1,0 +1,49 @@
+"""Kafka's own settings in a resource: known names and values that can stand, by the broker's tables.
+
+A server takes an unknown name silently, so that a typing error in `retention.ms` shows months later. A resource does
+not: the name must be known, or the nearest known one is proposed.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from kavka_broker.core.config.broker import KEYS as BROKER_KEYS
+from kavka_broker.core.config.definition import ConfigError, Definition
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
+from kavka_operator.api.complaints import nearest
+
+OPEN_PREFIXES = ("listener.name.",)
+
+
+def topic_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with the settings of a topic, as (name, words)."""
+    return _faults(config, TOPIC_KEYS, "topic")
+
+
+def broker_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with the settings of a cluster, as (name, words)."""
+    return _faults(config, BROKER_KEYS, "broker")
+
+
+def same_value(name: str, first: str, second: str) -> bool:
+    """Whether two spellings of a topic's setting mean the same ("compact, delete" and "compact,delete")."""
+    if first == second or name not in TOPIC_KEYS:
+        return first == second
+    try:
+        return bool(TOPIC_KEYS[name].parse(first) == TOPIC_KEYS[name].parse(second))
+    except ConfigError:
+        return False
+
+
+def _faults(config: Mapping[str, str], known: Mapping[str, Definition], owner: str) -> Iterator[tuple[str, str]]:
+    for name, value in config.items():
+        if name.startswith(OPEN_PREFIXES):
+            continue
+        if name not in known:
+            meant = nearest(name, list(known))
+            fix = f'did you mean "{meant}"?' if meant else "take it out"
+            yield name, f"is not a setting of a {owner}; {fix}"
+            continue
+        try:
+            known[name].parse(value)
+        except ConfigError as error:
+            yield name, error.problem

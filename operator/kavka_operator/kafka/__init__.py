@@ -1,0 +1,1 @@
+"""Effects on a Kafka cluster, through its own admin protocol."""

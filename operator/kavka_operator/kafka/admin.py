@@ -1,0 +1,35 @@
+"""What the operator asks of a Kafka cluster: look, and carry out an action. Reconcilers are tested without it."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from kavka_operator.reconcile.plan import KafkaAction
+from kavka_operator.reconcile.seen import SeenCluster
+
+
+class AdminError(Exception):
+    """The cluster refused or did not answer. The message is for a person; `retriable` says whether time may help."""
+
+    def __init__(self, message: str, *, retriable: bool = False) -> None:
+        super().__init__(message)
+        self.retriable = retriable
+
+
+class Admin(Protocol):
+    """A cluster's admin protocol. Every method may raise AdminError."""
+
+    def look(self, topics: Iterable[str]) -> SeenCluster:
+        """The cluster, with those of `topics` that exist, and every quota."""
+        ...
+
+    def records(self, topic: str) -> int:
+        """How many offsets lie between the start and the end of the topic's partitions."""
+        ...
+
+    def perform(self, action: KafkaAction) -> None:
+        """Carry out an action; doing it twice does no harm."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        ...

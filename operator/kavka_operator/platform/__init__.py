@@ -1,0 +1,1 @@
+"""Where the nodes of a cluster run: processes on this machine (`local`) or pods (`kubernetes`)."""

@@ -1,0 +1,67 @@
+"""Small files that are either there as a whole or not at all, and locks that end with their process."""
+
+import fcntl
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file in one step; a reader sees the old text or the new one."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a file, or None where there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+class Lock:
+    """An exclusive lock on a file. The kernel lets go of it when the process ends, however that happens."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+
+    def take(self, *, wait: bool = False) -> bool:
+        """Whether the lock is ours now."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Let go of it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def is_held_elsewhere(self) -> bool:
+        """Whether another process holds it now."""
+        if not self._path.exists():
+            return False
+        if self.take():
+            self.release()
+            return False
+        return True
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Alone with what `path` guards, for a moment."""
+    lock = Lock(path)
+    lock.take(wait=True)
+    try:
+        yield
+    finally:
+        lock.release()

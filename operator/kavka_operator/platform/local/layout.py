@@ -1,0 +1,94 @@
+"""Where a local cluster keeps what it has: one directory a cluster.
+
+STATE/NAMESPACE/CLUSTER/
+    lock              held by the `kavka up` that runs the cluster
+    supervisor.json   who that is
+    cluster-id        drawn once, at the first start
+    resources/        what is wanted, a file a resource
+    status/           what was last seen of each
+    config/           server.properties of each node
+    data/node-0/...   log directories, one a volume
+    logs/node-0.log   what the node says
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+STATE_VARIABLE = "KAVKA_STATE_DIR"
+
+
+def default_state_directory() -> Path:
+    """`$KAVKA_STATE_DIR`, or `kavka` below the user's state directory."""
+    if own := os.environ.get(STATE_VARIABLE):
+        return Path(own)
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "kavka"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths of one cluster."""
+
+    root: Path
+    namespace: str
+    cluster: str
+
+    @classmethod
+    def of(cls, state: Path, namespace: str, cluster: str) -> "Layout":
+        """The paths of a cluster below a state directory."""
+        return cls(state / namespace / cluster, namespace, cluster)
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "lock"
+
+    @property
+    def supervisor(self) -> Path:
+        return self.root / "supervisor.json"
+
+    @property
+    def cluster_id(self) -> Path:
+        return self.root / "cluster-id"
+
+    @property
+    def resources(self) -> Path:
+        return self.root / "resources"
+
+    @property
+    def status(self) -> Path:
+        return self.root / "status"
+
+    @property
+    def supervisor_log(self) -> Path:
+        return self.root / "logs" / "up.log"
+
+    def properties(self, node: int) -> Path:
+        """The settings that a node is started with."""
+        return self.root / "config" / f"node-{node}.properties"
+
+    def data(self, node: int) -> Path:
+        """What a node keeps."""
+        return self.root / "data" / f"node-{node}"
+
+    def log(self, node: int) -> Path:
+        """What a node says."""
+        return self.root / "logs" / f"node-{node}.log"
+
+    def pid(self, node: int) -> Path:
+        """Which process a node is."""
+        return self.root / f"node-{node}.pid"
+
+    def make(self) -> None:
+        """Make the directories, for this user alone."""
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for directory in (self.resources, self.status, self.root / "config", self.root / "data", self.root / "logs"):
+            directory.mkdir(exist_ok=True, mode=0o700)
+
+
+def clusters(state: Path) -> Iterator[Layout]:
+    """Every cluster that the state directory knows."""
+    for lock in sorted(state.glob("*/*/resources")):
+        root = lock.parent
+        yield Layout(root, root.parent.name, root.name)

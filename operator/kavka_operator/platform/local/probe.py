@@ -1,0 +1,47 @@
+"""Does a broker answer? One ApiVersions request, version 0, which every broker since 0.10 understands.
+
+A port that accepts connections says little: it is the first answer that tells that the broker serves. The bytes are
+written by hand because this is the only message that is needed before there is a client.
+"""
+
+import socket
+import struct
+
+API_VERSIONS = 18
+CORRELATION = 0x6B61766B
+REQUEST = struct.pack(">ihhih", 10, API_VERSIONS, 0, CORRELATION, -1)
+RESPONSE_BYTES_MAX = 64 * 1024
+TIMEOUT_SECONDS = 1.0
+
+
+def answers(host: str, port: int, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
+    """Whether a broker answers there."""
+    try:
+        with socket.create_connection((host, port), timeout_seconds) as connection:
+            connection.settimeout(timeout_seconds)
+            connection.sendall(REQUEST)
+            (size,) = struct.unpack(">i", _exactly(connection, 4))
+            if not 6 <= size <= RESPONSE_BYTES_MAX:
+                return False
+            correlation, error = struct.unpack(">ih", _exactly(connection, 6))
+            return bool(correlation == CORRELATION and error == 0)
+    except OSError:
+        return False
+
+
+def port_is_taken(host: str, port: int) -> bool:
+    """Whether somebody listens there already."""
+    try:
+        with socket.create_connection((host, port), TIMEOUT_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        if not (piece := connection.recv(size - len(data))):
+            raise ConnectionError("closed before the answer was whole")
+        data += piece
+    return data

@@ -1,0 +1,210 @@
+"""The nodes of a local cluster: started, watched, started again when they die, stopped in good order.
+
+`tick` is called a few times a second and never blocks for long. A node that dies is started again after a pause that
+doubles with each death in a row; one that dies `DEATHS_MAX` times without having run for `STEADY_SECONDS` in between has
+failed, and stays down until its settings change.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.platform.base import PlatformUnavailableError
+from kavka_operator.platform.local import probe, processes
+from kavka_operator.platform.local.files import read_text, write_whole
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.rendering import LocalNode, local_nodes
+from kavka_operator.platform.local.signals import Signals
+from kavka_operator.reconcile.plan import NodeAction, RestartNode, StartNode
+from kavka_operator.reconcile.seen import NodeState, SeenNode, WantedNode
+
+STOP_SECONDS_MAX = 20.0
+START_SECONDS_MAX = 60.0
+FORMAT_SECONDS_MAX = 30.0
+PAUSE_SECONDS_MIN = 0.1
+PAUSE_SECONDS_MAX = 10.0
+DEATHS_MAX = 6
+STEADY_SECONDS = 30.0
+BROKER = (sys.executable, "-m", "kavka_broker")
+
+
+@dataclass(slots=True)
+class Running:
+    """A node that was started. `state` follows the process."""
+
+    node: LocalNode
+    fingerprint: str
+    process: subprocess.Popen[bytes]
+    started: float
+    state: NodeState = "Starting"
+    restarts: int = 0
+    deaths: int = 0
+    retry_at: float = 0.0
+    message: str = ""
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """A `Platform`: nodes are processes of this machine."""
+
+    layout: Layout
+    signals: Signals
+    clock: Callable[[], float]
+    tell: Callable[[str], None]
+    cluster_id: str
+    _wanted: dict[int, LocalNode] = field(default_factory=dict)
+    _nodes: dict[int, Running] = field(default_factory=dict)
+
+    def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
+        """The nodes that the resource wants; remembered, so that actions know what to start."""
+        self._wanted = {each.id: each for each in local_nodes(cluster, self.layout)}
+        return [
+            WantedNode(each.id, fingerprint(each), each.node.rack, each.node.roles) for each in self._wanted.values()
+        ]
+
+    def seen(self) -> Mapping[int, SeenNode]:
+        """The nodes that were started."""
+        return {
+            number: SeenNode(number, each.state, each.fingerprint, each.restarts, each.message)
+            for number, each in self._nodes.items()
+        }
+
+    def places(self) -> Mapping[int, tuple[str, str]]:
+        """Address and directory of each wanted node."""
+        return {number: (each.address, str(self.layout.data(number))) for number, each in self._wanted.items()}
+
+    def perform(self, action: NodeAction) -> None:
+        """Start or restart a node; `seen` tells when it runs."""
+        match action:
+            case StartNode(node=number):
+                self._start(self._wanted[number])
+            case RestartNode(node=number):
+                processes.stop_children([self._nodes[number].process], STOP_SECONDS_MAX)
+                self.tell(str(action))
+                self._start(self._wanted[number])
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether some node is on its way up, so that looking often is worth it."""
+        return any(each.state in {"Starting", "Restarting"} for each in self._nodes.values())
+
+    def tick(self) -> bool:
+        """Look after the nodes; whether the state of one has changed."""
+        return any([self._look_after(each) for each in self._nodes.values()])
+
+    def stop(self) -> None:
+        """Stop every node: controllers after brokers would be next; with combined nodes all go together."""
+        running = [each.process for each in self._nodes.values()]
+        try:
+            processes.stop_children(running, STOP_SECONDS_MAX)
+        finally:
+            for number in self._nodes:
+                self.layout.pid(number).unlink(missing_ok=True)
+            self._nodes.clear()
+
+    def stop_orphans(self) -> None:
+        """End nodes that an earlier supervisor left behind, known by pid and command line."""
+        for pid_file in self.layout.root.glob("node-*.pid"):
+            number = pid_file.stem.removeprefix("node-")
+            pid = (read_text(pid_file) or "").strip()
+            if pid.isdecimal() and processes.stop_known(int(pid), self._marks(int(number)), STOP_SECONDS_MAX):
+                self.tell(f"stopped node {number} (pid {pid}), which an earlier run had left behind")
+            pid_file.unlink(missing_ok=True)
+
+    def _marks(self, number: int) -> list[str]:
+        return ["kavka_broker", "run", str(self.layout.properties(number))]
+
+    def _start(self, node: LocalNode) -> None:
+        for port in node.ports:
+            if probe.port_is_taken(node.host, port):
+                raise PlatformUnavailableError(
+                    f"port {port} of {node.host} is in use by another program; stop that one, or choose another port"
+                    " in the resource"
+                )
+        write_whole(self.layout.properties(node.id), node.properties)
+        if not (self.layout.data(node.id) / node.node.pool.storage.volumes[0].name / "meta.properties").exists():
+            self._format(node)
+        self._nodes[node.id] = Running(node, fingerprint(node), self._launch(node), self.clock())
+
+    def _format(self, node: LocalNode) -> None:
+        for volume in node.node.pool.storage.volumes:
+            (self.layout.data(node.id) / volume.name).mkdir(parents=True, exist_ok=True)
+        config = str(self.layout.properties(node.id))
+        command = [*BROKER, "format", "--config", config, "--cluster-id", self.cluster_id, "--ignore-formatted"]
+        log = self.layout.log(node.id)
+        with self.signals.held():
+            process = processes.start(command, log)
+        try:
+            code = process.wait(FORMAT_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            processes.stop_children([process], STOP_SECONDS_MAX)
+        if code != 0:
+            raise PlatformUnavailableError(f"node {node.id} could not be formatted: {processes.tail(log)} (see {log})")
+
+    def _launch(self, node: LocalNode) -> subprocess.Popen[bytes]:
+        with self.signals.held():
+            process = processes.start(
+                [*BROKER, "run", "--config", str(self.layout.properties(node.id))], self.layout.log(node.id)
+            )
+            write_whole(self.layout.pid(node.id), f"{process.pid}\n")
+        return process
+
+    def _look_after(self, each: Running) -> bool:
+        before = each.state
+        now = self.clock()
+        if each.state in {"Starting", "Running"} and each.process.poll() is not None:
+            self._died(each, now)
+        elif each.state == "Starting":
+            self._wait_for_answer(each, now)
+        elif each.state == "Restarting" and now >= each.retry_at:
+            each.process, each.started, each.state = self._launch(each.node), now, "Starting"
+        elif each.state == "Running" and each.deaths and now - each.started > STEADY_SECONDS:
+            each.deaths, each.message = 0, ""
+        return each.state != before
+
+    def _wait_for_answer(self, each: Running, now: float) -> None:
+        host, _, port = each.node.address.rpartition(":")
+        if probe.answers(host, int(port)):
+            each.state = "Running"
+            self.tell(f"node {each.node.id} answers on {each.node.address} (pid {each.process.pid})")
+        elif now - each.started > START_SECONDS_MAX:
+            each.process.kill()
+            each.message = f"did not answer within {START_SECONDS_MAX:.0f} s"
+
+    def _died(self, each: Running, now: float) -> None:
+        each.deaths += 1
+        each.restarts += 1
+        log = self.layout.log(each.node.id)
+        each.message = f"{_ending(each.process.returncode)}; see {log}"
+        if each.deaths >= DEATHS_MAX:
+            each.state = "Failed"
+            each.message = f"died {each.deaths} times in a row, last: {processes.tail(log, 1)}; see {log}"
+            self.tell(f"node {each.node.id} {each.message}")
+            return
+        pause = min(PAUSE_SECONDS_MIN * 2 ** (each.deaths - 1), PAUSE_SECONDS_MAX)
+        each.state, each.retry_at = "Restarting", now + pause
+        self.tell(f"node {each.node.id} {_ending(each.process.returncode)}; starting it again in {pause:.1f} s")
+
+
+def fingerprint(node: LocalNode) -> str:
+    """Tells one set of settings from another."""
+    return sha256(node.properties.encode()).hexdigest()[:16]
+
+
+def _ending(code: int) -> str:
+    return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+
+
+def read_cluster_id(path: Path, draw: Callable[[], str]) -> str:
+    """The id of the cluster, drawn at the first start and kept."""
+    known = (read_text(path) or "").strip()
+    if not known:
+        known = draw()
+        write_whole(path, known + "\n")
+    return known

@@ -1,0 +1,168 @@
+"""Plans: small values that say what to do to a cluster, and the words for the status meanwhile.
+
+An action is a sentence with a subject; effects are somebody else's business (`kafka/effects.py`). A word is a condition
+without a time: `settled` puts the words beside the conditions that were there and moves `lastTransitionTime` only when
+a status changes, so that a converged resource is not written again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from kavka_operator.api.model import MESSAGE_LENGTH_MAX, Condition
+from kavka_operator.api.quantity import spell
+from kavka_operator.quota.entities import AnyEntity, entity_text
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """None leaves the number to the cluster."""
+
+    name: str
+    partitions: int | None
+    replication_factor: int | None
+    config: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f'create topic "{self.name}"'
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """`total` is how many there are afterwards."""
+
+    name: str
+    total: int
+
+    def __str__(self) -> str:
+        return f'add partitions to topic "{self.name}", to have {self.total}'
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTopic:
+    """Settings to set, and settings to give back to their default."""
+
+    name: str
+    set: Mapping[str, str]
+    reset: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = [f"{key}={value}" for key, value in self.set.items()] + [f"{key} to its default" for key in self.reset]
+        return f'set {", ".join(words)} on topic "{self.name}"'
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """By id, so that a topic of the same name that somebody else made is safe."""
+
+    name: str
+    topic_id: str
+
+    def __str__(self) -> str:
+        return f'delete topic "{self.name}"'
+
+
+@dataclass(frozen=True, slots=True)
+class AlterQuota:
+    """Values by Kafka's keys to set and keys to remove."""
+
+    entity: AnyEntity
+    set: Mapping[str, float]
+    remove: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = [f"{key}={spell(value)}" for key, value in self.set.items()]
+        words += [f"no {key}" for key in self.remove]
+        return f"set {', '.join(words)} for {entity_text(self.entity)}"
+
+
+TopicAction = CreateTopic | AddPartitions | AlterTopic | DeleteTopic
+KafkaAction = TopicAction | AlterQuota
+
+
+@dataclass(frozen=True, slots=True)
+class StartNode:
+    """Make the node's directory if there is none, and start it."""
+
+    node: int
+
+    def __str__(self) -> str:
+        return f"start node {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartNode:
+    """Stop the node in good order and start it with what is wanted now."""
+
+    node: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"restart node {self.node}: {self.reason}"
+
+
+NodeAction = StartNode | RestartNode
+Action = KafkaAction | NodeAction
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A condition that has no time yet."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do, in this order, and what to say about it."""
+
+    actions: tuple[Action, ...] = ()
+    words: tuple[Word, ...] = field(default=())
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.actions
+
+
+def ready(message: str, reason: str = "Ready") -> tuple[Word, ...]:
+    """All is as wanted."""
+    return (Word("Ready", "True", reason, message),)
+
+
+def reconciling(reason: str, message: str) -> tuple[Word, ...]:
+    """It is being made so."""
+    return (Word("Ready", "False", reason, message), Word("Reconciling", "True", reason, message))
+
+
+def stalled(reason: str, message: str) -> tuple[Word, ...]:
+    """It will not become so by itself: somebody has to decide something."""
+    return (Word("Ready", "False", reason, message), Word("Stalled", "True", reason, message))
+
+
+def unknown(reason: str, message: str) -> tuple[Word, ...]:
+    """It cannot be seen."""
+    return (Word("Ready", "Unknown", reason, message),)
+
+
+def settled(
+    words: Iterable[Word], before: Iterable[Condition], generation: int, now: datetime
+) -> tuple[Condition, ...]:
+    """The conditions of the status: `words`, with the time of a change only where something changed."""
+    old = {condition.type: condition for condition in before}
+    return tuple(_settle(word, old.get(word.type), generation, now) for word in words)
+
+
+def _settle(word: Word, old: Condition | None, generation: int, now: datetime) -> Condition:
+    since = old.last_transition_time if old is not None and old.status == word.status else now
+    return Condition(
+        type=word.type,
+        status=word.status,
+        reason=word.reason,
+        message=word.message[:MESSAGE_LENGTH_MAX],
+        observed_generation=generation,
+        last_transition_time=since,
+    )

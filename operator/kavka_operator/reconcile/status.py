@@ -1,0 +1,125 @@
+"""Statuses: what is seen, in the words of the resource. Pure, and equal for equal input, so that rest means no write."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus
+from kavka_operator.api.quota import ClientQuota, ClientQuotaStatus
+from kavka_operator.api.topic import Topic, TopicStatus
+from kavka_operator.quota.entities import entity_of, entity_text
+from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
+from kavka_operator.reconcile.cluster import rollout_status
+from kavka_operator.reconcile.plan import Word, settled
+from kavka_operator.reconcile.quotas import active_override, target_values
+from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenTopic, WantedNode
+from kavka_operator.reconcile.topics import FORGET
+
+Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus
+
+
+def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], now: datetime) -> TopicStatus:
+    """The status of a topic."""
+    common = _common(topic, words, now)
+    known = topic.status.topic_id
+    if known is not None and topic.metadata.annotations.get(FORGET) == known:
+        known = None
+    conflict = any(word.reason == "Conflict" for word in words)
+    if seen is None or conflict:
+        return topic.status.model_copy(update={**common, "topic_name": topic.topic_name, "topic_id": known})
+    return TopicStatus(
+        **common,
+        topic_name=seen.name,
+        topic_id=known or seen.topic_id,
+        partitions=seen.partitions,
+        replication_factor=seen.replication_factor,
+        under_replicated=seen.under_replicated,
+        offline=seen.offline,
+        managed_config=topic.status.managed_config,
+    )
+
+
+def quota_status(quota: ClientQuota, seen: SeenCluster, words: Sequence[Word], now: datetime) -> ClientQuotaStatus:
+    """The status of a quota."""
+    entity = entity_of(quota.spec.entity)
+    common = _common(quota, [*words, *_shadow_words(quota, seen)], now)
+    conflict = any(word.reason == "Conflict" for word in words)
+    in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))
+    target = target_values(quota, len(seen.brokers), now)
+    applied = {key: value for key, value in in_kafka.items() if key in target or key in quota.status.applied}
+    override = active_override(quota, now)
+    return ClientQuotaStatus(
+        **common,
+        entity=entity_text(entity),
+        level=level_of(entity),
+        applied=applied,
+        applied_time=quota.status.applied_time or (now if applied else None),
+        override=override.reason if override else None,
+        shadowed_by=shadowed_by(entity, seen.quotas),
+        shadows=shadows(entity, seen.quotas),
+        usage=quota.status.usage,
+    )
+
+
+def _shadow_words(quota: ClientQuota, seen: SeenCluster) -> list[Word]:
+    """A quota that no client ever meets deserves a condition of its own."""
+    entity = entity_of(quota.spec.entity)
+    own = set(seen.quotas.get(entity, {}))
+    hidden = {key for other in shadowed_by(entity, seen.quotas) if other.clients == "All" for key in other.keys}
+    if not own or not own <= hidden:
+        return []
+    winners = ", ".join(other.entity for other in shadowed_by(entity, seen.quotas) if other.clients == "All")
+    return [Word("Shadowed", "True", "AnotherQuotaWins", f"has no effect on any client; {winners} always wins")]
+
+
+def cluster_status(
+    cluster: KafkaCluster,
+    nodes: Sequence[WantedNode],
+    seen_nodes: Mapping[int, SeenNode],
+    seen: SeenCluster | None,
+    words: Sequence[Word],
+    now: datetime,
+    *,
+    unmanaged: tuple[str, ...] = (),
+    places: Mapping[int, tuple[str, str]] | None = None,
+) -> KafkaClusterStatus:
+    """The status of a cluster. `places` are address and directory of each node, where the platform knows them."""
+    lines = tuple(_node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id)) for node in nodes)
+    addresses = [line.address for line in lines if line.address and "broker" in line.roles]
+    return KafkaClusterStatus(
+        **_common(cluster, words, now),
+        bootstrap_servers=",".join(addresses) or None,
+        cluster_id=seen.cluster_id if seen else cluster.status.cluster_id,
+        active_controller=seen.controller if seen else None,
+        nodes=len(nodes),
+        ready_nodes=sum(line.state == "Running" for line in lines),
+        brokers=lines,
+        rollout=rollout_status(nodes, seen_nodes),
+        unmanaged_quotas=unmanaged[:100],
+    )
+
+
+def _node_line(
+    node: WantedNode, seen: SeenNode | None, cluster: SeenCluster | None, place: tuple[str, str] | None
+) -> BrokerStatus:
+    broker = cluster.brokers.get(node.id) if cluster else None
+    address, directory = place or (broker.address if broker else None, None)
+    return BrokerStatus(
+        id=node.id,
+        rack=node.rack,
+        roles=node.roles,  # type: ignore[arg-type]
+        state=seen.state if seen else "Stopped",
+        address=address,
+        leaders=broker.leaders if broker else None,
+        under_replicated=broker.under_replicated if broker else None,
+        restarts=seen.restarts if seen else None,
+        directory=directory,
+    )
+
+
+def _common(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime) -> dict[str, Any]:
+    generation = resource.metadata.generation
+    return {
+        "observed_generation": generation,
+        "conditions": settled(words, resource.status.conditions, generation, now),
+    }

@@ -1,0 +1,200 @@
+"""What must be done so that a cluster has the topic that a resource wants.
+
+The resource owns the settings that it names and those that it once set, nothing else. A topic is known by its id, not
+by its name: when somebody deleted it, or deleted it and made another, its records are gone and the resource says so
+instead of quietly making an empty one; the annotation `kavka.dev/forget-topic-id` with the id that was lost is how a
+person accepts the loss.
+"""
+
+from collections.abc import Iterator
+
+from kavka_operator.api.settings import same_value, topic_faults
+from kavka_operator.api.topic import Topic
+from kavka_operator.reconcile.plan import (
+    AddPartitions,
+    AlterTopic,
+    CreateTopic,
+    DeleteTopic,
+    Plan,
+    TopicAction,
+    ready,
+    reconciling,
+    stalled,
+)
+from kavka_operator.reconcile.seen import SeenCluster, SeenTopic
+
+FORGET = "kavka.dev/forget-topic-id"
+RETENTION_KEYS = ("retention.ms", "retention.bytes")
+
+
+def reconcile(wanted: Topic, seen: SeenTopic | None, cluster: SeenCluster, older: Topic | None = None) -> Plan:
+    """The plan for one topic. `older` is another resource that claims the same topic and came first."""
+    if older is not None:
+        return Plan(
+            words=stalled("Conflict", f'{older.identity} declares topic "{wanted.topic_name}" too and is older')
+        )
+    faults = [f"spec.config.{name}: {words}" for name, words in topic_faults(wanted.spec.config)]
+    if faults:
+        return Plan(words=stalled("BadConfig", "; ".join(faults)))
+    lost = wanted.status.topic_id
+    if lost is not None and wanted.metadata.annotations.get(FORGET) == lost:
+        lost = None
+    if seen is None:
+        return _missing(wanted, lost) if lost else _create(wanted, cluster)
+    if lost is not None and lost != seen.topic_id:
+        return _replaced(lost, seen)
+    return _adjust(wanted, seen)
+
+
+def needs_records(wanted: Topic, seen: SeenTopic) -> bool:
+    """Whether a decision depends on how many records the topic holds, which costs a request a broker to know."""
+    if wanted.metadata.deletion_timestamp is not None:
+        return wanted.spec.deletion_policy == "DeleteIfEmpty"
+    return wanted.spec.guards.retention_cut == "Refuse" and bool(_retention_cuts(wanted, seen))
+
+
+def retire(gone: Topic, seen: SeenTopic | None, older: Topic | None = None) -> Plan:
+    """What is left to do for a topic whose resource is deleted. Only the topic that was ours is ever deleted."""
+    if seen is None or older is not None or seen.topic_id != gone.status.topic_id:
+        return Plan()
+    match gone.spec.deletion_policy:
+        case "Delete":
+            return Plan((DeleteTopic(seen.name, seen.topic_id),))
+        case "DeleteIfEmpty" if seen.records == 0:
+            return Plan((DeleteTopic(seen.name, seen.topic_id),))
+        case _:
+            return Plan()
+
+
+def managed_after(wanted: Topic, plan: Plan) -> tuple[str, ...]:
+    """The settings that are this resource's own once `plan` is carried out."""
+    dropped = {key for action in plan.actions if isinstance(action, AlterTopic) for key in action.reset}
+    kept = {key for key in wanted.status.managed_config if key in wanted.spec.config} - dropped
+    made = {key for action in plan.actions if isinstance(action, AlterTopic | CreateTopic) for key in _keys(action)}
+    return tuple(sorted(kept | made | set(wanted.spec.config)))
+
+
+def _keys(action: AlterTopic | CreateTopic) -> set[str]:
+    return set(action.set if isinstance(action, AlterTopic) else action.config)
+
+
+def _create(wanted: Topic, cluster: SeenCluster) -> Plan:
+    replicas, brokers = wanted.spec.replication_factor, len(cluster.brokers)
+    if replicas is not None and replicas > brokers:
+        there = "1 is" if brokers == 1 else f"{brokers} are"
+        return Plan(words=stalled("TooFewBrokers", f"{replicas} replicas need {replicas} brokers and {there} there"))
+    action = CreateTopic(wanted.topic_name, wanted.spec.partitions, replicas, wanted.spec.config)
+    return Plan((action,), reconciling("Creating", f'topic "{wanted.topic_name}" does not exist yet'))
+
+
+def _missing(wanted: Topic, lost: str) -> Plan:
+    return Plan(
+        words=stalled(
+            "Deleted",
+            f'somebody deleted topic "{wanted.topic_name}" ({lost}) with its records; to have an empty one, annotate'
+            f" this resource with {FORGET}={lost}",
+        )
+    )
+
+
+def _replaced(lost: str, seen: SeenTopic) -> Plan:
+    return Plan(
+        words=stalled(
+            "Replaced",
+            f'somebody deleted topic "{seen.name}" and created it again: {lost} -> {seen.topic_id}; to take over the new'
+            f" one, annotate this resource with {FORGET}={lost}",
+        )
+    )
+
+
+def _adjust(wanted: Topic, seen: SeenTopic) -> Plan:
+    refusals = [*_refused_growth(wanted, seen), *_refused_replicas(wanted, seen), *_refused_cuts(wanted, seen)]
+    actions: list[TopicAction] = [*_grow(wanted, seen), *_reconfigure(wanted, seen)]
+    if refusals:
+        return Plan(tuple(actions), stalled("Refused", "; ".join(refusals)))
+    if actions:
+        return Plan(tuple(actions), reconciling("Changing", "; ".join(map(str, actions))))
+    if seen.offline:
+        return Plan(words=reconciling("Offline", f"{seen.offline} of {seen.partitions} partitions have no leader"))
+    return Plan(words=ready(_summary(seen)))
+
+
+def _summary(seen: SeenTopic) -> str:
+    partitions = "1 partition" if seen.partitions == 1 else f"{seen.partitions} partitions"
+    replicas = "1 replica" if seen.replication_factor == 1 else f"{seen.replication_factor} replicas"
+    behind = f", {seen.under_replicated} under-replicated" if seen.under_replicated else ""
+    return f"{partitions} with {replicas}{behind}"
+
+
+def _may_grow(wanted: Topic, seen: SeenTopic) -> bool:
+    compacted = "compact" in seen.values.get("cleanup.policy", "")
+    return not compacted or wanted.spec.guards.compacted_growth == "Allow"
+
+
+def _grow(wanted: Topic, seen: SeenTopic) -> Iterator[TopicAction]:
+    if (wanted.spec.partitions or 0) > seen.partitions and _may_grow(wanted, seen):
+        assert wanted.spec.partitions is not None
+        yield AddPartitions(seen.name, wanted.spec.partitions)
+
+
+def _refused_growth(wanted: Topic, seen: SeenTopic) -> Iterator[str]:
+    total = wanted.spec.partitions
+    if total is None:
+        return
+    if total < seen.partitions:
+        yield f"the topic has {seen.partitions} partitions and {total} are wanted; partitions may only grow"
+    if total > seen.partitions and not _may_grow(wanted, seen):
+        yield (
+            f"{seen.partitions} -> {total} partitions of a compacted topic moves keys between partitions;"
+            " set spec.guards.compactedGrowth: Allow"
+        )
+
+
+def _refused_replicas(wanted: Topic, seen: SeenTopic) -> Iterator[str]:
+    replicas = wanted.spec.replication_factor
+    if replicas is not None and replicas != seen.replication_factor:
+        yield (
+            f"the topic has {seen.replication_factor} replicas a partition and {replicas} are wanted;"
+            " moving replicas is not possible in this version"
+        )
+
+
+def _retention_cuts(wanted: Topic, seen: SeenTopic) -> dict[str, tuple[str, str]]:
+    """Retention that gets shorter, as key -> (now, wanted)."""
+    cuts = {}
+    for key in RETENTION_KEYS:
+        now, then = seen.values.get(key), wanted.spec.config.get(key)
+        if now is not None and then is not None and _amount(then) < _amount(now):
+            cuts[key] = (now, then)
+    return cuts
+
+
+def _amount(text: str) -> float:
+    """A retention; -1 keeps for ever."""
+    return float("inf") if text.strip() == "-1" else float(text)
+
+
+def _refused_cuts(wanted: Topic, seen: SeenTopic) -> Iterator[str]:
+    if not _cuts_are_refused(wanted, seen):
+        return
+    for key, (now, then) in _retention_cuts(wanted, seen).items():
+        yield (
+            f"{key} {now} -> {then} may delete some of {seen.records:,} records; set spec.guards.retentionCut: Allow"
+        )
+
+
+def _cuts_are_refused(wanted: Topic, seen: SeenTopic) -> bool:
+    return wanted.spec.guards.retention_cut == "Refuse" and bool(seen.records)
+
+
+def _reconfigure(wanted: Topic, seen: SeenTopic) -> Iterator[TopicAction]:
+    held = _retention_cuts(wanted, seen) if _cuts_are_refused(wanted, seen) else {}
+    to_set = {
+        key: value
+        for key, value in wanted.spec.config.items()
+        if key not in held and (key not in seen.overrides or not same_value(key, seen.overrides[key], value))
+    }
+    former = [key for key in wanted.status.managed_config if key not in wanted.spec.config]
+    to_reset = tuple(sorted(key for key in former if key in seen.overrides))
+    if to_set or to_reset:
+        yield AlterTopic(seen.name, to_set, to_reset)
