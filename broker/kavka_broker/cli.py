@@ -7,6 +7,7 @@ The file is Apache Kafka's server.properties. A configuration that cannot stand 
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,14 +51,25 @@ def read_config(path: Path) -> BrokerConfig:
 
 
 def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int:
-    from kavka_broker.controller.format import FormatError, format_directories
+    from kavka_broker.controller.format import FormatError, format_directory
+    from kavka_broker.runtime.clock import SystemClock
+    from kavka_broker.storage.disk import RealDisk
 
     try:
-        formatted = format_directories(config, options.cluster_id, ignore_formatted=options.ignore_formatted)
+        formatted = format_directory(
+            RealDisk(),
+            config,
+            options.cluster_id,
+            now_ms=SystemClock().now_ms(),
+            random_bytes=os.urandom,
+            ignore_formatted=options.ignore_formatted,
+        )
     except FormatError as error:
         fail(str(error))
-    for directory in formatted:
+    for directory in formatted.new:
         sys.stdout.write(f"formatted {directory} for cluster {options.cluster_id}\n")
+    for directory in formatted.already:
+        sys.stdout.write(f"left {directory} as it is\n")
     return 0
 
 

@@ -59,11 +59,18 @@ class Listener:
     def sent_bytes(self) -> int:
         return self._closed_sent_bytes + sum(connection.outbox.sent_bytes for connection in self.connections)
 
-    async def open(self, host: str | None, port: int) -> int:
-        """Listen; the port that was bound (`port` 0 takes a free one). Raises OSError."""
+    async def bind(self, host: str | None, port: int) -> int:
+        """Take the address without serving it yet; the port (`port` 0 takes a free one). Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self), host or None, port, backlog=BACKLOG)
+        self._server = await loop.create_server(
+            lambda: Connection(self), host or None, port, backlog=BACKLOG, start_serving=False
+        )
         return int(self._server.sockets[0].getsockname()[1])
+
+    async def serve(self) -> None:
+        """Accept connections from now on."""
+        assert self._server is not None, "bind comes first"
+        await self._server.start_serving()
 
     async def close(self) -> None:
         """Stop listening and close every connection."""

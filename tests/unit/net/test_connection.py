@@ -85,7 +85,8 @@ async def serving(limits: Limits | None = None) -> AsyncIterator[tuple[Handlers,
     clock = SystemClock()
     timers = Timers(clock, asyncio.get_running_loop())
     listener = Listener("PLAINTEXT", handlers, limits or Limits(), clock, timers)  # type: ignore[arg-type]
-    port = await listener.open("127.0.0.1", 0)
+    port = await listener.bind("127.0.0.1", 0)
+    await listener.serve()
     clients: list[Client] = []
 
     async def connect() -> Client:

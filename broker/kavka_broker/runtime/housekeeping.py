@@ -1,0 +1,99 @@
+"""What the broker does by itself, now and then: retention, flushes, checkpoints, forgetting.
+
+Each chore has an interval, by Kafka's name where it has one. What blocks runs in a thread, one chore at a time; an
+idle broker wakes up every few seconds, finds nothing changed and writes nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.logs import get
+from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.seams import Clock
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_manager import LogManager
+
+log = get("runtime")
+
+FLUSH_MS = 1_000
+QUOTA_EXPIRY_MS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """Something to do every `interval_ms`."""
+
+    name: str
+    interval_ms: int
+    work: Callable[[], Awaitable[None]]
+
+
+class Housekeeping:
+    """The chores of one broker, as tasks that end with `stop`."""
+
+    def __init__(
+        self, config: BrokerConfig, logs: LogManager, replicas: ReplicaManager, quotas: ClientQuotas, clock: Clock
+    ) -> None:
+        self._config = config
+        self._logs = logs
+        self._replicas = replicas
+        self._quotas = quotas
+        self._clock = clock
+        self._tasks: list[asyncio.Task[None]] = []
+        self._checkpointed: dict[str, tuple[int, int, int]] = {}
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._every(chore), name=chore.name) for chore in self._chores()]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def high_watermark_of(self, one: Log) -> int:
+        """The high watermark of the partition that a log belongs to."""
+        partition = self._replicas.get(one.topic, one.partition)
+        return one.log_start_offset if partition is None else partition.high_watermark
+
+    def _chores(self) -> list[Chore]:
+        config = self._config
+        return [
+            Chore("flush", FLUSH_MS, self._flush),
+            Chore("checkpoint", config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint),
+            Chore("retention", config["log.retention.check.interval.ms"], self._retain),
+            Chore("quota expiry", QUOTA_EXPIRY_MS, self._expire_quotas),
+        ]
+
+    async def _every(self, chore: Chore) -> None:
+        while True:
+            await asyncio.sleep(chore.interval_ms / 1000)
+            try:
+                await chore.work()
+            except OSError as problem:
+                log.error("housekeeping.failed", chore=chore.name, reason=str(problem))
+
+    async def _flush(self) -> None:
+        if any(one.unflushed_messages for one in self._logs):
+            await asyncio.to_thread(self._logs.flush_due, self._clock.now_ms())
+
+    async def _checkpoint(self) -> None:
+        points = {
+            str(one.name): (one.recovery_point, one.log_start_offset, self.high_watermark_of(one)) for one in self._logs
+        }
+        if points != self._checkpointed:
+            self._checkpointed = points
+            await asyncio.to_thread(self._logs.write_checkpoints, self.high_watermark_of)
+
+    async def _retain(self) -> None:
+        expiration_ms = self._config["producer.id.expiration.ms"]
+        retain = partial(self._logs.retain, expiration_ms=expiration_ms)
+        if retain(self._clock.now_ms(), self.high_watermark_of):
+            log.info("retention.deleted")
+        await asyncio.to_thread(self._logs.remove_deleted)
+
+    async def _expire_quotas(self) -> None:
+        self._quotas.expire(int(self._clock.monotonic_ms()))
