@@ -167,7 +167,7 @@ def in_order_of_use(structs: dict[str, Struct], last: str) -> Iterator[Struct]:
 
 def field(source: dict[str, Any], valid: Versions) -> Field:
     """One field; a field that is never valid in a supported version is kept with its range as written."""
-    written = versions(source.get("versions", "0+"))
+    written = versions(source.get("versions") or source.get("taggedVersions") or "0+")
     assert written is not None
     kind = source["type"]
     nullable = versions(source.get("nullableVersions", "none"), valid)

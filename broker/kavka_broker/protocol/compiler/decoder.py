@@ -155,12 +155,15 @@ class DecoderSource(Source):
         self.line("n -= 1")
 
     def nested(self, layout: Layout, place: Place, target: str) -> None:
-        """Read a struct that is a field; a nullable one follows a byte that says whether it is there."""
+        """Read a struct that is a field.
+
+        A nullable one follows a byte that says whether it is there: -1 for null, but 0 in a tagged field.
+        """
         if not place.nullable:
             self.line(f"{target} = {self.struct(layout.nested(place.type))}")
             return
         self.run.append(("b", "n"))
-        with self.block("if n < 0:"):
+        with self.block("if n <= 0:" if place.tag >= 0 else "if n < 0:"):
             self.line(f"{target} = None")
         with self.block("else:"):
             variable = self.struct(layout.nested(place.type))

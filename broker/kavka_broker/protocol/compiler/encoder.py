@@ -179,7 +179,7 @@ class EncoderSource(Source):
             self.struct(layout.nested(place.type), variable)
             return
         with self.block(f"if {variable} is None:"):
-            self.run.append(("b", "-1"))
+            self.run.append(("b", "0" if place.tag >= 0 else "-1"))
         with self.block("else:"):
             self.run.append(("b", "1"))
             self.struct(layout.nested(place.type), variable)

@@ -45,13 +45,13 @@ class TransactionLogValue(Message):
         ("ProducerId", "producer_id", "int64", (0, 1), None, None, None, 0, False, None),
         (
             "PreviousProducerId", "previous_producer_id", "int64",
-            (0, 1), None, (1, 1), 0, -1, False, None,
+            (1, 1), None, (1, 1), 0, -1, False, None,
         ),
-        ("NextProducerId", "next_producer_id", "int64", (0, 1), None, (1, 1), 1, -1, False, None),
+        ("NextProducerId", "next_producer_id", "int64", (1, 1), None, (1, 1), 1, -1, False, None),
         ("ProducerEpoch", "producer_epoch", "int16", (0, 1), None, None, None, 0, False, None),
         (
             "NextProducerEpoch", "next_producer_epoch", "int16",
-            (0, 1), None, (1, 1), 3, -1, False, None,
+            (1, 1), None, (1, 1), 3, -1, False, None,
         ),
         (
             "TransactionTimeoutMs", "transaction_timeout_ms", "int32",
@@ -72,7 +72,7 @@ class TransactionLogValue(Message):
         ),
         (
             "ClientTransactionVersion", "client_transaction_version", "int16",
-            (0, 1), None, (1, 1), 2, 0, False, None,
+            (1, 1), None, (1, 1), 2, 0, False, None,
         ),
     )
 
