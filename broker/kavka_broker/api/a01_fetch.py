@@ -50,7 +50,8 @@ def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchRespons
     except BrokerError as error:
         return FetchResponse(error_code=error.code)
     bytes_max = min(request.max_bytes, broker.config["fetch.max.bytes"])
-    bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max)
+    now_ms = int(broker.clock.monotonic_ms())
+    bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, now_ms)
     reading = read_all(context, request, broker, bytes_max)
     missing_bytes = min(request.min_bytes, bytes_max) - reading.size_bytes
     if missing_bytes <= 0 or reading.has_error or request.max_wait_ms <= 0 or not reading.watched:

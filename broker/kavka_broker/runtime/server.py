@@ -6,7 +6,6 @@ of that stands do the listeners serve. The stop is the same backwards.
 """
 
 import asyncio
-
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
