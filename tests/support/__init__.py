@@ -1,0 +1,1 @@
+"""What tests share: brokers as processes, raw connections, client programs."""

@@ -1,0 +1,79 @@
+"""Client programs outside Python: Apache Kafka's tools, kcat, Node.js clients.
+
+Each is fetched once into the cache, by version, and verified; nothing is installed into the machine.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tools.cache import cache
+from tools.ktool import command
+
+RUN_SECONDS_MAX = 120
+FETCH_SECONDS_MAX = 300
+
+
+def run(line: list[str], *, stdin: str = "", env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+    """What a program writes to stdout; an AssertionError with all it wrote when it fails."""
+    ran = subprocess.run(
+        line, input=stdin, capture_output=True, text=True, check=False, timeout=RUN_SECONDS_MAX, env=env, cwd=cwd
+    )
+    assert ran.returncode == 0, f"{line[0]} ended with {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
+    return ran.stdout
+
+
+def kafka_tool(name: str, *arguments: str, stdin: str = "") -> str:
+    """Run one of Apache Kafka's tools."""
+    return run(command(name, *arguments), stdin=stdin)
+
+
+def kcat(*arguments: str, stdin: str = "") -> str:
+    """Run kcat: the machine's own, or Debian's package unpacked in the cache."""
+    if installed := shutil.which("kcat") or shutil.which("kafkacat"):
+        return run([installed, *arguments], stdin=stdin)
+    root = unpacked_kcat()
+    libraries = ":".join(str(path) for path in root.glob("usr/lib/*"))
+    return run([str(root / "usr/bin/kcat"), *arguments], stdin=stdin, env={**os.environ, "LD_LIBRARY_PATH": libraries})
+
+
+def unpacked_kcat() -> Path:
+    """Debian's kcat with the two libraries that a bare system lacks, unpacked and not installed."""
+    root = cache("kcat") / "root"
+    if not root.exists():
+        with tempfile.TemporaryDirectory(dir=root.parent) as scratch:
+            packages = ["kcat", "librdkafka1", "libyajl2"]
+            download = ["apt-get", "download", "-q", *packages]
+            subprocess.run(download, cwd=scratch, check=True, capture_output=True, timeout=FETCH_SECONDS_MAX)
+            target = Path(scratch) / "root"
+            for package in sorted(Path(scratch).glob("*.deb")):
+                subprocess.run(["dpkg-deb", "-x", str(package), str(target)], check=True)
+            target.rename(root)
+    return root
+
+
+NODE = Path(__file__).parents[1] / "conformance/clients/node"
+
+
+def node_modules() -> Path:
+    """The packages of the lock file, installed in the cache by `npm ci` without running their scripts."""
+    lock = (NODE / "package-lock.json").read_bytes()
+    home = cache("node", hashlib.sha256(lock).hexdigest()[:16])
+    if not (home / "complete").exists():
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(NODE / name, home)
+        install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        subprocess.run(install, cwd=home, check=True, capture_output=True, timeout=FETCH_SECONDS_MAX)
+        (home / "complete").touch()
+    return home / "node_modules"
+
+
+def node(script: str, *arguments: str) -> str:
+    """Run a script of tests/conformance/clients/node; it sees the packages as if they lay beside it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        shutil.copy(NODE / script, scratch)
+        (Path(scratch) / "node_modules").symlink_to(node_modules())
+        return run(["node", str(Path(scratch) / script), *arguments])

@@ -1,0 +1,72 @@
+"""Bytes on a socket: what a client library would never send, and what came back.
+
+Reading gives a frame, or None where the peer closed the connection; silence is a TimeoutError, never a guess.
+"""
+
+import socket
+import struct
+from typing import Self
+
+ANSWER_SECONDS_MAX = 20.0
+API_VERSIONS = 18
+METADATA = 3
+
+
+class Connection:
+    """One TCP connection to a broker."""
+
+    def __init__(self, address: tuple[str, int], seconds_max: float = ANSWER_SECONDS_MAX) -> None:
+        self._socket = socket.create_connection(address, timeout=seconds_max)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def send_frame(self, body: bytes) -> None:
+        self.send(struct.pack(">i", len(body)) + body)
+
+    def request(self, api_key: int, version: int, body: bytes, *, flexible: bool = False) -> bytes | None:
+        """Send a request with the header of its version; the answer behind its correlation id, or None when closed."""
+        self.send_frame(header(api_key, version, flexible=flexible) + body)
+        return self.receive()
+
+    def receive(self) -> bytes | None:
+        """The next frame, or None when the peer closed the connection."""
+        size = self._receive_exactly(4)
+        return None if size is None else self._receive_exactly(struct.unpack(">i", size)[0])
+
+    def is_closed(self) -> bool:
+        """Wait for the peer to close; True unless it sends something instead."""
+        try:
+            return not self._socket.recv(1)
+        except ConnectionResetError:
+            return True
+
+    def _receive_exactly(self, size: int) -> bytes | None:
+        received = bytearray()
+        while len(received) < size:
+            try:
+                piece = self._socket.recv(size - len(received))
+            except ConnectionResetError:
+                return None
+            if not piece:
+                return None
+            received += piece
+        return bytes(received)
+
+
+def header(api_key: int, version: int, *, correlation_id: int = 7, flexible: bool = False) -> bytes:
+    """A request header, with the empty tagged fields of version 2 where it is flexible."""
+    return struct.pack(">hhih4s", api_key, version, correlation_id, 4, b"wire") + (b"\x00" if flexible else b"")
+
+
+def brokers_registered(address: tuple[str, int], seconds_max: float = 2.0) -> int:
+    """How many brokers Metadata (version 1, no topics) names: more than none means that the broker serves."""
+    with Connection(address, seconds_max) as connection:
+        answer = connection.request(METADATA, 1, struct.pack(">i", 0))
+    return 0 if answer is None else int(struct.unpack_from(">i", answer, 4)[0])
