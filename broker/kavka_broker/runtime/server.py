@@ -12,14 +12,15 @@ from dataclasses import replace
 
 from kavka_broker.api.broker import Broker
 from kavka_broker.api.dispatch import Dispatcher
-from kavka_broker.api.registry import load
+from kavka_broker.api.registry import APIS, load
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.recovery import CannotStart
 from kavka_broker.controller.registration import leave_cluster, register_broker
+from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.listeners import Listener as Address
-from kavka_broker.core.config.topic import topic_config
+from kavka_broker.core.config.topic import LogConfig, topic_config
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
 from kavka_broker.net.listener import Limits, Listener
@@ -28,9 +29,11 @@ from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQu
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.fetch_sessions import FetchSessions
 from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.health import STARTING, Health
 from kavka_broker.runtime.housekeeping import Housekeeping
+from kavka_broker.runtime.metrics import Sources
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
 from kavka_broker.timers import Timers
@@ -103,10 +106,11 @@ class Server:
         await self._load(logs, controller)
         self.broker = self._wire(logs, controller)
         self.dispatcher = Dispatcher(self.broker, load(), self._crash)
+        await self._open_admin()
         await self._open(controller, logs)
 
     async def _load(self, logs: LogManager, controller: Controller) -> None:
-        def config_of(topic: str) -> object:
+        def config_of(topic: str) -> LogConfig:
             return topic_config(controller.metadata.configs.topic(topic), self.config)
 
         def progress(count: int, total: int, name: str) -> None:
@@ -130,6 +134,8 @@ class Server:
         sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"], lambda: random.SystemRandom().randint(1, INT32_MAX)
         )
+        groups = GroupCoordinator(config, metadata, controller, replicas, clock, self._timers)
+        controller.subscribers.append(groups.apply)
         self.housekeeping = Housekeeping(config, logs, replicas, quotas, clock)
         return Broker(
             node_id=config.node_id,
@@ -141,7 +147,7 @@ class Server:
             controller=controller,
             replicas=replicas,
             fetch_sessions=sessions,
-            groups=None,  # type: ignore[arg-type]
+            groups=groups,
             quotas=quotas,
         )
 
@@ -154,11 +160,39 @@ class Server:
         await register_broker(controller, self.config, directories=directories, listeners=self.advertised)
         self._stops.append(("registration", lambda: leave_cluster(controller)))
         self.health.cleared("registration")
+        self.broker.groups.start()
         self.housekeeping.start()
         self._stops.append(("housekeeping", self.housekeeping.stop))
         for listener in self.listeners:
             await listener.serve()
         self.health.cleared("listeners")
+
+    async def _open_admin(self) -> None:
+        """Health and metrics first, so that a probe sees what a start is waiting for."""
+        address = self.config["kavka.admin.listener"]
+        if not address:
+            return
+        admin = AdminHttp(self._sources())
+        try:
+            await admin.open(address)
+        except (OSError, ValueError) as problem:
+            raise StartError(f"kavka.admin.listener: {address}: {problem}") from problem
+        self._stops.append(("admin", admin.close))
+
+    def _sources(self) -> Sources:
+        broker, stats = self.broker, self.dispatcher.stats
+        return Sources(
+            node_id=broker.node_id,
+            cluster_id=broker.cluster_id,
+            clock=self._clock,
+            health=self.health,
+            metadata=broker.metadata,
+            quotas=broker.quotas,
+            requests={APIS[key].name: one for key, one in stats.items()},
+            listeners=self.listeners,
+            partitions=broker.replicas,
+            is_active_controller=lambda: True,
+        )
 
     async def _bind(self, address: Address) -> Address:
         listener = Listener(address.name, self.dispatcher, limits_of(self.config), self._clock, self._timers)
@@ -175,9 +209,11 @@ class Server:
             await listener.close()
 
     async def _close_logs(self, logs: LogManager) -> None:
-        if hasattr(self, "broker"):
-            self.broker.replicas.close()
-        await asyncio.to_thread(logs.close, high_watermark_of=None)
+        if not self.health.is_ready:
+            return await asyncio.to_thread(logs.close)
+        self.broker.groups.close()
+        self.broker.replicas.close()
+        await asyncio.to_thread(logs.close, high_watermark_of=self.housekeeping.high_watermark_of)
 
 
 def check(config: BrokerConfig) -> None:
