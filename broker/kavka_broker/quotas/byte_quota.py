@@ -46,6 +46,7 @@ class ByteQuota:
         self._expired = Usage(OTHER, OTHER)
         self.overflows_total = 0
         self.delay_counts = [0] * (len(DELAY_BUCKETS_MS) + 1)
+        self.delay_ms_total = 0
 
     def charge(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record what cannot be taken back, and give the milliseconds to wait."""
@@ -132,6 +133,7 @@ class ByteQuota:
 
     def _throttled(self, sensor: Sensor, delay_ms: int, now_ms: int) -> None:
         sensor.throttled(delay_ms, now_ms, self._window)
+        self.delay_ms_total += delay_ms
         self.delay_counts[bisect_left(DELAY_BUCKETS_MS, delay_ms)] += 1
 
     def _resolve(self, user: str, client_id: str) -> Sensor:

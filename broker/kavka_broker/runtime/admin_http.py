@@ -1,0 +1,143 @@
+"""`/metrics`, `/healthz` and `/readyz` for probes and scrapers, on the port of `kavka.admin.listener`.
+
+- `/healthz`: 200 while the loop answers, with who this is.
+- `/readyz`: 200 when clients are served; else 503 and what stands in the way.
+- `/metrics`: Prometheus' text format.
+
+Three pages without state need no framework: a request line is read, its headers are passed over, one answer is
+written, the connection closes. That is 90 lines for what would cost 19 MiB and a third of a second of import
+(docs/adr/0005). It speaks to probes inside a cluster and is no place for clients; every size, wait and count is bounded.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from kavka_broker.logs import get
+from kavka_broker.runtime.metrics import CONTENT_TYPE, Sources, render
+
+log = get("admin")
+
+HEAD_BYTES_MAX: Final = 8192
+CONNECTIONS_MAX: Final = 32
+SECONDS_MAX: Final = 10
+TEXT: Final = "text/plain; charset=utf-8"
+JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back."""
+
+    status: HTTPStatus
+    body: bytes
+    content_type: str = TEXT
+
+
+class AdminHttp:
+    """The admin port of one broker."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._server: asyncio.Server | None = None
+        self._connections = 0
+        self._started_ms = sources.clock.monotonic_ms()
+        self._pages: dict[str, Callable[[], Awaitable[Answer]]] = {
+            "/metrics": self._metrics,
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+        }
+
+    async def open(self, address: str) -> int:
+        """Listen on `host:port`; the port that was bound. Raises OSError, or ValueError for no such address."""
+        host, port = parse_address(address)
+        self._server = await asyncio.start_server(self._serve, host or None, port, limit=HEAD_BYTES_MAX)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Stop listening. Answers under way are cut off."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._connections >= CONNECTIONS_MAX:
+            writer.transport.abort()
+            return
+        self._connections += 1
+        try:
+            async with asyncio.timeout(SECONDS_MAX):
+                method, answer = await self._answer(reader)
+                writer.writelines(frame(answer, with_body=method != "HEAD"))
+                await writer.drain()
+        except (TimeoutError, OSError, EOFError):
+            pass  # whoever asked is gone, or never finished asking
+        finally:
+            self._connections -= 1
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> tuple[str, Answer]:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return "", plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {HEAD_BYTES_MAX} bytes")
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            return "", plain(HTTPStatus.BAD_REQUEST, "this port speaks HTTP/1.1")
+        method, target, _ = words
+        page = self._pages.get(target.partition("?")[0])
+        if page is None:
+            return method, plain(HTTPStatus.NOT_FOUND, f"there is {', '.join(self._pages)}")
+        if method not in {"GET", "HEAD"}:
+            return method, plain(HTTPStatus.METHOD_NOT_ALLOWED, "write GET or HEAD")
+        return method, await page()
+
+    async def _metrics(self) -> Answer:
+        return Answer(HTTPStatus.OK, await render(self._sources), CONTENT_TYPE)
+
+    async def _healthz(self) -> Answer:
+        return as_json(HTTPStatus.OK, {"status": "alive", **self._who()})
+
+    async def _readyz(self) -> Answer:
+        obstacles = self._sources.health.obstacles
+        if obstacles:
+            return as_json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "not ready", "because": obstacles, **self._who()})
+        return as_json(HTTPStatus.OK, {"status": "ready", **self._who()})
+
+    def _who(self) -> dict[str, object]:
+        up_ms = self._sources.clock.monotonic_ms() - self._started_ms
+        return {
+            "node_id": self._sources.node_id,
+            "cluster_id": self._sources.cluster_id,
+            "up_seconds": round(up_ms / 1000, 1),
+        }
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """`127.0.0.1:9644`, `[::1]:9644` or `:9644` for every address."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f'kavka.admin.listener: "{address}" is no address; write host:port, like 127.0.0.1:9644')
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def plain(status: HTTPStatus, text: str) -> Answer:
+    return Answer(status, f"{text}\n".encode())
+
+
+def as_json(status: HTTPStatus, value: object) -> Answer:
+    return Answer(status, json.dumps(value).encode() + b"\n", JSON)
+
+
+def frame(answer: Answer, *, with_body: bool) -> list[bytes]:
+    head = (
+        f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"
+        f"Content-Type: {answer.content_type}\r\n"
+        f"Content-Length: {len(answer.body)}\r\n"
+        "Cache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return [head.encode(), answer.body] if with_body else [head.encode()]

@@ -1,0 +1,129 @@
+"""Every metric of the broker: name, kind, labels and what it means. The reference page is made from this table.
+
+Two vocabularies. `kafka_*` are the names under which Apache Kafka's figures have been stored for years, so that
+dashboards and alerts keep working. `kavka_*` follow Prometheus' rules: base units, counters that can be summed, and
+the limit beside the usage.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Prometheus' types of metrics."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric with all its series."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+
+CLIENT = ("user", "client_id")
+QUOTA = (*CLIENT, "quota_type")
+PARTITION = ("topic", "partition")
+
+FAMILIES = tuple(
+    Family(*row)
+    for row in (
+        ("kavka_build_info", Kind.GAUGE, ("version", "python"), "Always 1; the labels say what is running."),
+        ("kavka_broker_info", Kind.GAUGE, ("node_id", "cluster_id"), "Always 1; the labels say who this is."),
+        ("kavka_broker_ready", Kind.GAUGE, (), "1 when the broker serves clients; see /readyz for what is missing."),
+        (
+            "kavka_series_omitted",
+            Kind.GAUGE,
+            ("family",),
+            "Series beyond the bound of a family, which are not shown.",
+        ),
+        # clients and their quotas
+        ("kavka_client_bytes_total", Kind.COUNTER, QUOTA, "Bytes that count against a byte quota, or would."),
+        ("kavka_client_throttle_seconds_total", Kind.COUNTER, QUOTA, "Time that clients were told to wait."),
+        ("kavka_client_throttled_requests_total", Kind.COUNTER, QUOTA, "Requests whose client was told to wait."),
+        (
+            "kavka_client_quota_limit_bytes_per_second",
+            Kind.GAUGE,
+            (*QUOTA, "level", "source"),
+            "The limit that applies on this broker, its level (1 to 8) and the entity that it is set on.",
+        ),
+        (
+            "kavka_client_label_overflow_total",
+            Kind.COUNTER,
+            ("quota_type",),
+            "How often a client got no series of its own and was counted under __other__.",
+        ),
+        (
+            "kavka_throttle_duration_seconds",
+            Kind.HISTOGRAM,
+            ("quota_type",),
+            "How long throttled requests had to wait.",
+        ),
+        ("kafka_server_produce_byte_rate", Kind.GAUGE, CLIENT, "Bytes a second as the produce quota measures them."),
+        ("kafka_server_fetch_byte_rate", Kind.GAUGE, CLIENT, "Bytes a second as the fetch quota measures them."),
+        (
+            "kafka_server_produce_throttle_time",
+            Kind.GAUGE,
+            CLIENT,
+            "Average wait of throttled produce requests, in ms.",
+        ),
+        ("kafka_server_fetch_throttle_time", Kind.GAUGE, CLIENT, "Average wait of throttled fetch requests, in ms."),
+        # requests and connections
+        ("kavka_requests_total", Kind.COUNTER, ("api",), "Requests answered."),
+        ("kavka_request_errors_total", Kind.COUNTER, ("api",), "Requests that ended in an error of the whole request."),
+        (
+            "kavka_request_seconds_total",
+            Kind.COUNTER,
+            ("api",),
+            "Time between the arrival of requests and their answers, waiting included.",
+        ),
+        ("kavka_connections", Kind.GAUGE, ("listener",), "Open connections."),
+        ("kavka_connections_accepted_total", Kind.COUNTER, ("listener",), "Connections that came in."),
+        (
+            "kavka_connections_refused_total",
+            Kind.COUNTER,
+            ("listener",),
+            "Connections closed by the broker, with a reason.",
+        ),
+        ("kavka_network_received_bytes_total", Kind.COUNTER, ("listener",), "Bytes read from clients."),
+        ("kavka_network_sent_bytes_total", Kind.COUNTER, ("listener",), "Bytes written to clients."),
+        # topics, partitions, controller
+        ("kafka_server_brokertopicmetrics_bytesin_total", Kind.COUNTER, ("topic",), "Bytes appended by producers."),
+        ("kafka_server_brokertopicmetrics_bytesout_total", Kind.COUNTER, ("topic",), "Bytes read by consumers."),
+        (
+            "kafka_server_brokertopicmetrics_messagesin_total",
+            Kind.COUNTER,
+            ("topic",),
+            "Records appended by producers.",
+        ),
+        ("kafka_server_replicamanager_partitioncount", Kind.GAUGE, (), "Replicas on this broker."),
+        ("kafka_server_replicamanager_leadercount", Kind.GAUGE, (), "Partitions that this broker leads."),
+        (
+            "kafka_server_replicamanager_underreplicatedpartitions",
+            Kind.GAUGE,
+            (),
+            "Partitions led here with replicas out of sync.",
+        ),
+        (
+            "kafka_server_replicamanager_underminisrpartitioncount",
+            Kind.GAUGE,
+            (),
+            "Partitions led here that refuse acks=all because too few replicas are in sync.",
+        ),
+        ("kafka_log_log_size", Kind.GAUGE, PARTITION, "Bytes of the partition's segments on this broker."),
+        ("kafka_log_log_logstartoffset", Kind.GAUGE, PARTITION, "First offset that can be read."),
+        ("kafka_log_log_logendoffset", Kind.GAUGE, PARTITION, "Offset that the next record will get."),
+        ("kafka_controller_kafkacontroller_activecontrollercount", Kind.GAUGE, (), "1 on the active controller."),
+        ("kafka_controller_kafkacontroller_globaltopiccount", Kind.GAUGE, (), "Topics of the cluster."),
+        ("kafka_controller_kafkacontroller_globalpartitioncount", Kind.GAUGE, (), "Partitions of the cluster."),
+        ("kafka_controller_kafkacontroller_offlinepartitionscount", Kind.GAUGE, (), "Partitions without a leader."),
+    )
+)
+
+BY_NAME = {family.name: family for family in FAMILIES}

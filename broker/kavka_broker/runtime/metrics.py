@@ -1,0 +1,220 @@
+"""The broker's figures in Prometheus' text format.
+
+Nothing is counted here: the parts of the broker keep plain numbers, and a scrape reads them. Series that grow with
+names that clients choose are bounded, and `kavka_series_omitted` says how many are not shown; clients beyond the bound
+are summed up under `__other__` (see `quotas.byte_quota`).
+
+The library that writes the format costs 7 MiB, so it is imported by the first scrape (docs/adr/0005). One family is
+rendered at a time, and requests are served in between.
+"""
+
+import asyncio
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Final
+
+from kavka_broker.api.dispatch import ApiStats
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.partition.high_watermark import effective_min_isr
+from kavka_broker.net.listener import Listener
+from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, ByteQuota
+from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.quotas.sensor import Usage
+from kavka_broker.replica.partition import Partition
+from kavka_broker.runtime.health import Health
+from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
+from kavka_broker.seams import Clock
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+TOPIC_SERIES_MAX: Final = 500
+PARTITION_SERIES_MAX: Final = 1000
+
+Sample = tuple[str, tuple[str, ...], float]  # name, values of its labels, value
+
+
+@dataclass(slots=True)
+class Sources:
+    """What a scrape looks at."""
+
+    node_id: int
+    cluster_id: str
+    clock: Clock
+    health: Health
+    metadata: Metadata
+    quotas: ClientQuotas
+    requests: Mapping[str, ApiStats]  # by the name of the API
+    listeners: Sequence[Listener]
+    partitions: Iterable[Partition]
+    is_active_controller: Callable[[], bool]
+
+
+async def render(sources: Sources) -> bytes:
+    """Everything, as one page."""
+    await asyncio.to_thread(import_module, "prometheus_client")  # 60 ms that the loop should not stand still
+    from prometheus_client import generate_latest
+    from prometheus_client.registry import Collector
+
+    class One(Collector):
+        """A registry's worth of one family."""
+
+        def __init__(self, metric: "Metric") -> None:
+            self._metric = metric
+
+        def collect(self) -> Iterator["Metric"]:
+            yield self._metric
+
+    pages = []
+    for metric in [*families(samples(sources)), *process_families()]:
+        pages.append(generate_latest(One(metric)))
+        await asyncio.sleep(0)
+    return b"".join(pages)
+
+
+def families(found: Iterable[Sample]) -> Iterator["Metric"]:
+    """The samples under the families of the table, in its order; families without samples are left out."""
+    from prometheus_client import Metric
+
+    by_family: dict[str, list[Sample]] = {}
+    for sample in found:
+        by_family.setdefault(family_name(sample[0]), []).append(sample)
+    for family in FAMILIES:
+        if family.name in by_family:
+            metric = Metric(family.name.removesuffix("_total"), family.help, family.kind)
+            for name, values, value in by_family.pop(family.name):
+                metric.add_sample(name, dict(zip(labels_of(family, name), values, strict=True)), value)
+            yield metric
+    assert not by_family, f"not in the table of metrics: {sorted(by_family)}"
+
+
+def process_families() -> list["Metric"]:
+    """Memory, CPU, open files and start time of this process."""
+    from prometheus_client import CollectorRegistry, ProcessCollector
+
+    return list(ProcessCollector(registry=CollectorRegistry()).collect())
+
+
+def family_name(name: str) -> str:
+    for suffix in ("_bucket", "_sum", "_count"):
+        if name.removesuffix(suffix) in HISTOGRAMS:
+            return name.removesuffix(suffix)
+    return name
+
+
+def labels_of(family: Family, name: str) -> tuple[str, ...]:
+    return (*family.labels, "le") if name.endswith("_bucket") else family.labels
+
+
+HISTOGRAMS: Final = {family.name for family in FAMILIES if family.kind is Kind.HISTOGRAM}
+
+
+def samples(sources: Sources) -> Iterator[Sample]:
+    """Every figure, in no particular order."""
+    yield "kavka_build_info", (version("kavka-broker"), platform.python_version()), 1
+    yield "kavka_broker_info", (str(sources.node_id), sources.cluster_id), 1
+    yield "kavka_broker_ready", (), int(sources.health.is_ready)
+    for quota_type, quota in sources.quotas.by_type.items():
+        yield from quota_samples(quota_type, quota, int(sources.clock.monotonic_ms()))
+    for api, stats in sources.requests.items():
+        if stats.requests:
+            yield "kavka_requests_total", (api,), stats.requests
+            yield "kavka_request_errors_total", (api,), stats.errors
+            yield "kavka_request_seconds_total", (api,), stats.seconds
+    for listener in sources.listeners:
+        yield from listener_samples(listener)
+    partitions = list(sources.partitions)
+    yield from replica_samples(partitions)
+    yield from topic_samples(partitions)
+    yield from log_samples(partitions)
+    yield from controller_samples(sources.metadata, is_active=sources.is_active_controller())
+
+
+def quota_samples(quota_type: str, quota: ByteQuota, now_ms: int) -> Iterator[Sample]:
+    for usage in quota.usages(now_ms):
+        client = (usage.user, usage.client_id)
+        labels = (*client, quota_type)
+        yield "kavka_client_bytes_total", labels, usage.bytes_total
+        yield "kavka_client_throttle_seconds_total", labels, usage.throttle_ms_total / 1000
+        yield "kavka_client_throttled_requests_total", labels, usage.throttled_requests_total
+        yield from limit_samples(usage, labels)
+        if usage.byte_rate is not None:
+            yield f"kafka_server_{quota_type}_byte_rate", client, usage.byte_rate
+            yield f"kafka_server_{quota_type}_throttle_time", client, usage.throttle_ms_average
+    yield "kavka_client_label_overflow_total", (quota_type,), quota.overflows_total
+    yield from delay_samples(quota_type, quota)
+
+
+def limit_samples(usage: Usage, labels: tuple[str, ...]) -> Iterator[Sample]:
+    if usage.effective is not None:
+        where = (str(usage.effective.level), str(usage.effective.entity))
+        yield "kavka_client_quota_limit_bytes_per_second", (*labels, *where), usage.effective.limit
+
+
+def delay_samples(quota_type: str, quota: ByteQuota) -> Iterator[Sample]:
+    bounds = [*(str(bound_ms / 1000) for bound_ms in DELAY_BUCKETS_MS), "+Inf"]
+    counts = list(accumulate(quota.delay_counts))
+    for bound, count in zip(bounds, counts, strict=True):
+        yield "kavka_throttle_duration_seconds_bucket", (quota_type, bound), count
+    yield "kavka_throttle_duration_seconds_count", (quota_type,), counts[-1]
+    yield "kavka_throttle_duration_seconds_sum", (quota_type,), quota.delay_ms_total / 1000
+
+
+def listener_samples(listener: Listener) -> Iterator[Sample]:
+    label = (listener.name,)
+    yield "kavka_connections", label, len(listener.connections)
+    yield "kavka_connections_accepted_total", label, listener.accepted_count
+    yield "kavka_connections_refused_total", label, listener.refused_count
+    yield "kavka_network_received_bytes_total", label, listener.received_bytes
+    yield "kavka_network_sent_bytes_total", label, listener.sent_bytes
+
+
+def replica_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
+    prefix = "kafka_server_replicamanager_"
+    led = [partition for partition in partitions if partition.is_leader]
+    yield f"{prefix}partitioncount", (), len(partitions)
+    yield f"{prefix}leadercount", (), len(led)
+    yield f"{prefix}underreplicatedpartitions", (), sum(len(p.state.isr) < len(p.state.replicas) for p in led)
+    yield f"{prefix}underminisrpartitioncount", (), sum(is_under_min_isr(partition) for partition in led)
+
+
+def is_under_min_isr(partition: Partition) -> bool:
+    state = partition.state
+    return len(state.isr) < effective_min_isr(partition.log.config.min_insync_replicas, len(state.replicas))
+
+
+def topic_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
+    topics: dict[str, list[int]] = {}
+    for partition in partitions:
+        totals = topics.setdefault(partition.topic, [0, 0, 0])
+        totals[0] += partition.bytes_in
+        totals[1] += partition.bytes_out
+        totals[2] += partition.messages_in
+    for topic, (bytes_in, bytes_out, messages_in) in islice(topics.items(), TOPIC_SERIES_MAX):
+        yield "kafka_server_brokertopicmetrics_bytesin_total", (topic,), bytes_in
+        yield "kafka_server_brokertopicmetrics_bytesout_total", (topic,), bytes_out
+        yield "kafka_server_brokertopicmetrics_messagesin_total", (topic,), messages_in
+    yield "kavka_series_omitted", ("topic",), max(0, len(topics) - TOPIC_SERIES_MAX)
+
+
+def log_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
+    for partition in partitions[:PARTITION_SERIES_MAX]:
+        labels, log = (partition.topic, str(partition.index)), partition.log
+        yield "kafka_log_log_size", labels, log.size_bytes
+        yield "kafka_log_log_logstartoffset", labels, log.log_start_offset
+        yield "kafka_log_log_logendoffset", labels, log.log_end_offset
+    yield "kavka_series_omitted", ("partition",), max(0, len(partitions) - PARTITION_SERIES_MAX)
+
+
+def controller_samples(metadata: Metadata, *, is_active: bool) -> Iterator[Sample]:
+    prefix = "kafka_controller_kafkacontroller_"
+    leaders = [state.leader for topic in metadata.topics for state in topic.partitions.values()]
+    yield f"{prefix}activecontrollercount", (), int(is_active)
+    yield f"{prefix}globaltopiccount", (), len(metadata.topics)
+    yield f"{prefix}globalpartitioncount", (), len(leaders)
+    yield f"{prefix}offlinepartitionscount", (), leaders.count(-1)

@@ -1,0 +1,51 @@
+"""A broker's worth of figures without a broker."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.runtime.health import STARTING, Health
+from kavka_broker.runtime.metrics import Sources
+
+
+class StoppedClock:
+    def now_ms(self) -> int:
+        return 1_760_000_000_000
+
+    def monotonic_ms(self) -> float:
+        return 5000.0
+
+
+def partition(topic: str, index: int, isr: Sequence[int] = (1,), replicas: Sequence[int] = (1,)) -> Any:
+    log = SimpleNamespace(
+        size_bytes=700, log_start_offset=3, log_end_offset=10, config=SimpleNamespace(min_insync_replicas=2)
+    )
+    state = SimpleNamespace(leader=1, isr=list(isr), replicas=list(replicas))
+    counts = {"bytes_in": 100, "bytes_out": 50, "messages_in": 7}
+    return SimpleNamespace(topic=topic, index=index, is_leader=True, state=state, log=log, **counts)
+
+
+def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
+    listener = SimpleNamespace(
+        name="PLAINTEXT",
+        connections={1, 2},
+        accepted_count=5,
+        refused_count=1,
+        received_bytes=1000,
+        sent_bytes=2000,
+    )
+    topic = SimpleNamespace(partitions={0: SimpleNamespace(leader=1), 1: SimpleNamespace(leader=-1)})
+    parts: dict[str, Any] = {
+        "node_id": 1,
+        "cluster_id": "abc",
+        "clock": StoppedClock(),
+        "health": Health(STARTING),
+        "metadata": cast(Any, SimpleNamespace(topics=[topic])),
+        "quotas": ClientQuotas(),
+        "requests": {"Produce": SimpleNamespace(requests=3, errors=1, seconds=0.5)},
+        "listeners": [listener],
+        "partitions": partitions,
+        "is_active_controller": lambda: True,
+    }
+    return Sources(**{**parts, **others})

@@ -1,0 +1,119 @@
+"""The admin port: three pages, and what becomes of anything else."""
+
+import asyncio
+import json
+
+import pytest
+
+from kavka_broker.runtime.admin_http import HEAD_BYTES_MAX, AdminHttp, parse_address
+from kavka_broker.runtime.health import Health
+from tests.unit.runtime.sources import sources
+
+
+async def exchange(admin: AdminHttp, sent: bytes) -> tuple[int, bytes, bytes]:
+    """Status, head and body of the answer to these bytes."""
+    port = await admin.open("127.0.0.1:0")
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(sent)
+        received = await reader.read()
+    finally:
+        writer.close()
+        await admin.close()
+    head, _, body = received.partition(b"\r\n\r\n")
+    return int(head.split()[1]), head, body
+
+
+def ask(admin: AdminHttp, target: str, method: str = "GET") -> tuple[int, bytes, bytes]:
+    request = f"{method} {target} HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n"
+    return asyncio.run(exchange(admin, request.encode()))
+
+
+def test_alive_says_who_it_is() -> None:
+    status, head, body = ask(AdminHttp(sources()), "/healthz")
+
+    assert status == 200
+    assert b"Content-Type: application/json" in head
+    assert json.loads(body) == {"status": "alive", "node_id": 1, "cluster_id": "abc", "up_seconds": 0.0}
+
+
+def test_not_ready_says_what_is_missing() -> None:
+    health = Health({"logs": "3 of 10 logs loaded"})
+
+    status, _, body = ask(AdminHttp(sources(health=health)), "/readyz")
+
+    assert status == 503
+    assert json.loads(body)["because"] == {"logs": "3 of 10 logs loaded"}
+
+
+def test_ready_when_nothing_is_missing() -> None:
+    assert ask(AdminHttp(sources(health=Health())), "/readyz?verbose")[0] == 200
+
+
+def test_metrics_are_prometheus_text() -> None:
+    status, head, body = ask(AdminHttp(sources()), "/metrics")
+
+    assert status == 200
+    assert b"Content-Type: text/plain; version=0.0.4" in head
+    assert b"\nkavka_broker_ready 0.0\n" in body
+    assert f"Content-Length: {len(body)}".encode() in head
+
+
+def test_head_gives_no_body() -> None:
+    status, head, body = ask(AdminHttp(sources()), "/healthz", "HEAD")
+
+    assert (status, body) == (200, b"")
+    assert b"Content-Length: 0" not in head
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /nothing HTTP/1.1\r\n\r\n", 404),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", 405),
+        (b"hello\r\n\r\n", 400),
+        (b"\x16\x03\x01 TLS\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nCookie: " + b"x" * HEAD_BYTES_MAX + b"\r\n\r\n", 431),
+    ],
+)
+def test_anything_else_is_refused_in_words(sent: bytes, status: int) -> None:
+    refused, _, body = asyncio.run(exchange(AdminHttp(sources()), sent))
+
+    assert refused == status
+    assert body.endswith(b"\n")
+
+
+def test_half_a_request_and_silence_does_not_hold_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_broker.runtime.admin_http.SECONDS_MAX", 0.05)
+
+    async def half() -> bytes:
+        admin = AdminHttp(sources())
+        reader, writer = await asyncio.open_connection("127.0.0.1", await admin.open("127.0.0.1:0"))
+        writer.write(b"GET /healthz")
+        received = await reader.read()
+        writer.close()
+        await admin.close()
+        return received
+
+    assert asyncio.run(half()) == b""
+
+
+def test_more_connections_than_probes_need_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_broker.runtime.admin_http.CONNECTIONS_MAX", 0)
+
+    with pytest.raises((ConnectionError, IndexError)):
+        ask(AdminHttp(sources()), "/healthz")
+
+
+@pytest.mark.parametrize(
+    ("address", "parsed"),
+    [("127.0.0.1:9644", ("127.0.0.1", 9644)), ("[::1]:9644", ("::1", 9644)), (":9644", ("", 9644))],
+)
+def test_addresses(address: str, parsed: tuple[str, int]) -> None:
+    assert parse_address(address) == parsed
+
+
+@pytest.mark.parametrize("address", ["9644", "localhost", "localhost:http", "localhost:99999"])
+def test_what_is_no_address_is_refused_with_the_fix(address: str) -> None:
+    with pytest.raises(ValueError, match="write host:port"):
+        parse_address(address)

@@ -1,0 +1,128 @@
+"""What a scrape says, and that it says it correctly."""
+
+import asyncio
+import shutil
+import subprocess
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kavka_broker.core.quota.entity import DEFAULT, Entity
+from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.runtime.metric_table import FAMILIES
+from kavka_broker.runtime.metrics import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX, Sources, render
+from tests.unit.runtime.sources import partition, sources
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scrape(of: Sources) -> Series:
+    text = asyncio.run(render(of)).decode()
+    found: Series = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            key = sample.name, frozenset(sample.labels.items())
+            assert key not in found, f"{key} twice"
+            found[key] = sample.value
+    return found
+
+
+def value(found: Series, name: str, **labels: str) -> float:
+    return found[name, frozenset(labels.items())]
+
+
+def throttled() -> ClientQuotas:
+    quotas = ClientQuotas()
+    quotas.update({"producer_byte_rate": {Entity(DEFAULT, "etl"): 1000.0}, "consumer_byte_rate": {Entity("bob"): 1e6}})
+    quotas.produce("alice", "etl", 10_000, 5000)
+    quotas.produce("alice", "etl", 5000, 5000)
+    quotas.fetch("bob", "report", 500, 5000)
+    return quotas
+
+
+def test_usage_limit_and_throttle_of_a_client_stand_side_by_side() -> None:
+    found = scrape(sources(quotas=throttled()))
+    labels = {"user": "alice", "client_id": "etl", "quota_type": "produce"}
+
+    assert value(found, "kavka_client_bytes_total", **labels) == 15_000
+    assert value(found, "kavka_client_throttle_seconds_total", **labels) == 5.0
+    assert value(found, "kavka_client_throttled_requests_total", **labels) == 1
+    source = {"level": "4", "source": 'default user with client id "etl"'}
+    assert value(found, "kavka_client_quota_limit_bytes_per_second", **labels, **source) == 1000.0
+
+
+def test_kafkas_own_names_are_there_too() -> None:
+    found = scrape(sources(quotas=throttled()))
+
+    assert value(found, "kafka_server_produce_byte_rate", user="alice", client_id="etl") == 1500.0
+    assert value(found, "kafka_server_produce_throttle_time", user="alice", client_id="etl") == 5000.0
+    assert value(found, "kafka_server_fetch_byte_rate", user="bob", client_id="") == 50.0
+
+
+def test_the_histogram_of_delays_adds_up() -> None:
+    found = scrape(sources(quotas=throttled()))
+
+    name = "kavka_throttle_duration_seconds"
+    assert value(found, f"{name}_bucket", quota_type="produce", le="1.0") == 0
+    assert value(found, f"{name}_bucket", quota_type="produce", le="5.0") == 1
+    assert value(found, f"{name}_bucket", quota_type="produce", le="+Inf") == 1
+    assert value(found, f"{name}_sum", quota_type="produce") == 5.0
+    assert value(found, f"{name}_count", quota_type="fetch") == 0
+
+
+def test_partitions_topics_and_replicas() -> None:
+    hosted = [partition("a", 0), partition("a", 1, isr=[1], replicas=[1, 2]), partition("b", 0, [1, 2], [1, 2])]
+
+    found = scrape(sources(hosted))
+
+    assert value(found, "kafka_server_brokertopicmetrics_bytesin_total", topic="a") == 200
+    assert value(found, "kafka_server_replicamanager_leadercount") == 3
+    assert value(found, "kafka_server_replicamanager_underreplicatedpartitions") == 1
+    assert value(found, "kafka_server_replicamanager_underminisrpartitioncount") == 1
+    assert value(found, "kafka_log_log_logendoffset", topic="b", partition="0") == 10
+    assert value(found, "kafka_controller_kafkacontroller_offlinepartitionscount") == 1
+
+
+def test_names_that_clients_choose_cannot_break_the_page() -> None:
+    quotas = ClientQuotas()
+    for client_id in ('say "hi"', "back\\slash", "new\nline", "žofie カ", ""):
+        quotas.produce("CN=a,OU=b", client_id, 1, 5000)
+
+    found = scrape(sources(quotas=quotas))
+
+    for client_id in ('say "hi"', "back\\slash", "new\nline", "žofie カ", ""):
+        labels = {"user": "CN=a,OU=b", "client_id": client_id, "quota_type": "produce"}
+        assert value(found, "kavka_client_bytes_total", **labels) == 1
+
+
+def test_series_are_bounded_and_what_is_left_out_is_said() -> None:
+    found = scrape(sources([partition(f"t{number}", 0) for number in range(PARTITION_SERIES_MAX + 5)]))
+
+    assert value(found, "kavka_series_omitted", family="partition") == 5
+    assert value(found, "kavka_series_omitted", family="topic") == PARTITION_SERIES_MAX + 5 - TOPIC_SERIES_MAX
+    assert len([name for name, _ in found if name == "kafka_log_log_size"]) == PARTITION_SERIES_MAX
+
+
+def test_the_process_is_measured() -> None:
+    found = scrape(sources())
+
+    assert value(found, "process_resident_memory_bytes") > 1_000_000
+    assert value(found, "process_cpu_seconds_total") > 0
+
+
+def test_every_family_of_the_table_can_be_seen() -> None:
+    """The table promises nothing that no code gives."""
+    text = asyncio.run(render(sources([partition("a", 0)], quotas=throttled()))).decode()
+
+    assert {family.name for family in FAMILIES} == {
+        line.split()[2] for line in text.splitlines() if line.startswith("# TYPE k")
+    }
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus) is not installed")
+def test_promtool_has_nothing_to_say() -> None:
+    text = asyncio.run(render(sources([partition("a", 0)], quotas=throttled())))
+
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
