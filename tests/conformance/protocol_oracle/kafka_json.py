@@ -43,7 +43,7 @@ def is_default(layout: Layout, place: Place, value: Any) -> bool:
     if place.default is None:
         return value is None
     if place.is_array:
-        return value == []
+        return bool(value == [])
     if place.is_struct:
         return bool(value == layout.nested(place.type).kind())
     return bool(value == (ZERO if place.type == "uuid" else place.default))

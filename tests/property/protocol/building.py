@@ -31,6 +31,7 @@ class Pick(Protocol):
     def real(self) -> float: ...
     def text(self) -> str: ...
     def blob(self, size: int | None) -> bytes: ...
+    def records(self) -> bytes: ...
 
 
 class Seeded:
@@ -54,6 +55,9 @@ class Seeded:
         length = LONG if self.chance.random() < 0.03 else self.chance.randrange(8)
         return self.chance.randbytes(length if size is None else size)
 
+    def records(self) -> bytes:
+        return self.blob(None)
+
 
 class Drawn:
     """Choices of Hypothesis."""
@@ -76,6 +80,9 @@ class Drawn:
     def blob(self, size: int | None) -> bytes:
         found: bytes = self.draw(st.binary(min_size=size or 0, max_size=LONG if size is None else size))
         return found
+
+    def records(self) -> bytes:
+        return self.blob(None)
 
 
 def build(kind: type[Message], version: int, pick: Pick) -> Message:
@@ -104,8 +111,10 @@ def build_value(layout: Layout, place: Place, pick: Pick) -> Any:
             return pick.text()
         case "uuid":
             return pick.blob(16)
-        case "bytes" | "records":
+        case "bytes":
             return pick.blob(None)
+        case "records":
+            return pick.records()
         case "float64":
             return pick.real()
         case integer:
