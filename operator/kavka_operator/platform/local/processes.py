@@ -19,6 +19,7 @@ from kavka_operator.platform.local import leash
 
 LOG_BYTES_MAX = 64 * 1024 * 1024
 POLL_SECONDS = 0.02
+PROC = Path("/proc")
 
 
 def start(command: Sequence[str], log: Path, *, leashed: bool = True) -> subprocess.Popen[bytes]:
@@ -34,12 +35,13 @@ def start(command: Sequence[str], log: Path, *, leashed: bool = True) -> subproc
 
 def command_line(pid: int) -> str:
     """The command of a process, words separated by blanks; empty where there is none."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    if sys.platform == "linux":
+    if not PROC.exists():
+        shown = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        return shown.stdout.strip()
+    try:
+        return (PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
         return ""
-    shown = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return shown.stdout.strip()
 
 
 def stop_known(pid: int, marks: Sequence[str], patience_seconds: float) -> bool:

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Self
 
 
 class Stopped(BaseException):
@@ -25,7 +26,7 @@ class Signals:
         self._held = 0
         self._pending: int | None = None
 
-    def __enter__(self) -> "Signals":
+    def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._arrived) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 

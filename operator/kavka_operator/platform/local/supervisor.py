@@ -94,7 +94,8 @@ class Supervisor:
 
     def tick(self) -> bool:
         """Look after the nodes; whether the state of one has changed."""
-        return any([self._look_after(each) for each in self._nodes.values()])
+        changed = [self._look_after(each) for each in self._nodes.values()]
+        return any(changed)
 
     def stop(self) -> None:
         """Stop every node: controllers after brokers would be next; with combined nodes all go together."""
@@ -128,7 +129,8 @@ class Supervisor:
         write_whole(self.layout.properties(node.id), node.properties)
         if not (self.layout.data(node.id) / node.node.pool.storage.volumes[0].name / "meta.properties").exists():
             self._format(node)
-        self._nodes[node.id] = Running(node, fingerprint(node), self._launch(node), self.clock())
+        with self.signals.held():
+            self._nodes[node.id] = Running(node, fingerprint(node), self._launch(node), self.clock())
 
     def _format(self, node: LocalNode) -> None:
         for volume in node.node.pool.storage.volumes:
@@ -136,8 +138,7 @@ class Supervisor:
         config = str(self.layout.properties(node.id))
         command = [*BROKER, "format", "--config", config, "--cluster-id", self.cluster_id, "--ignore-formatted"]
         log = self.layout.log(node.id)
-        with self.signals.held():
-            process = processes.start(command, log)
+        process = processes.start(command, log)
         try:
             code = process.wait(FORMAT_SECONDS_MAX)
         except subprocess.TimeoutExpired:
@@ -148,11 +149,10 @@ class Supervisor:
             raise PlatformUnavailableError(f"node {node.id} could not be formatted: {processes.tail(log)} (see {log})")
 
     def _launch(self, node: LocalNode) -> subprocess.Popen[bytes]:
-        with self.signals.held():
-            process = processes.start(
-                [*BROKER, "run", "--config", str(self.layout.properties(node.id))], self.layout.log(node.id)
-            )
-            write_whole(self.layout.pid(node.id), f"{process.pid}\n")
+        """Signals are held by the caller until the process is noted, so that none is ever forgotten."""
+        command = [*BROKER, "run", "--config", str(self.layout.properties(node.id))]
+        process = processes.start(command, self.layout.log(node.id))
+        write_whole(self.layout.pid(node.id), f"{process.pid}\n")
         return process
 
     def _look_after(self, each: Running) -> bool:
@@ -163,7 +163,8 @@ class Supervisor:
         elif each.state == "Starting":
             self._wait_for_answer(each, now)
         elif each.state == "Restarting" and now >= each.retry_at:
-            each.process, each.started, each.state = self._launch(each.node), now, "Starting"
+            with self.signals.held():
+                each.process, each.started, each.state = self._launch(each.node), now, "Starting"
         elif each.state == "Running" and each.deaths and now - each.started > STEADY_SECONDS:
             each.deaths, each.message = 0, ""
         return each.state != before

@@ -1,0 +1,5 @@
+"""`python -m kavka_operator` is `kavka`."""
+
+from kavka_operator.cli import main
+
+main()

@@ -1,0 +1,246 @@
+"""`kavka apply`, `get`, `describe` and `delete`: the resources of local clusters."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kavka_operator.api import GROUP
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.files import BadResourcesError, Declared, load
+from kavka_operator.api.kinds import KINDS, AnyResource, find_kind
+from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
+from kavka_operator.platform.local.layout import Layout, clusters
+from kavka_operator.platform.local.limits import ignored, unsupported
+from kavka_operator.platform.local.rendering import local_nodes, port_clashes
+from kavka_operator.platform.local.store import Store
+from kavka_operator.settle import Key, key_of
+from kavka_operator.table import aligned, table
+
+SETTLE_SECONDS_MAX = 30.0
+POLL_SECONDS = 0.05
+
+
+def known_resources(state: Path) -> dict[Key, AnyResource]:
+    """Every resource of every local cluster."""
+    return {key_of(each): each for layout in clusters(state) for each in Store(layout).all()}
+
+
+def overview(layout: Layout) -> str:
+    """All resources of a cluster, a table a kind."""
+    documents = list(Store(layout).documents().values())
+    return "\n\n".join(_tables(documents, wide=False))
+
+
+def apply(files: list[Path], chosen_state: Path | None) -> int:
+    """Create or change resources; the exit code."""
+    try:
+        if not files:
+            raise CommandError("name a resource file: kavka apply -f FILE")
+        state = state_directory(chosen_state)
+        declared = load(files, known_resources(state))
+        _refuse_unsupported(declared, state)
+        changed = [_apply_to(layout, group) for layout, group in _by_cluster(declared, state).items()]
+    except (BadResourcesError, CommandError) as error:
+        return complain(error)
+    return max(_follow(layout, keys) for layout, keys in changed)
+
+
+def get(kind: str | None, name: str | None, output: str, chosen_state: Path | None, namespace: str) -> int:
+    """Print resources; the exit code."""
+    try:
+        documents = _wanted_documents(kind, name, state_directory(chosen_state), namespace)
+    except CommandError as error:
+        return complain(error)
+    if not documents:
+        say(f'no resources in namespace "{namespace}"')
+        return 0
+    say(_printed(documents, output, single=name is not None))
+    return 0
+
+
+def describe(kind: str, name: str, chosen_state: Path | None, namespace: str) -> int:
+    """Print one resource for a person; the exit code."""
+    try:
+        (document,) = _wanted_documents(kind, name, state_directory(chosen_state), namespace)
+    except CommandError as error:
+        return complain(error)
+    conditions = document["status"].pop("conditions", [])
+    say(_yaml({"kind": document["kind"], **document["metadata"]}))
+    say("spec:\n" + _indented(_yaml(document["spec"])))
+    say("status:\n" + _indented(_yaml(document["status"]) if document["status"] else "{}"))
+    rows = [
+        [each["type"], each["status"], each["reason"], each["lastTransitionTime"], each["message"]]
+        for each in conditions
+    ]
+    say("conditions:\n" + _indented(aligned([["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], *rows])))
+    return 0
+
+
+def delete(kind: str | None, name: str | None, files: list[Path], chosen_state: Path | None, namespace: str) -> int:
+    """Delete resources; the exit code."""
+    state = state_directory(chosen_state)
+    try:
+        known = known_resources(state)
+        doomed = _named(kind, name, known, namespace) if not files else _in_files(files, known)
+        for each in doomed:
+            _delete(each, Layout.of(state, each.metadata.namespace, _cluster_of(each)))
+    except (BadResourcesError, CommandError) as error:
+        return complain(error)
+    return 0
+
+
+def _refuse_unsupported(declared: Iterable[Declared], state: Path) -> None:
+    for each in declared:
+        if isinstance(each.resource, KafkaCluster):
+            layout = Layout.of(state, each.resource.metadata.namespace, each.resource.name)
+            if problem := unsupported(each.resource) or "; ".join(port_clashes(local_nodes(each.resource, layout))):
+                raise CommandError(problem)
+            for note in ignored(each.resource):
+                say(f"note: {note}")
+
+
+def _by_cluster(declared: Iterable[Declared], state: Path) -> dict[Layout, list[Declared]]:
+    groups: dict[Layout, list[Declared]] = {}
+    for each in declared:
+        layout = Layout.of(state, each.resource.metadata.namespace, _cluster_of(each.resource))
+        groups.setdefault(layout, []).append(each)
+    return groups
+
+
+def _cluster_of(resource: AnyResource) -> str:
+    return resource.name if isinstance(resource, KafkaCluster) else resource.spec.cluster_name
+
+
+def _apply_to(layout: Layout, declared: list[Declared]) -> tuple[Layout, list[Key]]:
+    layout.make()
+    changed = []
+    for resource, change in Store(layout).apply(declared, datetime.now(UTC)):
+        say(f"{_short(resource)} {change}")
+        if change != "unchanged":
+            changed.append(key_of(resource))
+    return layout, changed
+
+
+def _follow(layout: Layout, keys: list[Key]) -> int:
+    """Wait until a running cluster has done what was asked, and say where it could not; the exit code."""
+    if not keys:
+        return 0
+    if not is_running(layout):
+        say(f'KafkaCluster "{layout.cluster}" is not running; `kavka up` will make it so')
+        return 0
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    while (waiting := list(_unsettled(layout, keys))) and time.monotonic() < deadline:
+        if all(stalled for _, stalled, _ in waiting):
+            break
+        time.sleep(POLL_SECONDS)
+    for resource, _, message in waiting:
+        complain(CommandError(f"{resource.identity}: {message}"))
+    return 1 if waiting else 0
+
+
+def _unsettled(layout: Layout, keys: list[Key]) -> Iterator[tuple[AnyResource, bool, str]]:
+    """Resources that are not ready in their newest generation: whether they are stalled, and what they say."""
+    for each in Store(layout).all():
+        if key_of(each) not in keys:
+            continue
+        current = each.status.observed_generation == each.metadata.generation
+        ready, stalled = each.status.condition("Ready"), each.status.condition("Stalled")
+        if not current or ready is None:
+            yield each, False, "not looked at yet"
+        elif ready.status != "True":
+            yield each, stalled is not None, f"{ready.reason}: {ready.message}"
+
+
+def _wanted_documents(kind: str | None, name: str | None, state: Path, namespace: str) -> list[dict[str, Any]]:
+    kinds = _kinds(kind)
+    documents = [
+        document
+        for layout in clusters(state)
+        for key, document in Store(layout).documents().items()
+        if key[0] in kinds and key[1] == namespace and name in {None, key[2]}
+    ]
+    if name is not None and not documents:
+        raise CommandError(f'there is no {kinds[0]} "{name}" in namespace "{namespace}"')
+    return sorted(documents, key=lambda each: (kinds.index(each["kind"]), each["metadata"]["name"]))
+
+
+def _kinds(text: str | None) -> list[str]:
+    if text in {None, "all", "kavka"}:
+        return list(KINDS)
+    kind = find_kind(str(text))
+    if kind is None:
+        raise CommandError(f'there is no kind "{text}"; write kafkacluster (kc), topic (kt), clientquota (kq) or all')
+    return [kind.kind_name]
+
+
+def _printed(documents: list[dict[str, Any]], output: str, *, single: bool) -> str:
+    whole: dict[str, Any] = documents[0] if single else {"apiVersion": "v1", "kind": "List", "items": documents}
+    match output:
+        case "yaml":
+            return _yaml(whole)
+        case "json":
+            return json.dumps(whole, indent=2)
+        case "name":
+            return "\n".join(f"{each['kind'].lower()}.{GROUP}/{each['metadata']['name']}" for each in documents)
+        case _:
+            return "\n\n".join(_tables(documents, wide=output == "wide"))
+
+
+def _tables(documents: list[dict[str, Any]], *, wide: bool) -> Iterator[str]:
+    now = datetime.now(UTC)
+    for name, kind in KINDS.items():
+        if of_kind := [each for each in documents if each["kind"] == name]:
+            yield table(kind, of_kind, now, wide=wide)
+
+
+def _named(kind: str | None, name: str | None, known: dict[Key, AnyResource], namespace: str) -> list[AnyResource]:
+    if kind is None or name is None:
+        raise CommandError("name what to delete: kavka delete KIND NAME, or kavka delete -f FILE")
+    (kind_name,) = _kinds(kind) if kind not in {"all", "kavka"} else [kind]
+    found = known.get((kind_name, namespace, name))
+    if found is None:
+        raise CommandError(f'there is no {kind_name} "{name}" in namespace "{namespace}"')
+    return [found]
+
+
+def _in_files(files: list[Path], known: dict[Key, AnyResource]) -> list[AnyResource]:
+    """What the files declare and what exists; clusters last, as they are what the others need."""
+    keys = [each.key for each in load(files, known)]
+    return [known[key] for key in reversed(keys) if key in known]
+
+
+def _delete(resource: AnyResource, layout: Layout) -> None:
+    if isinstance(resource, KafkaCluster):
+        raise CommandError(
+            f"{resource.identity} has its records in {layout.root}; stop it with `kavka down` and remove that directory"
+        )
+    store = Store(layout)
+    store.mark_deleted(resource, datetime.now(UTC))
+    if not is_running(layout):
+        say(f"{_short(resource)} marked; it goes when the cluster runs")
+        return
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    while any(key_of(each) == key_of(resource) for each in store.all()):
+        if time.monotonic() > deadline:
+            raise CommandError(
+                f"{resource.identity} is still there after {SETTLE_SECONDS_MAX:.0f} s; see `kavka describe`"
+            )
+        time.sleep(POLL_SECONDS)
+    say(f"{_short(resource)} deleted")
+
+
+def _short(resource: AnyResource) -> str:
+    return f"{resource.kind.lower()}.{GROUP}/{resource.name}"
+
+
+def _yaml(value: dict[str, Any]) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110).rstrip()
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,143 @@
+"""`kavka up` and `kavka down`."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.files import BadResourcesError, Declared, load
+from kavka_operator.cli.resources import known_resources, overview
+from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory, the_cluster
+from kavka_operator.platform.local import processes
+from kavka_operator.platform.local.files import read_text
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.limits import ignored, unsupported
+from kavka_operator.platform.local.rendering import local_nodes, port_clashes
+from kavka_operator.platform.local.signals import Signals, Stopped
+from kavka_operator.platform.local.store import Store
+from kavka_operator.platform.local.up import Up, UpError
+
+DOWN_SECONDS_MAX = 45.0
+READY_SECONDS_MAX = 120.0
+POLL_SECONDS = 0.05
+COMMAND = (sys.executable, "-m", "kavka_operator")
+
+
+def up(files: list[Path], chosen_state: Path | None, *, detach: bool) -> int:
+    """Run a cluster; the exit code."""
+    state = state_directory(chosen_state)
+    signals = Signals()
+    try:
+        with signals:
+            layout = _prepare(files, state)
+            return _detached(files, state, layout) if detach else _foreground(layout, signals)
+    except (BadResourcesError, CommandError, UpError) as error:
+        return complain(error)
+    except Stopped as stopped:
+        return 128 + stopped.number
+
+
+def down(cluster: str | None, namespace: str, chosen_state: Path | None) -> int:
+    """Stop a cluster; the exit code."""
+    try:
+        layout = the_cluster(state_directory(chosen_state), namespace, cluster)
+        if not is_running(layout):
+            raise CommandError(f'KafkaCluster "{layout.cluster}" is not running')
+        pid = int(json.loads(read_text(layout.supervisor) or '{"pid": 0}')["pid"])
+        if not pid or not processes.stop_known(pid, ["up"], DOWN_SECONDS_MAX):
+            raise CommandError(f"pid {pid}, which {layout.supervisor} names, is not `kavka up`; nothing was stopped")
+    except CommandError as error:
+        return complain(error)
+    say(f"kafkacluster.kavka.dev/{layout.cluster} stopped")
+    return 0
+
+
+def _prepare(files: list[Path], state: Path) -> Layout:
+    """Check the files as a whole, then write them into the state directory of their cluster."""
+    if not files:
+        raise CommandError("name a resource file: kavka up -f examples/quickstart.yaml")
+    declared = load(files, known_resources(state))
+    cluster = _only_cluster(declared, files)
+    layout = Layout.of(state, cluster.metadata.namespace, cluster.name)
+    if problem := unsupported(cluster) or "; ".join(port_clashes(local_nodes(cluster, layout))):
+        raise CommandError(problem)
+    if is_running(layout):
+        raise CommandError(
+            f"{cluster.identity} is running already; change it with `kavka apply`, stop it with `kavka down`"
+        )
+    for note in ignored(cluster):
+        say(f"note: {note}")
+    layout.make()
+    Store(layout).apply(declared, datetime.now(UTC))
+    return layout
+
+
+def _only_cluster(declared: Sequence[Declared], files: list[Path]) -> KafkaCluster:
+    found = [each.resource for each in declared if isinstance(each.resource, KafkaCluster)]
+    shown = ", ".join(map(str, files))
+    if len(found) != 1:
+        raise CommandError(f"{shown}: {len(found)} KafkaClusters; `kavka up` runs one, so give it files with one")
+    elsewhere = {
+        each.resource.spec.cluster_name
+        for each in declared
+        if not isinstance(each.resource, KafkaCluster) and each.resource.spec.cluster_name != found[0].name
+    }
+    if elsewhere:
+        raise CommandError(
+            f"{shown}: resources of other clusters ({', '.join(sorted(elsewhere))}); apply those by themselves"
+        )
+    return found[0]
+
+
+def _foreground(layout: Layout, signals: Signals) -> int:
+    from kavka_operator.kafka.client import KafkaClient
+
+    def announce() -> None:
+        say(f"\n{overview(layout)}\n\nlogs and data: {layout.root}\nready; Ctrl-C stops it")
+
+    try:
+        Up(layout, signals, KafkaClient, say, announce).run()
+    except Stopped as stopped:
+        say(f"stopped ({stopped})")
+    return 0
+
+
+def _detached(files: list[Path], state: Path, layout: Layout) -> int:
+    """Start another `kavka up` that has no terminal, and wait until it is ready."""
+    options = [word for file in files for word in ("-f", str(file.absolute()))]
+    log = layout.supervisor_log
+    begin = log.stat().st_size if log.exists() else 0
+    process = processes.start([*COMMAND, "up", *options, "--state-dir", str(state)], log, leashed=False)
+    try:
+        _wait_until_ready(process, layout, log, begin)
+    except BaseException:
+        processes.stop_children([process], DOWN_SECONDS_MAX)
+        raise
+    say(f"{overview(layout)}\n\nlogs and data: {layout.root}\nready; `kavka down` stops it")
+    return 0
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], layout: Layout, log: Path, begin: int) -> None:
+    store = Store(layout)
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise CommandError(f"it ended before it was ready:\n{_since(log, begin)}")
+        with suppress(StopIteration):
+            cluster = next(each for each in store.all() if isinstance(each, KafkaCluster))
+            condition = cluster.status.condition("Ready")
+            if condition is not None and condition.status == "True" and is_running(layout):
+                return
+        time.sleep(POLL_SECONDS)
+    raise CommandError(f"it was not ready within {READY_SECONDS_MAX:.0f} s; see {log}")
+
+
+def _since(log: Path, begin: int) -> str:
+    with log.open("rb") as file:
+        file.seek(begin)
+        return file.read().decode(errors="replace").strip()

@@ -1,0 +1,70 @@
+"""Tables as `kubectl get` prints them, from the printer columns of the kinds.
+
+The paths are those of the CRDs, in the part of JSONPath that they use: fields and one filter on an equal value.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from kavka_operator.api.model import Column, Resource
+
+GAP = "   "
+NONE = "<none>"
+
+_STEP = re.compile(r"\.(\w+)|\[\?\(@\.(\w+)==\"([^\"]+)\"\)\]")
+
+
+def table(kind: type[Resource], documents: Sequence[dict[str, Any]], now: datetime, *, wide: bool) -> str:
+    """Name and columns, a line a resource."""
+    columns = [column for column in kind.columns if wide or not column.priority]
+    head = ["NAME", *(column.name.upper() for column in columns)]
+    rows = [
+        [document["metadata"]["name"], *(cell(column, document, now) for column in columns)] for document in documents
+    ]
+    return aligned([head, *rows])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as text with columns of equal width; the last column is not padded."""
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    return "\n".join(
+        GAP.join([*(text.ljust(width) for text, width in zip(row[:-1], widths, strict=False)), row[-1]]) for row in rows
+    )
+
+
+def cell(column: Column, document: dict[str, Any], now: datetime) -> str:
+    """The text of one cell."""
+    value = find(column.path, document)
+    if value is None:
+        return ""
+    return age(str(value), now) if column.kind == "date" else str(value)
+
+
+def find(path: str, value: Any) -> Any:
+    """The value at a JSONPath, or None."""
+    for field, key, wanted in _STEP.findall(path):
+        if field:
+            value = value.get(field) if isinstance(value, dict) else None
+        else:
+            value = next((each for each in value or () if each.get(key) == wanted), None)
+        if value is None:
+            return None
+    return value
+
+
+def age(since: str, now: datetime) -> str:
+    """How long ago, in at most two units."""
+    then = datetime.fromisoformat(since)
+    seconds = max(0, int((now - then.astimezone(UTC)).total_seconds()))
+    days, hours, minutes = seconds // 86_400, seconds // 3600, seconds // 60
+    if days >= 2:
+        return f"{days}d"
+    if hours >= 2:
+        return f"{hours}h"
+    if minutes >= 10:
+        return f"{minutes}m"
+    if minutes >= 2:
+        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
+    return f"{seconds}s"
