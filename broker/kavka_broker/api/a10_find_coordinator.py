@@ -1,0 +1,91 @@
+"""FindCoordinator (10): which broker coordinates a group.
+
+- The leader of the group's partition of `__consumer_offsets`. The first one to ask makes that topic, and waits for it.
+- Transactions and share groups are not coordinated yet: COORDINATOR_NOT_AVAILABLE and INVALID_REQUEST, with a message.
+Versions: key types from 1, flexible from 3, many keys from 4, share groups (key type 2) in 6.
+"""
+
+from collections.abc import Awaitable
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+
+GROUP, TRANSACTION, SHARE = range(3)
+MANY_KEYS_VERSION = 4
+SHARE_VERSION = 6
+NOBODY = -1
+
+
+@api(FindCoordinatorRequest, FindCoordinatorResponse, versions=(0, 6))
+def find_coordinator(
+    request: FindCoordinatorRequest, broker: Broker, client: Client
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    if request.key_type == GROUP and broker.groups.partition_of("") is None:
+        return create_and_answer(request, broker, client)
+    return answer(request, broker, client)
+
+
+async def create_and_answer(request: FindCoordinatorRequest, broker: Broker, client: Client) -> FindCoordinatorResponse:
+    refused = None
+    try:
+        await broker.groups.offsets_topic.create()
+    except BrokerError as error:
+        refused = error
+    return answer(request, broker, client, refused)
+
+
+def answer(
+    request: FindCoordinatorRequest, broker: Broker, client: Client, refused: BrokerError | None = None
+) -> FindCoordinatorResponse:
+    if client.version >= MANY_KEYS_VERSION:
+        keys = request.coordinator_keys
+        return FindCoordinatorResponse(
+            coordinators=[find(key, request.key_type, broker, client, refused) for key in keys]
+        )
+    found = find(request.key, request.key_type, broker, client, refused)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def find(key: str, key_type: int, broker: Broker, client: Client, refused: BrokerError | None) -> Coordinator:
+    try:
+        if refused is not None:
+            raise refused
+        check_kind(key_type, client.version)
+        return locate(key, broker, client)
+    except BrokerError as error:
+        return Coordinator(key, NOBODY, "", NOBODY, error.code, error.message)
+
+
+def check_kind(key_type: int, version: int) -> None:
+    match key_type:
+        case 0:
+            return
+        case 1:
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker coordinates no transactions yet")
+        case 2 if version >= SHARE_VERSION:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "this broker coordinates no share groups")
+        case _:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"key type {key_type} is unknown in version {version}")
+
+
+def locate(group_id: str, broker: Broker, client: Client) -> Coordinator:
+    index = broker.groups.partition_of(group_id)
+    topic = broker.metadata.topics.get(OFFSETS_TOPIC)
+    if topic is None or index is None:
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} does not exist yet")
+    leader = broker.metadata.brokers.get(topic.partitions[index].leader)
+    endpoint = None if leader is None or leader.fenced else leader.endpoints.get(client.listener)
+    if leader is None or endpoint is None:
+        problem = f"{OFFSETS_TOPIC}-{index} has no leader with a listener {client.listener}"
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
+    return Coordinator(group_id, leader.broker_id, endpoint.host, endpoint.port, error_message="")

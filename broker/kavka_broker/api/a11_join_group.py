@@ -1,0 +1,51 @@
+"""JoinGroup (11): take part in a group's next generation.
+
+- The first join of a dynamic member is refused with MEMBER_ID_REQUIRED and the id to come back with (KIP-394, from 4).
+- A static member (from 5) takes the place of its predecessor; a stable group does not rebalance for it.
+- Answered when the generation is formed; the leader's answer lists the members and their metadata.
+- Versions 0 and 1 of consumers have no rebalance timeout: it is the session's.
+Versions: flexible from 6, protocol type in the answer from 7, a reason from 8, skip_assignment from 9.
+"""
+
+import asyncio
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.core.group.join import Join
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.join_group_request import JoinGroupRequest
+from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
+
+KNOWN_ID_VERSION = 4
+SKIP_ASSIGNMENT_VERSION = 9
+
+Token = asyncio.Future[JoinGroupResponse]
+
+
+@api(JoinGroupRequest, JoinGroupResponse, versions=(0, 9))
+def join_group(request: JoinGroupRequest, broker: Broker, client: Client) -> JoinGroupResponse | Token:
+    if not request.group_id:
+        return JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID, member_id=request.member_id)
+    shard = broker.groups.shard(request.group_id)
+    token: Token = asyncio.get_running_loop().create_future()
+    shard.join(request.group_id, command_of(request, token, broker, client))
+    return token.result() if token.done() else token
+
+
+def command_of(request: JoinGroupRequest, token: Token, broker: Broker, client: Client) -> Join:
+    session_timeout_ms, rebalance_timeout_ms = request.session_timeout_ms, request.rebalance_timeout_ms
+    name = request.group_instance_id or client.client_id
+    return Join(
+        token=token,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        client_id=client.client_id,
+        client_host=f"/{client.address}",
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        new_member_id="" if request.member_id else f"{name}-{broker.groups.new_member_suffix()}",
+        needs_known_id=client.version >= KNOWN_ID_VERSION,
+        can_skip_assignment=client.version >= SKIP_ASSIGNMENT_VERSION,
+    )

@@ -1,0 +1,68 @@
+"""DescribeGroups (15): state, protocol and members of groups.
+
+- Metadata and assignments of members are told while the group is stable; in between they would be of no generation.
+- A group that does not exist is Dead without an error below version 6, GROUP_ID_NOT_FOUND with a message from there on.
+Versions: authorized operations from 3, static members from 4, flexible from 5.
+"""
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kavka_broker.protocol.messages.describe_groups_response import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+
+NOT_FOUND_VERSION = 6
+READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
+EVERY_OPERATION = 1 << READ | 1 << DELETE | 1 << DESCRIBE | 1 << DESCRIBE_CONFIGS | 1 << ALTER_CONFIGS
+"""What can be done with a group, as a bit field of ACL operations; nothing is forbidden without an authorizer."""
+
+
+@api(DescribeGroupsRequest, DescribeGroupsResponse, versions=(0, 6))
+def describe_groups(request: DescribeGroupsRequest, broker: Broker, client: Client) -> DescribeGroupsResponse:
+    groups = [describe(group_id, broker, client.version) for group_id in request.groups]
+    if request.include_authorized_operations:
+        for group in groups:
+            if not group.error_code:
+                group.authorized_operations = EVERY_OPERATION
+    return DescribeGroupsResponse(groups=groups)
+
+
+def describe(group_id: str, broker: Broker, version: int) -> DescribedGroup:
+    try:
+        group = broker.groups.shard(group_id).image.groups.get(group_id)
+    except BrokerError as error:
+        return DescribedGroup(error.code, error.message, group_id)
+    if group is None:
+        dead = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+        if version >= NOT_FOUND_VERSION:
+            dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            dead.error_message = f"Group {group_id} not found."
+        return dead
+    protocol = group.protocol_name if group.state is GroupState.STABLE else None
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=members_of(group, protocol),
+    )
+
+
+def members_of(group: ClassicGroup, protocol: str | None) -> list[DescribedGroupMember]:
+    return [member_of(member, protocol) for member in group.members.values()]
+
+
+def member_of(member: Member, protocol: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        b"" if protocol is None else member.metadata(protocol),
+        b"" if protocol is None else member.assignment,
+    )

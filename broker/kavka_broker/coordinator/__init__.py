@@ -1,0 +1,1 @@
+"""The coordinator of groups: the shell around `core.group`."""

@@ -1,0 +1,184 @@
+"""The groups that this broker coordinates: those whose partition of `__consumer_offsets` it leads.
+
+`leadership` is told by the replica manager; a partition that comes is read (`loading`) and then served (`Shard`), one that
+goes is closed. Handlers ask `shard(group_id)` and talk to it; whoever asks for a group that is elsewhere, or not read yet,
+gets Kafka's error for it and comes back.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from uuid import uuid4
+
+from kavka_broker.controller.controller import Controller
+from kavka_broker.coordinator.loading import load
+from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
+from kavka_broker.coordinator.partitioning import partition_of
+from kavka_broker.coordinator.shard import Shard
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.seams import Clock
+from kavka_broker.timers import Timers
+
+log = get("coordinator")
+
+EXPIRE_STAGGER_MS = 10
+"""Between two partitions, so that expiry never holds the loop for all of them at once."""
+
+
+def random_text() -> str:
+    return str(uuid4())
+
+
+class GroupCoordinator:
+    """Made before the replica manager hosts its partitions; `start` begins the periodic work."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        metadata: Metadata,
+        controller: Controller,
+        replicas: ReplicaManager,
+        clock: Clock,
+        timers: Timers,
+        new_member_suffix: Callable[[], str] = random_text,
+    ) -> None:
+        self.new_member_suffix = new_member_suffix
+        self.settings = settings_of(config)
+        self.offsets_topic = OffsetsTopic(config, controller)
+        self._metadata = metadata
+        self._clock = clock
+        self._timers = timers
+        self._commit_timeout_ms: int = config["offsets.commit.timeout.ms"]
+        self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
+        self._shards: dict[int, Shard] = {}
+        self._loads: dict[int, asyncio.Task[None]] = {}
+        replicas.leadership_listeners.append(self.leadership)
+        for partition in replicas:
+            if partition.is_leader:
+                self.leadership(partition, True)
+
+    def start(self) -> None:
+        self._timers.after(self._expire_every_ms, self._expire)
+
+    def close(self) -> None:
+        """Every group is told to look elsewhere."""
+        for index in list(self._shards):
+            self._resign(index)
+
+    # --- which partitions ---------------------------------------------------------------------------------------
+
+    def leadership(self, partition: Partition, is_leader: bool) -> None:
+        """From now on this broker leads `partition`, or does not any more."""
+        if partition.topic != OFFSETS_TOPIC:
+            return
+        known = self._shards.get(partition.index)
+        if is_leader and known is not None and known.partition is partition:
+            return  # a new epoch of our own leadership: nobody else can have written
+        self._resign(partition.index)
+        if is_leader:
+            self._elect(partition)
+
+    def apply(self, records: Iterable[Message]) -> None:
+        """The controller has committed these: offsets of topics that are gone go too."""
+        if any(isinstance(record, RemoveTopicRecord) for record in records):
+            known = [topic.name for topic in self._metadata.topics]
+            for shard in self.shards():
+                shard.forget_topics(known)
+
+    def _elect(self, partition: Partition) -> None:
+        shard = Shard(partition, self.settings, self._clock, self._timers, self._commit_timeout_ms)
+        self._shards[partition.index] = shard
+        if partition.log.log_start_offset == partition.log.log_end_offset:
+            shard.open()
+            return
+        task = asyncio.get_running_loop().create_task(self._load(shard), name=f"load groups {partition.index}")
+        task.add_done_callback(raise_failure)
+        self._loads[partition.index] = task
+
+    def _resign(self, index: int) -> None:
+        task = self._loads.pop(index, None)
+        if task is not None:
+            task.cancel()
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            shard.close()
+
+    async def _load(self, shard: Shard) -> None:
+        index = shard.partition.index
+        started_ms = self._clock.monotonic_ms()
+        try:
+            replayer = await load(shard.partition, shard.image)
+        except (BrokerError, ProtocolViolation) as error:
+            log.error("groups.unreadable", partition=index, reason=str(error))
+            return
+        self._loads.pop(index, None)
+        shard.open()
+        log.info(
+            "groups.loaded",
+            partition=index,
+            groups=len(shard.image.groups),
+            records=replayer.records,
+            passed_over=replayer.passed_over,
+            took_ms=round(self._clock.monotonic_ms() - started_ms),
+        )
+
+    # --- what handlers ask --------------------------------------------------------------------------------------
+
+    def partition_of(self, group_id: str) -> int | None:
+        """The group's partition, or None as long as there is no offsets topic."""
+        topic = self._metadata.topics.get(OFFSETS_TOPIC)
+        return None if topic is None else partition_of(group_id, len(topic.partitions))
+
+    def shard(self, group_id: str) -> Shard:
+        """Where the group lives. Raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        index = self.partition_of(group_id)
+        shard = None if index is None else self._shards.get(index)
+        if shard is None:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
+        if shard.is_loading:
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return shard
+
+    def shards(self) -> Iterator[Shard]:
+        """The shards that serve, by partition."""
+        return (self._shards[index] for index in sorted(self._shards) if not self._shards[index].is_loading)
+
+    @property
+    def is_loading(self) -> bool:
+        return any(shard.is_loading for shard in self._shards.values())
+
+    # --- periodic work ------------------------------------------------------------------------------------------
+
+    def _expire(self) -> None:
+        for turn, shard in enumerate(self.shards()):
+            self._timers.after(turn * EXPIRE_STAGGER_MS, self._expire_shard, shard)
+        self._timers.after(self._expire_every_ms, self._expire)
+
+    def _expire_shard(self, shard: Shard) -> None:
+        count = shard.expire()
+        if count:
+            log.info("groups.expired", partition=shard.partition.index, records=count)
+
+
+def raise_failure(task: asyncio.Task[None]) -> None:
+    """An unexpected error must reach the loop's exception handler, not wait for somebody to ask for it."""
+    if not task.cancelled():
+        task.result()
+
+
+def settings_of(config: BrokerConfig) -> GroupSettings:
+    return GroupSettings(
+        session_timeout_min_ms=config["group.min.session.timeout.ms"],
+        session_timeout_max_ms=config["group.max.session.timeout.ms"],
+        initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
+        members_max=config["group.max.size"],
+        offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
+        offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
+    )

@@ -1,0 +1,21 @@
+"""Which partition of `__consumer_offsets` holds a group: Java's hash of its name, as every Kafka broker computes it."""
+
+from functools import lru_cache
+
+HASHES_CACHED_MAX = 10_000
+
+
+@lru_cache(maxsize=HASHES_CACHED_MAX)
+def java_hash(text: str) -> int:
+    """`String.hashCode`: over UTF-16 units, in 32 bits with a sign."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for index in range(0, len(units), 2):
+        value = (31 * value + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def partition_of(group_id: str, partition_count: int) -> int:
+    value = java_hash(group_id)
+    # Java's abs of the smallest integer is negative; Kafka takes 0 for it.
+    return 0 if value == -(1 << 31) else abs(value) % partition_count

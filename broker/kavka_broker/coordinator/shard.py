@@ -1,0 +1,352 @@
+"""The groups of one partition of `__consumer_offsets` that this broker leads.
+
+Everything happens on the loop, one step after the other: a command changes its group and lists effects (`core.group`),
+and `_run` carries them out. Records go through the partition like anybody's, with acks=all. Where this broker is the
+whole ISR they are committed when the append returns, and the answer leaves in the same step; else it waits.
+
+An append that is not committed within `offsets.commit.timeout.ms` is reported as failed. It may still come true later, and
+then its offsets count: the same as a client sees whose answer was lost.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+from kavka_broker.core.group import membership
+from kavka_broker.core.group.deletion import check_offset_deletion, delete_group, expire_group
+from kavka_broker.core.group.effects import Answer, Effects, Persist, Start, Stop, TimerName
+from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.group.join import Join, join
+from kavka_broker.core.group.offsets import Commit, check_committer, commit_record
+from kavka_broker.core.group.rebalance import keep_alive
+from kavka_broker.core.group.records import KeyedRecord, group_record, offset_tombstone
+from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.core.group.sync import Sync, persisted, sync
+from kavka_broker.protocol.coordinator_records import frame_key, frame_value
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
+from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.replica.partition import ACKS_ALL, Partition
+from kavka_broker.seams import Clock
+from kavka_broker.storage.log import Origin
+from kavka_broker.timers import Timer, Timers
+
+Waiting = asyncio.Future[ErrorCode]
+
+GROUP_MISSING_VERSION = 9  # OffsetCommit from here on tells a missing group from a stale generation
+
+APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""What a failed append means to a member: look for the coordinator again, or send less."""
+
+
+class Shard:
+    """One led partition. `is_loading` until its log has been read."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        settings: GroupSettings,
+        clock: Clock,
+        timers: Timers,
+        commit_timeout_ms: int,
+    ) -> None:
+        self.partition = partition
+        self.image = GroupImage()
+        self.is_loading = True
+        self._settings = settings
+        self._clock = clock
+        self._timers = timers
+        self._commit_timeout_ms = commit_timeout_ms
+        self._running: dict[str, dict[TimerName, Timer]] = {}
+        self._in_flight: Counter[str] = Counter()  # appends of a group that are not committed
+
+    def open(self) -> None:
+        """The log has been read: serve, and expect the members to be heard of within their sessions."""
+        self.is_loading = False
+        for group in self.image.groups.values():
+            effects = Effects()
+            membership.start_sessions(group, effects)
+            self._run(group, effects)
+
+    def close(self) -> None:
+        """Another broker takes over: whoever waits has to look for it."""
+        for group in list(self.image.groups.values()):
+            self._bury(group, ErrorCode.NOT_COORDINATOR)
+        self.image = GroupImage()
+
+    # --- members ------------------------------------------------------------------------------------------------
+
+    def join(self, group_id: str, command: Join) -> None:
+        group = self.image.groups.get(group_id)
+        effects = Effects()
+        if group is None and command.member_id:
+            response = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=command.member_id)
+            effects.answer(command.token, response)
+        if group is None:
+            group = ClassicGroup(group_id)
+            self.image.groups[group_id] = group
+        if not effects:
+            join(group, command, self._settings, self._clock.now_ms(), effects)
+        self._run(group, effects)
+        self.image.forget_trace(group)
+
+    def sync(self, group_id: str, command: Sync) -> None:
+        group = self.image.groups.get(group_id)
+        effects = Effects()
+        if group is None:
+            command_answer = SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+            answer(Answer(command.token, command_answer))
+            return
+        sync(group, command, self._clock.now_ms(), effects)
+        self._run(group, effects)
+
+    def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
+        group = self.image.groups.get(group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        effects = Effects()
+        error = membership.heartbeat(group, generation, member_id, instance_id, effects)
+        self._run(group, effects)
+        return error
+
+    def leave(self, group_id: str, departures: Sequence[membership.Departure]) -> list[ErrorCode]:
+        """What became of each departure."""
+        group = self.image.groups.get(group_id)
+        if group is None:
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(departures)
+        effects = Effects()
+        now_ms = self._clock.now_ms()
+        errors = [membership.leave(group, one, self._settings, now_ms, effects) for one in departures]
+        self._run(group, effects)
+        self.image.forget_trace(group)
+        return errors
+
+    # --- offsets ------------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        commits: Sequence[Commit],
+        retention_ms: int,
+        version: int,
+    ) -> tuple[list[ErrorCode], Waiting | None]:
+        """Append the offsets: an error for each, and what to wait for. Raises BrokerError where all are refused."""
+        group = self._committing(group_id, generation, version)
+        check_committer(group, generation, member_id, instance_id)
+        if generation >= 0:
+            effects = Effects()
+            keep_alive(group.members[member_id], effects)
+            self._run(group, effects)
+        now_ms = self._clock.now_ms()
+        errors, records = [], []
+        for commit in commits:
+            try:
+                records.append(commit_record(group_id, commit, retention_ms, self._settings, now_ms))
+                errors.append(ErrorCode.NONE)
+            except BrokerError as error:
+                errors.append(error.code)
+        return errors, self._append(group_id, records) if records else None
+
+    def _committing(self, group_id: str, generation: int, version: int) -> ClassicGroup:
+        group = self.image.groups.get(group_id)
+        if group is not None:
+            return group
+        if generation < 0:
+            return ClassicGroup(group_id)
+        missing = version >= GROUP_MISSING_VERSION
+        raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.ILLEGAL_GENERATION)
+
+    def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> tuple[set[str], Waiting | None]:
+        """Forget offsets: the topics that keep theirs since a member subscribes, and what to wait for."""
+        group = self._existing(group_id)
+        kept = check_offset_deletion(group, {topic for topic, _ in partitions})
+        offsets = self.image.offsets(group_id)
+        records = [
+            offset_tombstone(group_id, topic, index)
+            for topic, index in partitions
+            if topic not in kept and index in offsets.get(topic, ())
+        ]
+        return kept, self._append(group_id, records) if records else None
+
+    def forget_topics(self, known: Sequence[str]) -> None:
+        """Topics have been deleted: so are their offsets."""
+        for group_id, topic, index in self.image.without_topics(known):
+            self._append_quietly(group_id, [offset_tombstone(group_id, topic, index)])
+
+    # --- groups -------------------------------------------------------------------------------------------------
+
+    def delete_group(self, group_id: str) -> Waiting | None:
+        """Delete an empty group and its offsets. Raises BrokerError; gives what to wait for."""
+        group = self._existing(group_id)
+        if self._in_flight[group_id]:
+            raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "offsets of the group are being committed")
+        waiting = self._append(group_id, delete_group(group, self.image.offsets(group_id)))
+        self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
+        return waiting
+
+    def expire(self) -> int:
+        """Forget what nobody has used for the retention time: how many records that took."""
+        now_ms = self._clock.now_ms()
+        count = 0
+        for group_id, group in list(self.image.groups.items()):
+            if self.is_loading or self._in_flight[group_id]:
+                continue
+            records = expire_group(group, self.image.offsets(group_id), self._settings, now_ms)
+            if records and self._append_quietly(group_id, records):
+                count += len(records)
+                if records[-1].key.NAME == "GroupMetadataKey":
+                    self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
+        return count
+
+    def _existing(self, group_id: str) -> ClassicGroup:
+        group = self.image.groups.get(group_id)
+        if group is None:
+            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def _bury(self, group: ClassicGroup, error: ErrorCode) -> None:
+        effects = Effects()
+        membership.bury(group, error, self._clock.now_ms(), effects)
+        self._run(group, effects)
+        self.image.groups.pop(group.group_id, None)
+        self._running.pop(group.group_id, None)
+
+    # --- effects ------------------------------------------------------------------------------------------------
+
+    def _run(self, group: ClassicGroup, effects: Effects) -> None:
+        """Carry out what the group wants done. A record that is committed at once adds what follows from it."""
+        for effect in effects:
+            match effect:
+                case Answer():
+                    answer(effect)
+                case Start(timer, delay_ms):
+                    self._start(group, timer, delay_ms)
+                case Stop(timer):
+                    self._stop(group, timer)
+                case Persist():
+                    self._persist(group, effect, effects)
+
+    def _start(self, group: ClassicGroup, name: TimerName, delay_ms: int) -> None:
+        timers = self._running.setdefault(group.group_id, {})
+        running = timers.get(name)
+        if running is not None:
+            running.cancel()
+        timers[name] = self._timers.after(delay_ms, self._expired, group, name)
+
+    def _stop(self, group: ClassicGroup, name: TimerName) -> None:
+        timers = self._running.get(group.group_id)
+        running = None if timers is None else timers.pop(name, None)
+        if running is not None:
+            running.cancel()
+
+    def _expired(self, group: ClassicGroup, name: TimerName) -> None:
+        self._running[group.group_id].pop(name, None)
+        effects = Effects()
+        membership.expired(group, name, self._settings, self._clock.now_ms(), effects)
+        self._run(group, effects)
+        self.image.forget_trace(group)
+
+    def _persist(self, group: ClassicGroup, effect: Persist, effects: Effects) -> None:
+        try:
+            waiting = self._append(group.group_id, [group_record(group.group_id, effect.value)])
+        except BrokerError as error:
+            self._persisted(group, effect.ticket, error.code, effects)
+            return
+        if waiting is None:
+            self._persisted(group, effect.ticket, ErrorCode.NONE, effects)
+        else:
+            waiting.add_done_callback(partial(self._persisted_later, group, effect.ticket))
+
+    def _persisted_later(self, group: ClassicGroup, ticket: int, waiting: Waiting) -> None:
+        effects = Effects()
+        self._persisted(group, ticket, waiting.result(), effects)
+        self._run(group, effects)
+
+    def _persisted(self, group: ClassicGroup, ticket: int, error: ErrorCode, effects: Effects) -> None:
+        persisted(group, ticket, error, self._settings, self._clock.now_ms(), effects)
+
+    # --- the log ------------------------------------------------------------------------------------------------
+
+    def _append(self, group_id: str, records: Sequence[KeyedRecord]) -> Waiting | None:
+        """Append as one batch, all or nothing. None where it is committed; raises BrokerError where it is refused."""
+        batch = build_batch(map(framed, records), timestamp_ms=self._clock.now_ms())
+        try:
+            appended = self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR)
+        except BrokerError as error:
+            raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
+        committed = self.partition.when_committed(appended.last_offset)
+        if committed is None:
+            self._replay(records)
+            return None
+        waiting: Waiting = asyncio.get_running_loop().create_future()
+        self._in_flight[group_id] += 1
+        timer = self._timers.after(self._commit_timeout_ms, settle, waiting, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        committed.add_done_callback(partial(self._committed, group_id, records, waiting, timer))
+        return waiting
+
+    def _append_quietly(self, group_id: str, records: Sequence[KeyedRecord]) -> bool:
+        """For work that nobody waits for and that comes round again. False where it was refused."""
+        try:
+            self._append(group_id, records)
+        except BrokerError:
+            return False
+        return True
+
+    def _committed(
+        self,
+        group_id: str,
+        records: Sequence[KeyedRecord],
+        waiting: Waiting,
+        timer: Timer,
+        committed: asyncio.Future[None],
+    ) -> None:
+        timer.cancel()
+        self._in_flight[group_id] -= 1
+        if not self._in_flight[group_id]:
+            del self._in_flight[group_id]
+        error = committed.exception()
+        match error:
+            case None:
+                self._replay(records)
+                settle(waiting, ErrorCode.NONE)
+            case BrokerError():
+                settle(waiting, APPEND_ERRORS.get(error.code, error.code))
+            case _:
+                raise error
+
+    def _replay(self, records: Sequence[KeyedRecord]) -> None:
+        for key, value, _ in records:
+            self.image.replay_offset(key, value)
+
+
+def framed(record: KeyedRecord) -> tuple[bytes, bytes | None]:
+    key, value, version = record
+    return frame_key(key), None if value is None else frame_value(value, version)
+
+
+def settle(waiting: Waiting, error: ErrorCode) -> None:
+    if not waiting.done():
+        waiting.set_result(error)
+
+
+def answer(effect: Answer) -> None:
+    """Answer a request that may have lost its connection meanwhile."""
+    token = effect.token
+    assert isinstance(token, asyncio.Future)
+    future: asyncio.Future[Message] = token
+    if not future.done():
+        future.set_result(effect.response)

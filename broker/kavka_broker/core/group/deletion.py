@@ -1,0 +1,48 @@
+"""Deleting groups and offsets, by request or because their time is over. All of it decides; `GroupImage.replay` does."""
+
+from collections.abc import Collection
+
+from kavka_broker.core.group.offsets import Offsets, expired_offsets
+from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
+from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.state import ClassicGroup, GroupState
+from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+
+__all__ = ["check_offset_deletion", "delete_group", "expire_group"]
+
+
+def delete_group(group: ClassicGroup, offsets: Offsets) -> list[KeyedRecord]:
+    """The records that end a group and its offsets. Raises BrokerError where it has members."""
+    if group.state is GroupState.DEAD:
+        raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
+    if group.state is not GroupState.EMPTY:
+        raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
+    return [*tombstones(group.group_id, offsets), group_tombstone(group.group_id)]
+
+
+def tombstones(group_id: str, offsets: Offsets) -> list[KeyedRecord]:
+    return [offset_tombstone(group_id, topic, partition) for topic, parts in offsets.items() for partition in parts]
+
+
+def check_offset_deletion(group: ClassicGroup, topics: Collection[str]) -> set[str]:
+    """Which of these topics keep their offsets because a consumer subscribes to them. Raises BrokerError."""
+    match group.state:
+        case GroupState.DEAD:
+            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
+        case GroupState.EMPTY:
+            return set()
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
+    subscribed = subscribed_topics(group)
+    return set(topics) if subscribed is None else set(topics) & subscribed
+
+
+def expire_group(group: ClassicGroup, offsets: Offsets, settings: GroupSettings, now_ms: int) -> list[KeyedRecord]:
+    """The records that end what has expired; an empty group ends with its last offset."""
+    expired = list(expired_offsets(group, offsets, settings, now_ms))
+    records = [offset_tombstone(group.group_id, topic, partition) for topic, partition in expired]
+    is_last = len(expired) == sum(map(len, offsets.values()))
+    if is_last and group.state is GroupState.EMPTY and not group.pending and not group.writes_pending:
+        records.append(group_tombstone(group.group_id))
+    return records

@@ -1,0 +1,87 @@
+"""All groups of one partition of `__consumer_offsets`, as the log says.
+
+`replay` is the only way in when a broker takes the partition over. While it serves, only offsets come this way, each once
+its record is committed: nobody reads an offset that could still be lost. Groups are ahead of the log by their soft
+state and write down where they are.
+"""
+
+from collections.abc import Iterable
+
+from kavka_broker.core.group.offsets import Offsets
+from kavka_broker.core.group.persistence import restore
+from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.group.group_metadata_key import GroupMetadataKey
+from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
+from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
+from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+
+__all__ = ["NO_OFFSETS", "GroupImage"]
+
+NO_OFFSETS: Offsets = {}
+
+
+class GroupImage:
+    """Groups and offsets by group id. A group with offsets and no record is one that only commits (a simple one)."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, ClassicGroup] = {}
+        self._offsets: dict[str, Offsets] = {}
+
+    def offsets(self, group_id: str) -> Offsets:
+        return self._offsets.get(group_id, NO_OFFSETS)
+
+    def replay(self, key: Message, value: Message | None) -> None:
+        """A record of the log, while it is read; kinds of other features are passed over."""
+        match key, value:
+            case GroupMetadataKey(), None:
+                self.groups.pop(key.group, None)
+            case GroupMetadataKey(), GroupMetadataValue():
+                self.groups[key.group] = restore(key.group, value)
+            case _:
+                self.replay_offset(key, value)
+
+    def replay_offset(self, key: Message, value: Message | None) -> None:
+        """A record that this broker wrote is committed. What it says of groups they know already."""
+        match key, value:
+            case OffsetCommitKey(), None:
+                self._forget_offset(key)
+            case OffsetCommitKey(), OffsetCommitValue():
+                if key.group not in self.groups:
+                    self.groups[key.group] = ClassicGroup(key.group)
+                self._offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
+
+    def finish_loading(self) -> None:
+        """The whole log has been replayed: a group whose record was deleted after its offsets may still have some."""
+        for group_id in self._offsets:
+            self.groups.setdefault(group_id, ClassicGroup(group_id))
+        for group in list(self.groups.values()):
+            self.forget_trace(group)
+
+    def forget_trace(self, group: ClassicGroup) -> None:
+        """Drop a group that is only a name: no members now or ever, no offsets."""
+        is_trace = group.generation == 0 and not group.members and not group.pending
+        if is_trace and group.group_id not in self._offsets:
+            self.groups.pop(group.group_id, None)
+
+    def _forget_offset(self, key: OffsetCommitKey) -> None:
+        topics = self._offsets.get(key.group)
+        partitions = None if topics is None else topics.get(key.topic)
+        if topics is None or partitions is None:
+            return
+        partitions.pop(key.partition, None)
+        if not partitions:
+            del topics[key.topic]
+        if not topics:
+            del self._offsets[key.group]
+
+    def without_topics(self, known: Iterable[str]) -> list[tuple[str, str, int]]:
+        """Group, topic and partition of every offset whose topic is not among the known."""
+        names = set(known)
+        return [
+            (group_id, topic, partition)
+            for group_id, topics in self._offsets.items()
+            for topic, partitions in topics.items()
+            if topic not in names
+            for partition in partitions
+        ]

@@ -1,0 +1,218 @@
+"""Joining a group.
+
+A first join has no member id. A dynamic member is given one and has to come again with it (KIP-394), so that a join
+whose answer was lost leaves no ghost behind. A static member (KIP-345, it names an instance) takes the place of its
+predecessor at once, and where the protocol stays the same a stable group does not even rebalance: the answer carries
+the generation that runs. From version 9 a returning static leader is told so (`skip_assignment`, KIP-814).
+
+A member that joins again, after a change of its subscription or because it was asked to, makes the group rebalance;
+one that repeats a join whose answer it lost gets the same answer again.
+"""
+
+from dataclasses import dataclass
+
+from kavka_broker.core.group.checks import member_of, require_alive
+from kavka_broker.core.group.effects import Answer, Effects, TimerKind, Token
+from kavka_broker.core.group.rebalance import (
+    complete_if_joined,
+    generation_of,
+    keep_alive,
+    persist,
+    prepare,
+    prepare_if_possible,
+    refuse_waiting,
+)
+from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, GroupSettings
+from kavka_broker.core.group.state import ClassicGroup, GroupState, Member, Protocols, Write
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
+
+__all__ = ["Join", "join"]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A join as its member sent it, and the id to give it if it has none."""
+
+    token: Token
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    new_member_id: str
+    needs_known_id: bool  # from version 4
+    can_skip_assignment: bool  # from version 9
+
+
+def join(group: ClassicGroup, command: Join, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
+    """Join, or be answered with an error."""
+    try:
+        check(group, command, settings)
+        if command.member_id:
+            join_again(group, command, settings, now_ms, effects)
+        else:
+            join_first(group, command, settings, now_ms, effects)
+    except BrokerError as error:
+        member_id = "" if error.code is ErrorCode.GROUP_MAX_SIZE_REACHED else command.member_id
+        effects.answer(command.token, JoinGroupResponse(error_code=error.code, member_id=member_id))
+
+
+def check(group: ClassicGroup, command: Join, settings: GroupSettings) -> None:
+    if not settings.session_timeout_min_ms <= command.session_timeout_ms <= settings.session_timeout_max_ms:
+        raise BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT)
+    if not has_room(group, command, settings.members_max):
+        group.pending.pop(command.member_id, None)
+        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    require_alive(group)
+    if not group.supports(command.protocol_type, command.protocols):
+        raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+
+def has_room(group: ClassicGroup, command: Join, members_max: int) -> bool:
+    """Members of the last generation who have not joined again yet hold no place: they may never come back."""
+    member = group.members.get(command.member_id or group.instances.get(command.instance_id or "", ""))
+    match group.state:
+        case GroupState.EMPTY | GroupState.DEAD:
+            return True
+        case GroupState.PREPARING_REBALANCE:
+            return (member is not None and member.is_joining) or group.joining_count < members_max
+        case _:
+            return member is not None or len(group.members) < members_max
+
+
+def join_first(group: ClassicGroup, command: Join, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
+    """A join without a member id."""
+    if command.instance_id is not None:
+        current_id = group.instances.get(command.instance_id)
+        if current_id is not None:
+            replace(group, group.members[current_id], command, settings, now_ms, effects)
+            return
+    elif command.needs_known_id:
+        give_id(group, command, effects)
+        return
+    add(group, command, command.new_member_id, settings, now_ms, effects)
+
+
+def give_id(group: ClassicGroup, command: Join, effects: Effects) -> None:
+    """Keep a place for a while; the client joins again with the id that it is told."""
+    while len(group.pending) >= PENDING_MEMBERS_MAX:
+        oldest_id = next(iter(group.pending))
+        del group.pending[oldest_id]
+        effects.stop(TimerKind.SESSION, oldest_id)
+    member_id = command.new_member_id
+    group.pending[member_id] = None
+    effects.start(TimerKind.SESSION, command.session_timeout_ms, member_id)
+    effects.answer(command.token, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
+
+
+def join_again(group: ClassicGroup, command: Join, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
+    """A join with a member id."""
+    if command.member_id in group.pending and command.instance_id is None:
+        add(group, command, command.member_id, settings, now_ms, effects)
+        return
+    member = member_of(group, command.member_id, command.instance_id)
+    is_leader = member.member_id == group.leader_id
+    is_same = member.protocols == command.protocols
+    match group.state:
+        case GroupState.COMPLETING_REBALANCE if is_same:
+            repeat(group, member, command, effects, with_members=is_leader)
+        case GroupState.STABLE if is_same and not is_leader:
+            repeat(group, member, command, effects, with_members=False)
+        case _:
+            update(group, member, command)
+            park(group, member, command, effects)
+            prepare_if_possible(group, settings, now_ms, effects)
+            complete_if_joined(group, now_ms, effects)
+
+
+def repeat(group: ClassicGroup, member: Member, command: Join, effects: Effects, *, with_members: bool) -> None:
+    """The member lost our answer: here it is again."""
+    effects.answer(command.token, generation_of(group, member, with_members=with_members))
+    keep_alive(member, effects)
+
+
+def add(
+    group: ClassicGroup, command: Join, member_id: str, settings: GroupSettings, now_ms: int, effects: Effects
+) -> None:
+    member = Member(
+        member_id,
+        command.instance_id,
+        command.client_id,
+        command.client_host,
+        command.session_timeout_ms,
+        command.rebalance_timeout_ms,
+        command.protocols,
+        is_new=True,
+    )
+    if not group.members:
+        group.protocol_type = command.protocol_type
+    group.add(member)
+    if group.state is GroupState.PREPARING_REBALANCE and group.is_initial_rebalance:
+        group.has_new_member = True
+    park(group, member, command, effects)
+    prepare_if_possible(group, settings, now_ms, effects)
+    complete_if_joined(group, now_ms, effects)
+
+
+def replace(
+    group: ClassicGroup,
+    member: Member,
+    command: Join,
+    settings: GroupSettings,
+    now_ms: int,
+    effects: Effects,
+) -> None:
+    """A static member has been restarted: it goes on in the place of its predecessor, who is fenced."""
+    old_leader_id, old_id = group.leader_id, member.member_id
+    refuse_waiting(group, member, ErrorCode.FENCED_INSTANCE_ID, effects)
+    effects.stop(TimerKind.SESSION, old_id)
+    group.replace_static(member, command.new_member_id)
+    update(group, member, command)
+    match group.state:
+        case GroupState.STABLE if group.select_protocol() == group.protocol_name:
+            response = go_on(group, member, command, old_leader_id)
+            assignments = {m.member_id: m.assignment for m in group.members.values()}
+            write = Write(answer=Answer(command.token, response), replaced=(member.member_id, old_id))
+            persist(group, write, effects, assignments)
+            keep_alive(member, effects)
+        case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
+            # The leader may already assign to the id that is gone: only a new generation gets this member its share.
+            park(group, member, command, effects)
+            prepare(group, settings, now_ms, effects)
+        case _:
+            park(group, member, command, effects)
+            complete_if_joined(group, now_ms, effects)
+
+
+def go_on(group: ClassicGroup, member: Member, command: Join, old_leader_id: str | None) -> JoinGroupResponse:
+    """The running generation, for a static member that has come back. A client that knows `skip_assignment` may be
+    told that it leads; an older one would assign, so it hears its predecessor's id as the leader's.
+    """
+    is_leader = member.member_id == group.leader_id
+    response = generation_of(group, member, with_members=is_leader and command.can_skip_assignment)
+    if command.can_skip_assignment:
+        response.skip_assignment = is_leader
+    else:
+        response.leader = old_leader_id or ""
+    return response
+
+
+def update(group: ClassicGroup, member: Member, command: Join) -> None:
+    group.change_protocols(member, command.protocols)
+    member.session_timeout_ms = command.session_timeout_ms
+    member.rebalance_timeout_ms = command.rebalance_timeout_ms
+    member.client_id = command.client_id
+    member.client_host = command.client_host
+
+
+def park(group: ClassicGroup, member: Member, command: Join, effects: Effects) -> None:
+    """The join is answered when the generation is. A join of the same member that waits already is out of date: its
+    connection is gone, or it would not be asking twice.
+    """
+    refuse_waiting(group, member, ErrorCode.REBALANCE_IN_PROGRESS, effects)
+    member.join = command.token
+    keep_alive(member, effects)

@@ -1,0 +1,118 @@
+"""Staying in a group and leaving it: heartbeats, departures, sessions that end, and the end of the group itself."""
+
+from dataclasses import dataclass
+
+from kavka_broker.core.group.checks import member_of, require_alive, require_generation
+from kavka_broker.core.group.effects import Effects, TimerKind, TimerName
+from kavka_broker.core.group.rebalance import (
+    complete_if_joined,
+    drop,
+    join_timer_expired,
+    keep_alive,
+    prepare_if_possible,
+    refuse_waiting,
+    sync_timer_expired,
+)
+from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+
+__all__ = ["Departure", "bury", "expired", "heartbeat", "leave", "start_sessions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """Who leaves: a member by its id, or a static one by its instance (then an operator may have sent it)."""
+
+    member_id: str
+    instance_id: str | None = None
+
+
+def heartbeat(
+    group: ClassicGroup, generation: int, member_id: str, instance_id: str | None, effects: Effects
+) -> ErrorCode:
+    """The session starts again; the answer says whether the member has to join again."""
+    try:
+        require_alive(group)
+        member = member_of(group, member_id, instance_id)
+        require_generation(group, generation)
+    except BrokerError as error:
+        return error.code
+    keep_alive(member, effects)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def leave(
+    group: ClassicGroup, departure: Departure, settings: GroupSettings, now_ms: int, effects: Effects
+) -> ErrorCode:
+    """One member leaves; the rest rebalances without it at once instead of after its session."""
+    try:
+        require_alive(group)
+        if departure.member_id in group.pending:
+            forget_pending(group, departure, now_ms, effects)
+        else:
+            remove(group, departing(group, departure), settings, now_ms, effects)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def forget_pending(group: ClassicGroup, departure: Departure, now_ms: int, effects: Effects) -> None:
+    if departure.instance_id is not None:  # a static member is never pending, so this is somebody else's id
+        raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
+    del group.pending[departure.member_id]
+    effects.stop(TimerKind.SESSION, departure.member_id)
+    complete_if_joined(group, now_ms, effects)
+
+
+def departing(group: ClassicGroup, departure: Departure) -> Member:
+    if departure.instance_id is not None and not departure.member_id:
+        current_id = group.instances.get(departure.instance_id)
+        if current_id is None:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return group.members[current_id]
+    return member_of(group, departure.member_id, departure.instance_id)
+
+
+def remove(group: ClassicGroup, member: Member, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
+    drop(group, member, effects)
+    prepare_if_possible(group, settings, now_ms, effects)
+    complete_if_joined(group, now_ms, effects)
+
+
+def expired(group: ClassicGroup, timer: TimerName, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
+    """A timer that this group started has come to its end."""
+    match timer.kind:
+        case TimerKind.JOIN:
+            join_timer_expired(group, settings, now_ms, effects)
+        case TimerKind.SYNC:
+            sync_timer_expired(group, settings, now_ms, effects)
+        case TimerKind.SESSION if timer.member_id in group.pending:
+            del group.pending[timer.member_id]
+            complete_if_joined(group, now_ms, effects)
+        case TimerKind.SESSION if timer.member_id in group.members:
+            remove(group, group.members[timer.member_id], settings, now_ms, effects)
+
+
+def start_sessions(group: ClassicGroup, effects: Effects) -> None:
+    """The group was read from the log: its members have a session's time to be heard of."""
+    for member in group.members.values():
+        keep_alive(member, effects)
+
+
+def bury(group: ClassicGroup, error: ErrorCode, now_ms: int, effects: Effects) -> None:
+    """The group ends here: it is deleted, or another broker coordinates it. Whoever waits is told `error`."""
+    for member in group.members.values():
+        refuse_waiting(group, member, error, effects)
+    for member_id in [*group.members, *group.pending]:
+        effects.stop(TimerKind.SESSION, member_id)
+    effects.stop(TimerKind.JOIN)
+    effects.stop(TimerKind.SYNC)
+    for write in group.writes_pending.values():
+        if write.answer is not None:
+            effects.answer(write.answer.token, type(write.answer.response)(error_code=error))  # type: ignore[call-arg]
+    group.writes_pending.clear()
+    if group.state is not GroupState.DEAD:
+        group.move_to(GroupState.DEAD, now_ms)

@@ -1,0 +1,117 @@
+"""How far a group has read.
+
+A commit is taken from a member of the running generation, or, with generation -1, from anybody while the group has no
+members: that is how tools reset offsets, and how consumers that assign themselves keep theirs. While assignments are being
+handed out nobody may commit: the committer could already have lost its partitions.
+
+Offsets end some time after the group does (KIP-211), never while somebody may still want them: see `expired_offsets`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kavka_broker.core.group.checks import member_of, require_generation
+from kavka_broker.core.group.records import KeyedRecord
+from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.state import ClassicGroup, GroupState
+from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
+from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+from kavka_broker.protocol.uuids import ZERO
+
+__all__ = ["Commit", "Offsets", "check_committer", "commit_record", "expired_offsets"]
+
+Offsets = dict[str, dict[int, OffsetCommitValue]]
+"""The committed offsets of one group, by topic and partition."""
+
+NEVER = -1
+VALUE_VERSION = 4  # what Kafka 4.3 writes
+VALUE_VERSION_WITH_EXPIRY = 1  # the only version with a time of expiry; a client below OffsetCommit 5 may give one
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One partition's offset as a client commits it."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = ""
+    topic_id: bytes = ZERO
+
+
+def check_committer(group: ClassicGroup, generation: int, member_id: str, instance_id: str | None) -> None:
+    """May this client commit now? Raises BrokerError."""
+    if group.state is GroupState.DEAD:
+        raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return
+    if generation < 0 and not member_id and instance_id is None:
+        raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, "the group has members; only they may commit")
+    member_of(group, member_id, instance_id)
+    require_generation(group, generation)
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def commit_record(
+    group_id: str, commit: Commit, retention_ms: int, settings: GroupSettings, now_ms: int
+) -> KeyedRecord:
+    """The record of one commit. Raises OFFSET_METADATA_TOO_LARGE. `retention_ms` is -1 for the broker's own."""
+    metadata = commit.metadata or ""
+    if len(metadata) > settings.offset_metadata_max_bytes:
+        raise BrokerError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+    expires = retention_ms != NEVER
+    value = OffsetCommitValue(
+        offset=commit.offset,
+        leader_epoch=commit.leader_epoch,
+        metadata=metadata,
+        commit_timestamp=now_ms,
+        expire_timestamp=now_ms + retention_ms if expires else NEVER,
+        topic_id=commit.topic_id,
+    )
+    version = VALUE_VERSION_WITH_EXPIRY if expires else VALUE_VERSION
+    return KeyedRecord(OffsetCommitKey(group_id, commit.topic, commit.partition), value, version)
+
+
+def expired_offsets(
+    group: ClassicGroup, offsets: Offsets, settings: GroupSettings, now_ms: int
+) -> Iterator[tuple[str, int]]:
+    """The offsets whose time is over.
+
+    - No members any more: the retention counts from when the last one left.
+    - No members ever (the group only commits): from the commit.
+    - Consumers with members: only topics that nobody subscribes to, from the commit.
+    - Anything else with members: never.
+    """
+    if group.protocol_type is None:
+        since_ms, kept = NEVER, frozenset[str]()
+    elif group.state is GroupState.EMPTY:
+        since_ms, kept = group.state_since_ms, frozenset[str]()
+    elif group.state is GroupState.STABLE and group.protocol_type == CONSUMER_PROTOCOL_TYPE:
+        subscribed = subscribed_topics(group)
+        if subscribed is None:
+            return
+        since_ms, kept = NEVER, subscribed
+    else:
+        return
+    for topic, partitions in offsets.items():
+        if topic not in kept:
+            yield from (
+                (topic, partition)
+                for partition, value in partitions.items()
+                if is_expired(value, since_ms, settings.offsets_retention_ms, now_ms)
+            )
+
+
+def is_expired(value: OffsetCommitValue, since_ms: int, retention_ms: int, now_ms: int) -> bool:
+    if value.expire_timestamp != NEVER:
+        return now_ms >= value.expire_timestamp
+    start_ms = value.commit_timestamp if since_ms == NEVER else max(since_ms, value.commit_timestamp)
+    return now_ms - start_ms >= retention_ms
+
+
+def count(offsets: Mapping[str, Mapping[int, OffsetCommitValue]]) -> int:
+    return sum(map(len, offsets.values()))

@@ -1,0 +1,22 @@
+"""The limits that an operator sets on groups, by Kafka's names."""
+
+from dataclasses import dataclass
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+"""A member that has never been part of a generation is dropped after this long, even while its join is parked: its
+client may be gone without a trace (KAFKA-4676)."""
+
+PENDING_MEMBERS_MAX = 10_000
+"""Ids given out that nobody has joined with; past this the oldest is forgotten, and its client starts again."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """The comment behind each field is the config that it comes from."""
+
+    session_timeout_min_ms: int = 6_000  # group.min.session.timeout.ms
+    session_timeout_max_ms: int = 1_800_000  # group.max.session.timeout.ms
+    initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms
+    members_max: int = 2**31 - 1  # group.max.size
+    offset_metadata_max_bytes: int = 4_096  # offset.metadata.max.bytes
+    offsets_retention_ms: int = 7 * 24 * 3_600_000  # offsets.retention.minutes

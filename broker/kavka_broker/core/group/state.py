@@ -1,0 +1,190 @@
+"""A classic group as data: its state, its members, and questions about them.
+
+States and the ways between them (Kafka's names):
+
+    Empty ---------------> PreparingRebalance    a first member joins
+    PreparingRebalance --> CompletingRebalance   everybody has joined, or the time is over
+    PreparingRebalance --> Empty                 nobody is left
+    CompletingRebalance -> Stable                the leader's assignment is in the log
+    CompletingRebalance -> PreparingRebalance    somebody comes, goes or fails
+    Stable --------------> PreparingRebalance    likewise
+    any -----------------> Dead                  deleted, expired, or this broker is not the coordinator any more
+
+Nothing here decides; `join`, `sync`, `membership` and `rebalance` do, and they alone change a group.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kavka_broker.core.group.effects import Answer, Token
+
+__all__ = ["TRANSITIONS", "ClassicGroup", "GroupState", "Member", "Protocols", "Write"]
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""What a member can speak, the preferred first: name and metadata (for consumers: the subscription)."""
+
+
+class GroupState(Enum):
+    """The value is what tools show."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+TRANSITIONS: dict[GroupState, frozenset[GroupState]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
+    GroupState.PREPARING_REBALANCE: frozenset({GroupState.COMPLETING_REBALANCE, GroupState.EMPTY, GroupState.DEAD}),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
+    GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
+    GroupState.DEAD: frozenset(),
+}
+
+
+@dataclass(slots=True)
+class Member:
+    """One consumer. At most one join and one sync of it wait at a time."""
+
+    member_id: str
+    instance_id: str | None  # of a static member (KIP-345)
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False  # has not been part of any generation
+    join: Token | None = None
+    sync: Token | None = None
+
+    @property
+    def is_joining(self) -> bool:
+        return self.join is not None
+
+    def metadata(self, protocol: str) -> bytes:
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+    def vote(self, candidates: set[str]) -> str:
+        """The candidate that this member likes best."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A record of the group that is on its way to the log.
+
+    Only the write of an assignment has a `generation`: it decides whether that generation becomes stable. The write
+    of a static member's new id has the `answer` that its join waits for.
+    """
+
+    generation: int | None = None
+    answer: Answer | None = None
+    replaced: tuple[str, str] | None = None  # new id and old id of a static member
+
+
+@dataclass(slots=True)
+class ClassicGroup:
+    """The whole of a group but its offsets.
+
+    Invariants: `leader_id` is a member or None; `instances` maps exactly the static members; `unsynced` and the
+    members that wait in `sync` are members; a ticket in `writes_pending` is answered by `persisted`.
+    """
+
+    group_id: str
+    state: GroupState = GroupState.EMPTY
+    state_since_ms: int = -1
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader_id: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, None] = field(default_factory=dict)  # ids given out that have not joined (KIP-394)
+    unsynced: dict[str, None] = field(default_factory=dict)  # have the generation, not yet the assignment
+    is_initial_rebalance: bool = False
+    has_new_member: bool = False  # somebody came during the initial delay, so it is extended
+    initial_delay_left_ms: int = 0
+    supported: Counter[str] = field(default_factory=Counter)  # how many members speak each protocol
+    writes_pending: dict[int, Write] = field(default_factory=dict)
+    tickets: int = 0
+
+    def move_to(self, state: GroupState, now_ms: int) -> None:
+        assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
+        self.state = state
+        self.state_since_ms = now_ms
+
+    def add(self, member: Member) -> None:
+        assert member.member_id not in self.members, f"{member.member_id} is a member already"
+        if not self.members:
+            self.leader_id = None
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        if member.instance_id is not None:
+            assert member.instance_id not in self.instances, f"{member.instance_id} is a member already"
+            self.instances[member.instance_id] = member.member_id
+        self.members[member.member_id] = member
+        self.supported.update({name for name, _ in member.protocols})
+        self.pending.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> Member:
+        member = self.members.pop(member_id)
+        if member.instance_id is not None:
+            del self.instances[member.instance_id]
+        self.supported.subtract({name for name, _ in member.protocols})
+        self.unsynced.pop(member_id, None)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        return member
+
+    def change_protocols(self, member: Member, protocols: Protocols) -> None:
+        self.supported.subtract({name for name, _ in member.protocols})
+        self.supported.update({name for name, _ in protocols})
+        member.protocols = protocols
+
+    def replace_static(self, member: Member, member_id: str) -> None:
+        """A restarted static member goes on under a new id; its place in the order of members stays."""
+        assert member.instance_id is not None
+        old_id, member.member_id = member.member_id, member_id
+        self.members = {m.member_id: m for m in self.members.values()}
+        self.instances[member.instance_id] = member_id
+        if self.leader_id == old_id:
+            self.leader_id = member_id
+        if old_id in self.unsynced:
+            del self.unsynced[old_id]
+            self.unsynced[member_id] = None
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """As long as the most patient member allows."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def joining_count(self) -> int:
+        return sum(member.is_joining for member in self.members.values())
+
+    @property
+    def has_all_joined(self) -> bool:
+        return not self.pending and all(member.is_joining for member in self.members.values())
+
+    def candidates(self) -> set[str]:
+        """The protocols that every member supports."""
+        return {name for name, count in self.supported.items() if count == len(self.members)}
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Could a member with these protocols be part of this group?"""
+        if not protocol_type or not protocols:
+            return False
+        if not self.members:
+            return True
+        candidates = self.candidates()
+        return protocol_type == self.protocol_type and any(name in candidates for name, _ in protocols)
+
+    def select_protocol(self) -> str:
+        """The protocol that most members like best, of those that all support; the earlier vote breaks a tie."""
+        candidates = self.candidates()
+        assert candidates, f"{self.group_id}: members without a common protocol"
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return votes.most_common(1)[0][0]
