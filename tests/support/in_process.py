@@ -1,0 +1,125 @@
+"""A broker in the test's own loop, and a client that speaks in messages of any version."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from struct import pack
+from typing import NoReturn, TypeVar
+
+from kavka_broker.controller.format import format_directory
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
+from kavka_broker.protocol.codec import decode, encode
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.records.record import Record, build_batch
+from kavka_broker.runtime.server import Server
+from kavka_broker.storage.disk import RealDisk
+
+CLUSTER_ID = "a2F2a2EtaW4tcHJvY2Vzcw"
+NOW_MS = 1_800_000_000_000
+R = TypeVar("R", bound=Message)
+
+
+class Client:
+    """One connection; requests may be sent ahead of their answers."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def send(self, request: Message, version: int) -> None:
+        assert request.API_KEY is not None
+        header = RequestHeader(request.API_KEY, version, 7, "test")
+        frame = encode_request_header(header) + encode(request, version)
+        self._writer.write(pack(">i", len(frame)) + frame)
+
+    async def receive(self, kind: type[R], version: int) -> R:
+        async with asyncio.timeout(20):
+            size = int.from_bytes(await self._reader.readexactly(4), "big")
+            frame = memoryview(await self._reader.readexactly(size))
+        assert kind.API_KEY is not None
+        _, body = read_response_header(kind.API_KEY, version, frame)
+        return decode(kind, version, frame[body:])
+
+    async def call(self, request: Message, kind: type[R], version: int) -> R:
+        self.send(request, version)
+        return await self.receive(kind, version)
+
+    async def is_closed(self) -> bool:
+        async with asyncio.timeout(20):
+            return await self._reader.read(1) == b""
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class InProcess:
+    """A running broker with its clients."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.broker = server.broker
+        self._clients: list[Client] = []
+
+    async def connect(self) -> Client:
+        port = self.server.advertised[0].port
+        self._clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
+        return self._clients[-1]
+
+    async def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """A topic; its id. Configs with underscores for dots."""
+        topic_id = os.urandom(16)
+        dotted = {key.replace("_", "."): value for key, value in configs.items()}
+        command = CreateTopic(name, topic_id, partitions, 1, configs=dotted)
+        await self.broker.controller.submit(lambda metadata, _: create_topics(metadata, [command], Defaults()))
+        return topic_id
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+@asynccontextmanager
+async def running(directory: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[InProcess]:
+    """A broker over `directory`, formatted if it is not; stopped cleanly at the end."""
+    config = BrokerConfig.parse(
+        {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": "1@127.0.0.1:9093",
+            "log.dirs": str(directory),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "2",
+            "group.initial.rebalance.delay.ms": "0",
+            **(settings or {}),
+        }
+    )
+    format_directory(RealDisk(), config, CLUSTER_ID, now_ms=NOW_MS, random_bytes=os.urandom, ignore_formatted=True)
+    server = Server(config, crash)
+    await server.start()
+    inside = InProcess(server)
+    try:
+        yield inside
+    finally:
+        inside.close()
+        await server.stop("the test ends")
+
+
+def crash(error: BaseException) -> NoReturn:
+    raise error
+
+
+def batch(*values: bytes, timestamp_ms: int | None = None, **options: int) -> bytes:
+    """An uncompressed batch of records without keys, stamped now unless said otherwise."""
+    stamp = int(asyncio.get_running_loop().time()) if timestamp_ms is None else timestamp_ms
+    records = [Record(offset, stamp, None, value, []) for offset, value in enumerate(values)]
+    return bytes(build_batch(records, **options))
+
+
+def values(records: Sequence[Record]) -> list[bytes | None]:
+    return [None if record.value is None else bytes(record.value) for record in records]

@@ -1,0 +1,272 @@
+"""Produce, Fetch, ListOffsets, DeleteRecords and OffsetForLeaderEpoch over a real socket and a real disk."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.core.metadata.topic_commands import delete_topic
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kavka_broker.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
+from kavka_broker.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kavka_broker.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kavka_broker.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.record import read_records
+from tests.support.in_process import Client, InProcess, batch, running, values
+
+NOW_MS = time.time_ns() // 1_000_000
+Scenario = Callable[[InProcess, Client], Awaitable[None]]
+
+
+def play(directory: Path, scenario: Scenario) -> None:
+    async def run() -> None:
+        async with running(directory) as inside:
+            await scenario(inside, await inside.connect())
+
+    asyncio.run(run())
+
+
+async def produce(
+    client: Client, records: bytes | None, *, acks: int = -1, topic: str = "t", index: int = 0, version: int = 9
+) -> PartitionProduceResponse:
+    data = [TopicProduceData(topic, partition_data=[PartitionProduceData(index, records)])]
+    answer = await client.call(ProduceRequest(None, acks, 1000, data), ProduceResponse, version)
+    return answer.responses[0].partition_responses[0]
+
+
+def fetch_request(
+    offset: int, *, topic: str = "t", wait_ms: int = 0, min_bytes: int = 1, bytes_max: int = 1 << 20, **more: int
+) -> FetchRequest:
+    wanted = FetchPartition(
+        0, more.pop("leader_epoch", -1), offset, more.pop("fetched_epoch", -1), partition_max_bytes=bytes_max
+    )
+    return FetchRequest(
+        max_wait_ms=wait_ms, min_bytes=min_bytes, topics=[FetchTopic(topic, partitions=[wanted])], **more
+    )
+
+
+async def fetch(client: Client, request: FetchRequest, version: int = 12) -> PartitionData:
+    answer = await client.call(request, FetchResponse, version)
+    return answer.responses[0].partitions[0]
+
+
+def read(data: PartitionData) -> list[bytes | None]:
+    return [value for _, part in split_batches(data.records) for value in values(read_records(part))]
+
+
+def stamped(*given: bytes) -> bytes:
+    return batch(*given, timestamp_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("version", [3, 7, 8, 9, 12])
+def test_what_is_produced_is_fetched_in_every_form(tmp_path: Path, version: int) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        assert (await produce(client, stamped(b"a", b"b"), version=version)).base_offset == 0
+        assert (await produce(client, stamped(b"c"), acks=1, version=version)).base_offset == 2
+        for fetch_version in (4, 7, 11, 12):
+            data = await fetch(client, fetch_request(0), fetch_version)
+            assert (read(data), data.high_watermark) == ([b"a", b"b", b"c"], 3)
+
+    play(tmp_path, scenario)
+
+
+def test_topics_by_id(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        topic_id = await inside.create("t")
+        for known, code in ((topic_id, 0), (b"?" * 16, ErrorCode.UNKNOWN_TOPIC_ID)):
+            data = [TopicProduceData("", known, [PartitionProduceData(0, stamped(b"a"))])]
+            produced = await client.call(ProduceRequest(None, -1, 1000, data), ProduceResponse, 13)
+            assert produced.responses[0].partition_responses[0].error_code == code
+            request = fetch_request(0)
+            request.topics[0].topic_id = known
+            fetched = await client.call(request, FetchResponse, 17)
+            assert fetched.responses[0].partitions[0].error_code == code
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("topic", "index", "acks", "records", "code"),
+    [
+        ("t", 0, 2, stamped(b"a"), ErrorCode.INVALID_REQUIRED_ACKS),
+        ("t", 1, 1, stamped(b"a"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("u", 0, 1, stamped(b"a"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 0, 1, None, ErrorCode.INVALID_RECORD),
+        ("t", 0, 1, b"\0" * 70, ErrorCode.CORRUPT_MESSAGE),
+        ("t", 0, 1, stamped(b"a")[:-1] + b"!", ErrorCode.CORRUPT_MESSAGE),
+        ("t", 0, 1, stamped(b"a" * 2_000_000), ErrorCode.MESSAGE_TOO_LARGE),
+    ],
+)
+def test_a_refused_batch_leaves_the_log_as_it_was(
+    tmp_path: Path, topic: str, index: int, acks: int, records: bytes | None, code: ErrorCode
+) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        refused = await produce(client, records, acks=acks, topic=topic, index=index)
+        assert ErrorCode(refused.error_code) == code
+        assert (await produce(client, stamped(b"z"))).base_offset == 0
+
+    play(tmp_path, scenario)
+
+
+def test_acks_0_is_not_answered_and_a_failure_closes_the_connection(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        for topic in ("t", "u"):
+            data = [TopicProduceData(topic, partition_data=[PartitionProduceData(0, stamped(b"a"))])]
+            client.send(ProduceRequest(None, 0, 1000, data), 9)
+            if topic == "t":
+                assert (await produce(client, stamped(b"b"))).base_offset == 1
+        assert await client.is_closed()
+
+    play(tmp_path, scenario)
+
+
+def test_a_long_poll_ends_when_enough_is_there_or_the_time_is_over(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        consumer = await inside.connect()
+        consumer.send(fetch_request(0, wait_ms=20_000, min_bytes=200), 12)
+        await produce(client, stamped(b"a"))
+        await produce(client, stamped(b"b" * 300))
+        answer = await consumer.receive(FetchResponse, 12)
+        assert read(answer.responses[0].partitions[0]) == [b"a", b"b" * 300]
+
+        assert read(await fetch(consumer, fetch_request(2, wait_ms=50))) == []
+
+    play(tmp_path, scenario)
+
+
+def test_a_long_poll_hears_that_its_topic_is_gone(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        client.send(fetch_request(0, wait_ms=20_000), 12)
+        while not next(iter(inside.broker.replicas)).watchers:
+            await asyncio.sleep(0.002)
+        topic = inside.broker.metadata.topics.get("t")
+        assert topic is not None
+        await inside.broker.controller.submit(lambda *_: delete_topic(topic))
+        answer = await client.receive(FetchResponse, 12)
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    play(tmp_path, scenario)
+
+
+def test_an_incremental_fetch_is_silent_about_what_did_not_change(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        await produce(client, stamped(b"a"))
+        first = await client.call(fetch_request(0, session_epoch=0), FetchResponse, 12)
+        assert first.session_id > 0
+        assert len(first.responses) == 1
+
+        again = fetch_request(1, session_id=first.session_id, session_epoch=1)
+        assert (await client.call(again, FetchResponse, 12)).responses == []
+
+        await produce(client, stamped(b"b"))
+        nothing_named = FetchRequest(min_bytes=1, session_id=first.session_id, session_epoch=2)
+        third = await client.call(nothing_named, FetchResponse, 12)
+        assert read(third.responses[0].partitions[0]) == [b"b"]
+
+        stale = FetchRequest(session_id=first.session_id, session_epoch=2)
+        assert (await client.call(stale, FetchResponse, 12)).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("offset", "leader_epoch", "code"),
+    [
+        (2, -1, ErrorCode.OFFSET_OUT_OF_RANGE),
+        (-1, -1, ErrorCode.OFFSET_OUT_OF_RANGE),
+        (0, 7, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_a_fetch_that_cannot_be(tmp_path: Path, offset: int, leader_epoch: int, code: ErrorCode) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        await produce(client, stamped(b"a"))
+        request = fetch_request(offset, leader_epoch=leader_epoch, wait_ms=20_000)
+        assert ErrorCode((await fetch(client, request)).error_code) == code
+
+    play(tmp_path, scenario)
+
+
+def test_a_restart_is_a_new_leader_epoch_and_the_old_one_is_fenced(tmp_path: Path) -> None:
+    async def first(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        await produce(client, stamped(b"a"))
+
+    async def second(inside: InProcess, client: Client) -> None:
+        stale = await fetch(client, fetch_request(1, leader_epoch=0))
+        assert ErrorCode(stale.error_code) == ErrorCode.FENCED_LEADER_EPOCH
+        epoch = next(iter(inside.broker.replicas)).leader_epoch
+        assert epoch > 0
+        await produce(client, stamped(b"b"))
+        topics = [OffsetForLeaderTopic("t", [OffsetForLeaderPartition(0, -1, asked) for asked in (0, epoch, 99)])]
+        request = OffsetForLeaderEpochRequest(topics=topics)
+        answer = await client.call(request, OffsetForLeaderEpochResponse, 4)
+        found = [(end.leader_epoch, end.end_offset) for end in answer.topics[0].partitions]
+        assert found == [(0, 1), (epoch, 2), (-1, -1)]
+
+    play(tmp_path, first)
+    play(tmp_path, second)
+
+
+def test_offsets_by_time(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        for second in (10, 30, 20):
+            await produce(client, batch(b"x", timestamp_ms=NOW_MS + second * 1000))
+        asked = {-1: 3, -2: 0, -3: 1, -4: 0, -5: -1, NOW_MS: 0, NOW_MS + 15_000: 1, NOW_MS + 40_000: -1}
+        wanted = [ListOffsetsPartition(0, timestamp=timestamp) for timestamp in asked]
+        request = ListOffsetsRequest(topics=[ListOffsetsTopic("t", wanted)])
+        answer = await client.call(request, ListOffsetsResponse, 9)
+        assert [found.offset for found in answer.topics[0].partitions] == list(asked.values())
+
+    play(tmp_path, scenario)
+
+
+def test_delete_records(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        await inside.create("compacted", cleanup_policy="compact")
+        for _ in range(3):
+            await produce(client, stamped(b"x"))
+
+        async def delete(offset: int, topic: str = "t") -> tuple[int, ErrorCode]:
+            wanted = [DeleteRecordsTopic(topic, [DeleteRecordsPartition(0, offset)])]
+            answer = await client.call(DeleteRecordsRequest(wanted, 1000), DeleteRecordsResponse, 2)
+            result = answer.topics[0].partitions[0]
+            return result.low_watermark, ErrorCode(result.error_code)
+
+        assert await delete(4) == (-1, ErrorCode.OFFSET_OUT_OF_RANGE)
+        assert await delete(2) == (2, ErrorCode.NONE)
+        assert await delete(1) == (2, ErrorCode.NONE)
+        assert await delete(-1) == (3, ErrorCode.NONE)
+        assert await delete(0, "compacted") == (-1, ErrorCode.POLICY_VIOLATION)
+        assert ErrorCode((await fetch(client, fetch_request(0))).error_code) == ErrorCode.OFFSET_OUT_OF_RANGE
+
+    play(tmp_path, scenario)
