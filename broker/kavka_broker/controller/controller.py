@@ -24,6 +24,7 @@ from typing import Any, Final, TypeVar
 from kavka_broker.controller.batches import control_batch, metadata_batch
 from kavka_broker.controller.format import random_uuid
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
+from kavka_broker.controller.producer_id_block import ProducerIdBlock
 from kavka_broker.controller.recovery import Recovered, recover
 from kavka_broker.controller.snapshots import SnapshotId, build
 from kavka_broker.core.config.broker import BrokerConfig
@@ -66,6 +67,7 @@ class Controller:
         self.voters: tuple[Voter, ...] = recovered.voters
         self.epoch = recovered.state.leader_epoch
         self.high_watermark = 0
+        self.producer_ids = ProducerIdBlock(self.submit, config.node_id)
         self._config = config
         self._log = metadata_log
         self._recovered = recovered

@@ -82,6 +82,7 @@ class Brokers:
     def __init__(self) -> None:
         self._by_id: dict[int, Registration] = {}
         self._controllers: dict[int, RegisterControllerRecord] = {}
+        self.generation = 0  # changes with every broker: what was made of them before is stale
 
     def get(self, broker_id: int) -> Registration | None:
         return self._by_id.get(broker_id)
@@ -108,6 +109,7 @@ class Brokers:
         return [self._controllers[node_id] for node_id in sorted(self._controllers)]
 
     def replay(self, record: Message) -> None:
+        self.generation += 1
         match record:
             case RegisterBrokerRecord():
                 self._by_id[record.broker_id] = _registration(record)

@@ -1,0 +1,128 @@
+"""Metadata (3): which brokers there are, and where the partitions of topics are led.
+
+- No list of topics (null; in version 0 an empty one) asks for all of them.
+- A name that cannot be a topic's is INVALID_TOPIC_EXCEPTION, an unknown one UNKNOWN_TOPIC_OR_PARTITION, an unknown id
+  UNKNOWN_TOPIC_ID. Ids can be asked for from version 12.
+- A topic that does not exist is created first, where both the broker (`auto.create.topics.enable`) and the request (from
+  version 4) allow it. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION meanwhile; here the answer waits the
+  millisecond that it takes and already has the new topic.
+- A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
+- Without an authorizer, whoever asks for its operations gets all of them.
+Versions: flexible from 9; topic ids from 10; authorized operations of the cluster only in 8 to 10.
+"""
+
+from collections.abc import Awaitable, Sequence
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.metadata_answers import (
+    CLUSTER_OPERATIONS,
+    NOT_ASKED,
+    TOPIC_OPERATIONS,
+    endpoints,
+    some_broker,
+    topic_answer,
+)
+from kavka_broker.api.registry import api
+from kavka_broker.controller.auto_create import create_automatically
+from kavka_broker.core.metadata.topic_names import INTERNAL, problem_with
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kavka_broker.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+from kavka_broker.protocol.uuids import ZERO
+
+IDS_FROM_VERSION = 12
+CHOICE_FROM_VERSION = 4
+
+
+@api(MetadataRequest, MetadataResponse, versions=(0, 13))
+def metadata(
+    request: MetadataRequest, broker: Broker, client: Client
+) -> MetadataResponse | Awaitable[MetadataResponse]:
+    wanted = request.topics
+    if wanted is None or (client.version == 0 and not wanted):
+        answers = [topic_answer(broker.metadata, topic, client.listener) for topic in broker.metadata.topics]
+        return answer(request, broker, client, answers)
+    missing = [topic.name for topic in wanted if topic.name and can_create(topic.name, request, broker, client)]
+    if missing:
+        return create_and_answer(request, broker, client, wanted, missing)
+    return answer(request, broker, client, [find(topic, broker, client) for topic in distinct(wanted)])
+
+
+def can_create(name: str, request: MetadataRequest, broker: Broker, client: Client) -> bool:
+    """The topic does not exist, could, and everybody agrees that it should."""
+    if broker.metadata.topics.get(name) is not None or problem_with(name) is not None:
+        return False
+    if client.version >= CHOICE_FROM_VERSION and not request.allow_auto_topic_creation:
+        return False
+    allowed: bool = broker.config["auto.create.topics.enable"]
+    return allowed
+
+
+async def create_and_answer(
+    request: MetadataRequest,
+    broker: Broker,
+    client: Client,
+    wanted: Sequence[MetadataRequestTopic],
+    missing: Sequence[str],
+) -> MetadataResponse:
+    failed = await create_automatically(broker.controller, broker.config, list(dict.fromkeys(missing)))
+    answers = [find(topic, broker, client) for topic in distinct(wanted)]
+    for topic in answers:
+        if topic.error_code != ErrorCode.NONE and topic.name in failed:
+            topic.error_code = failed[topic.name].code
+    return answer(request, broker, client, answers)
+
+
+def distinct(wanted: Sequence[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
+    """Each topic once, in the order of the request."""
+    return list({(topic.name, topic.topic_id): topic for topic in wanted}.values())
+
+
+def find(wanted: MetadataRequestTopic, broker: Broker, client: Client) -> MetadataResponseTopic:
+    topics = broker.metadata.topics
+    if wanted.topic_id != ZERO or wanted.name is None:
+        if client.version < IDS_FROM_VERSION or wanted.name is not None:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "a topic is asked for by name or, from version 12, by id")
+        topic = topics.by_id(wanted.topic_id)
+        if topic is None:
+            return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
+    else:
+        topic = topics.get(wanted.name)
+        if topic is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if problem_with(wanted.name) is not None:
+                code = ErrorCode.INVALID_TOPIC_EXCEPTION
+            return MetadataResponseTopic(code, wanted.name, is_internal=wanted.name in INTERNAL)
+    return topic_answer(broker.metadata, topic, client.listener)
+
+
+def answer(
+    request: MetadataRequest, broker: Broker, client: Client, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
+    if request.include_topic_authorized_operations:
+        topics = [allowed(topic) for topic in topics]
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id, endpoint.host, endpoint.port, rack)
+            for node_id, endpoint, rack in endpoints(broker.metadata, client.listener)
+        ],
+        cluster_id=broker.cluster_id,
+        controller_id=some_broker(broker.metadata, broker.node_id),
+        topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def allowed(topic: MetadataResponseTopic) -> MetadataResponseTopic:
+    """A copy that says what may be done with the topic."""
+    if topic.error_code != ErrorCode.NONE:
+        return topic
+    return MetadataResponseTopic(
+        topic.error_code, topic.name, topic.topic_id, topic.is_internal, topic.partitions, TOPIC_OPERATIONS
+    )

@@ -1,0 +1,87 @@
+"""CreateTopics (19): make topics, each for itself; one that is refused does not stop the others.
+
+- Counts of -1 (from version 4 also in Java's clients) ask for `num.partitions` and `default.replication.factor`.
+- Brokers named by hand go with counts of -1 only.
+- A topic named twice is refused with INVALID_REQUEST, and so is the controllers' own log.
+- `validate_only` says what would happen, and nothing does.
+- The answer leaves when the topic is committed and its replicas are open, so `timeout_ms` is never reached.
+- From version 5 the answer has the counts and every config as it will hold.
+Versions: flexible from 5; topic ids in the answer from 7.
+"""
+
+from collections import Counter
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.metadata_answers import layers
+from kavka_broker.api.registry import api
+from kavka_broker.controller.auto_create import defaults
+from kavka_broker.core.config.describe import Layers, describe_topic
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.topic_commands import Created, CreateTopic, create_topics
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kavka_broker.protocol.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+
+DETAILS_FROM_VERSION = 5
+
+Result = Created | BrokerError
+
+
+@api(CreateTopicsRequest, CreateTopicsResponse, versions=(2, 7))
+async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -> CreateTopicsResponse:
+    counts = Counter(topic.name for topic in request.topics)
+    commands = [command(topic, broker) for topic in request.topics if counts[topic.name] == 1]
+
+    def decide(metadata: Metadata, _: int) -> Decision[list[Result]]:
+        decision = create_topics(metadata, commands, defaults(broker.config))
+        return Decision([], decision.response) if request.validate_only else decision
+
+    results = await broker.controller.submit(decide)
+    topics = [
+        refused(name, BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{name}' is there {count} times; name it once"))
+        for name, count in counts.items()
+        if count > 1
+    ]
+    places = layers(broker)
+    for asked, result in zip(commands, results, strict=True):
+        if isinstance(result, BrokerError):
+            topics.append(refused(asked.name, result))
+        else:
+            topics.append(made(result, places, client.version))
+    return CreateTopicsResponse(topics=topics)
+
+
+def command(topic: CreatableTopic, broker: Broker) -> CreateTopic:
+    assignments = {one.partition_index: tuple(one.broker_ids) for one in topic.assignments}
+    if len(assignments) < len(topic.assignments):
+        assignments = {-1: ()}  # a partition twice: refused as partitions that are not 0, 1, 2
+    return CreateTopic(
+        topic.name,
+        broker.controller.new_uuid(),
+        topic.num_partitions,
+        topic.replication_factor,
+        assignments,
+        {config.name: config.value for config in topic.configs},
+    )
+
+
+def made(topic: Created, places: Layers, version: int) -> CreatableTopicResult:
+    result = CreatableTopicResult(topic.name, topic.topic_id, error_message=None)
+    if version < DETAILS_FROM_VERSION:
+        return result
+    result.num_partitions = topic.partitions
+    result.replication_factor = topic.replication_factor
+    result.configs = [
+        CreatableTopicConfigs(one.name, one.value, one.read_only, one.source, one.sensitive)
+        for one in describe_topic(topic.configs, places)
+    ]
+    return result
+
+
+def refused(name: str, reason: BrokerError) -> CreatableTopicResult:
+    return CreatableTopicResult(name, error_code=reason.code, error_message=reason.message)

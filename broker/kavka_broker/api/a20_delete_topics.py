@@ -1,0 +1,76 @@
+"""DeleteTopics (20): take topics away, by name or, from version 6, by id.
+
+- Where `delete.topic.enable` is off every topic is TOPIC_DELETION_DISABLED (INVALID_REQUEST below version 3).
+- An unknown name is UNKNOWN_TOPIC_OR_PARTITION, an unknown id UNKNOWN_TOPIC_ID.
+- A topic with both a name and an id, with neither, or there twice, is INVALID_REQUEST.
+- The answer leaves when the deletion is committed and the replicas are closed; files are removed afterwards.
+Versions: flexible from 4; messages from 5; ids from 6.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.topic_commands import delete_topic
+from kavka_broker.core.metadata.topics import Topic
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kavka_broker.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kavka_broker.protocol.uuids import ZERO
+
+IDS_FROM_VERSION = 6
+DISABLED_FROM_VERSION = 3
+
+
+@api(DeleteTopicsRequest, DeleteTopicsResponse, versions=(1, 6))
+async def delete(request: DeleteTopicsRequest, broker: Broker, client: Client) -> DeleteTopicsResponse:
+    wanted = request.topics
+    if client.version < IDS_FROM_VERSION:
+        wanted = [DeleteTopicState(name) for name in request.topic_names]
+    if not broker.config["delete.topic.enable"]:
+        old = client.version < DISABLED_FROM_VERSION
+        code = ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED
+        reason = BrokerError(code, "delete.topic.enable is false on this broker")
+        return DeleteTopicsResponse(responses=[result(topic, reason) for topic in wanted])
+
+    def decide(metadata: Metadata, _: int) -> Decision[list[DeletableTopicResult]]:
+        return delete_all(metadata, wanted)
+
+    return DeleteTopicsResponse(responses=await broker.controller.submit(decide))
+
+
+def delete_all(metadata: Metadata, wanted: Sequence[DeleteTopicState]) -> Decision[list[DeletableTopicResult]]:
+    """Each topic's record, or the reason why it stays."""
+    found: list[tuple[DeleteTopicState, Topic | BrokerError]] = [(one, find(metadata, one)) for one in wanted]
+    times = Counter(topic.topic_id for _, topic in found if isinstance(topic, Topic))
+    records: list[Message] = []
+    results = []
+    for one, topic in found:
+        if isinstance(topic, BrokerError):
+            results.append(result(one, topic))
+        elif times[topic.topic_id] > 1:
+            results.append(result(one, BrokerError(ErrorCode.INVALID_REQUEST, f"'{topic.name}' is there twice")))
+        else:
+            records += delete_topic(topic).records
+            results.append(DeletableTopicResult(topic.name, topic.topic_id))
+    return Decision(records, results)
+
+
+def find(metadata: Metadata, wanted: DeleteTopicState) -> Topic | BrokerError:
+    if wanted.name is None:
+        if wanted.topic_id == ZERO:
+            return BrokerError(ErrorCode.INVALID_REQUEST, "name the topic, or give its id")
+        topic = metadata.topics.by_id(wanted.topic_id)
+        return topic or BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic of this id")
+    if wanted.topic_id != ZERO:
+        return BrokerError(ErrorCode.INVALID_REQUEST, f"'{wanted.name}' comes with an id; send one of the two")
+    topic = metadata.topics.get(wanted.name)
+    return topic or BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{wanted.name}'")
+
+
+def result(wanted: DeleteTopicState, reason: BrokerError) -> DeletableTopicResult:
+    return DeletableTopicResult(wanted.name, wanted.topic_id, reason.code, reason.message)

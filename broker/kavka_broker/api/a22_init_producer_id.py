@@ -1,0 +1,37 @@
+"""InitProducerId (22): an id and an epoch for a producer that must not write anything twice.
+
+- Without a transactional id: the next id of this broker's block, with epoch 0. An id and epoch that the producer had
+  before do not count; it wants new ones because it gave the old ones up.
+- With a transactional id: INVALID_REQUEST, which clients take as final. Transactions are not served yet, and an error
+  that asks to try again would keep the producer waiting for ever.
+- An empty transactional id is INVALID_REQUEST, as in Apache Kafka.
+Versions: flexible from 2; 6 is unstable in Kafka 4.3 and not served.
+"""
+
+from collections.abc import Awaitable
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
+
+log = get("api")
+
+
+@api(InitProducerIdRequest, InitProducerIdResponse, versions=(0, 5))
+def init_producer_id(
+    request: InitProducerIdRequest, broker: Broker, client: Client
+) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
+    if request.transactional_id is not None:
+        log.warning("transactions.unserved", transactional_id=request.transactional_id, client_id=client.client_id)
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
+    producer_id = broker.controller.producer_ids.next_at_hand()
+    if producer_id is None:
+        return from_new_block(broker)
+    return InitProducerIdResponse(producer_id=producer_id)
+
+
+async def from_new_block(broker: Broker) -> InitProducerIdResponse:
+    return InitProducerIdResponse(producer_id=await broker.controller.producer_ids.next())

@@ -1,0 +1,115 @@
+"""DescribeConfigs (32): the configs of topics and brokers, with where each value comes from.
+
+- A topic: every config. A broker by its id: every config, only from that broker itself. The empty broker: what was
+  altered for all brokers. A group, a client's metrics: what was altered for it. A broker's loggers: none can be altered.
+- Named keys filter; none named means all. Unknown keys are left out.
+- The value of a secret is null. Synonyms and documentation come when they are asked for.
+- An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, another broker's id or an unknown type of resource INVALID_REQUEST.
+Versions: documentation and type from 3; flexible from 4.
+"""
+
+from collections.abc import Iterable
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.metadata_answers import layers
+from kavka_broker.api.registry import api
+from kavka_broker.core.config.definition import ConfigType
+from kavka_broker.core.config.describe import (
+    Described,
+    Source,
+    Synonym,
+    describe_broker,
+    describe_every_broker,
+    describe_topic,
+)
+from kavka_broker.core.config.group_table import GROUP_KEYS
+from kavka_broker.core.metadata.configs import Resource, ResourceType
+from kavka_broker.core.metadata.topic_names import problem_with
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kavka_broker.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+@api(DescribeConfigsRequest, DescribeConfigsResponse, versions=(1, 4))
+def describe_configs(request: DescribeConfigsRequest, broker: Broker, client: Client) -> DescribeConfigsResponse:
+    del client
+    return DescribeConfigsResponse(results=[describe(resource, request, broker) for resource in request.resources])
+
+
+def describe(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, broker: Broker
+) -> DescribeConfigsResult:
+    answer = DescribeConfigsResult(
+        error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        described = configs_of(Resource(resource.resource_type, resource.resource_name), broker)
+    except BrokerError as reason:
+        answer.error_code, answer.error_message = reason.code, reason.message
+        return answer
+    keys = resource.configuration_keys
+    answer.configs = [entry(one, request) for one in described if not keys or one.name in keys]
+    return answer
+
+
+def configs_of(resource: Resource, broker: Broker) -> Iterable[Described]:
+    match resource.type:
+        case ResourceType.TOPIC:
+            if (problem := problem_with(resource.name)) is not None:
+                raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+            if broker.metadata.topics.get(resource.name) is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{resource.name}'")
+            return describe_topic(broker.metadata.configs.topic(resource.name), layers(broker))
+        case ResourceType.BROKER if not resource.name:
+            return describe_every_broker(layers(broker))
+        case ResourceType.BROKER:
+            check_own(resource.name, broker)
+            return describe_broker(layers(broker))
+        case ResourceType.BROKER_LOGGER:
+            check_own(resource.name, broker)
+            return ()
+        case ResourceType.GROUP | ResourceType.CLIENT_METRICS:
+            if not resource.name:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "name the resource: it has no common default")
+            return altered(resource, broker)
+    raise BrokerError(ErrorCode.INVALID_REQUEST, f"resources of type {resource.type} have no configs")
+
+
+def check_own(name: str, broker: Broker) -> None:
+    if name != str(broker.node_id):
+        problem = f'this is broker {broker.node_id}, not "{name}"; ask that broker, or leave the id empty'
+        raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
+
+
+def altered(resource: Resource, broker: Broker) -> Iterable[Described]:
+    source = Source.GROUP if resource.type == ResourceType.GROUP else Source.CLIENT_METRICS
+    for name, value in sorted(broker.metadata.configs.of(resource).items()):
+        definition = GROUP_KEYS.get(name)
+        kind = definition.type if definition is not None else ConfigType.STRING
+        yield Described(name, value, source, (Synonym(name, value, source),), kind)
+
+
+def entry(one: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = one.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=one.name,
+        value=one.value,
+        read_only=one.read_only,
+        config_source=one.source,
+        is_sensitive=one.sensitive,
+        synonyms=[DescribeConfigsSynonym(said.name, said.value, said.source) for said in synonyms],
+        config_type=one.type,
+        documentation=documentation(one.name) if request.include_documentation else None,
+    )
+
+
+def documentation(name: str) -> str | None:
+    # Words that hardly anybody asks for are not kept in memory before somebody does.
+    from kavka_broker.core.config.documentation import ABOUT
+
+    return ABOUT.get(name)

@@ -1,0 +1,69 @@
+"""IncrementalAlterConfigs (44): change configs of topics, brokers and groups one key at a time (KIP-339).
+
+- Operations: set, delete (back to the default), append to a list, subtract from it.
+- A resource changes whole or not at all, and each for itself. One that is there twice is INVALID_REQUEST.
+- A value that cannot stand is INVALID_CONFIG; a config that is read only at start, or that belongs to one broker and was
+  sent for all, INVALID_REQUEST.
+- The empty broker name alters the default of all brokers. A broker's id is taken only by that broker.
+- `validate_only` says what would happen, and nothing does.
+Versions: flexible from 1.
+"""
+
+from collections import Counter
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.config_commands import Change, alter_configs
+from kavka_broker.core.metadata.configs import Resource, ResourceType
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from kavka_broker.protocol.messages.incremental_alter_configs_response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+
+@api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, versions=(0, 1))
+async def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, broker: Broker, client: Client
+) -> IncrementalAlterConfigsResponse:
+    del client
+    asked = [
+        (
+            Resource(one.resource_type, one.resource_name),
+            [Change(config.name, config.config_operation, config.value) for config in one.configs],
+        )
+        for one in request.resources
+    ]
+    counts = Counter(resource for resource, _ in asked)
+
+    def decide(metadata: Metadata, _: int) -> Decision[list[AlterConfigsResourceResponse]]:
+        records: list[Message] = []
+        answers = []
+        for resource, changes in asked:
+            try:
+                check_resource(resource, counts[resource], broker)
+                records += alter_configs(metadata, resource, changes).records
+                answers.append(response(resource, None))
+            except BrokerError as reason:
+                answers.append(response(resource, reason))
+        return Decision([] if request.validate_only else records, answers)
+
+    return IncrementalAlterConfigsResponse(responses=await broker.controller.submit(decide))
+
+
+def check_resource(resource: Resource, count: int, broker: Broker) -> None:
+    if count > 1:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is there more than once; name it once")
+    if resource.type == ResourceType.BROKER and resource.name not in ("", str(broker.node_id)):
+        problem = f'this is broker {broker.node_id}, not "{resource.name}"; ask that broker, or leave the id empty'
+        raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
+
+
+def response(resource: Resource, reason: BrokerError | None) -> AlterConfigsResourceResponse:
+    if reason is None:
+        return AlterConfigsResourceResponse(0, None, resource.type, resource.name)
+    return AlterConfigsResourceResponse(reason.code, reason.message, resource.type, resource.name)

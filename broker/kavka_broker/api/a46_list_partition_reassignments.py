@@ -1,0 +1,44 @@
+"""ListPartitionReassignments (46): the partitions that are on their way to other brokers.
+
+- No topics named (null) means all. Unknown topics and partitions are left out, as are those that stay where they are.
+Versions: flexible from 0.
+"""
+
+from collections.abc import Iterable
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.core.metadata.topics import Topic
+from kavka_broker.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kavka_broker.protocol.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+@api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, versions=(0, 0))
+def list_partition_reassignments(
+    request: ListPartitionReassignmentsRequest, broker: Broker, client: Client
+) -> ListPartitionReassignmentsResponse:
+    del client
+    topics = broker.metadata.topics
+    if request.topics is None:
+        asked: list[tuple[Topic, Iterable[int]]] = [(topic, topic.partitions) for topic in topics]
+    else:
+        asked = [
+            (topic, one.partition_indexes) for one in request.topics if (topic := topics.get(one.name)) is not None
+        ]
+    moving = ((topic, ongoing(topic, indexes)) for topic, indexes in asked)
+    return ListPartitionReassignmentsResponse(
+        error_message=None,
+        topics=[OngoingTopicReassignment(topic.name, partitions) for topic, partitions in moving if partitions],
+    )
+
+
+def ongoing(topic: Topic, indexes: Iterable[int]) -> list[OngoingPartitionReassignment]:
+    return [
+        OngoingPartitionReassignment(index, list(state.replicas), list(state.adding), list(state.removing))
+        for index in indexes
+        if (state := topic.partitions.get(index)) is not None and (state.adding or state.removing)
+    ]

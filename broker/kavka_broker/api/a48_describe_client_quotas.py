@@ -1,0 +1,40 @@
+"""DescribeClientQuotas (48): the quotas of every entity that a filter lets through (KIP-546).
+
+- A component looks at one type (user, client-id, ip): a name exactly, the default, or whatever is specified.
+- Without `strict` an entity may have other types too; with it, only those of the filter. An empty filter that is not
+  strict therefore shows every quota.
+- An unknown type is UNSUPPORTED_VERSION; a type that is there twice, or ip beside another, INVALID_REQUEST.
+Versions: flexible from 1.
+"""
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.core.metadata.quotas import Component, parts_of
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+from kavka_broker.protocol.messages.describe_client_quotas_response import (
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+
+
+@api(DescribeClientQuotasRequest, DescribeClientQuotasResponse, versions=(0, 1))
+def describe_client_quotas(
+    request: DescribeClientQuotasRequest, broker: Broker, client: Client
+) -> DescribeClientQuotasResponse:
+    del client
+    components = [Component(one.entity_type, one.match_type, one.match) for one in request.components]
+    try:
+        found = broker.metadata.quotas.describe(components, strict=request.strict)
+    except BrokerError as reason:
+        return DescribeClientQuotasResponse(0, reason.code, reason.message, None)
+    entries = [
+        EntryData(
+            [EntityData(entity_type, name) for entity_type, name in parts_of(entity).items()],
+            [ValueData(key, limit) for key, limit in limits.items()],
+        )
+        for entity, limits in found.items()
+    ]
+    return DescribeClientQuotasResponse(error_message=None, entries=entries)

@@ -1,0 +1,59 @@
+"""AlterClientQuotas (49): set and remove limits of users, client ids, pairs of both, and addresses (KIP-546).
+
+- A null name is the default of its type. A name is never read as a default, be it "default" or "<default>".
+- Keys: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate; of an ip only
+  connection_creation_rate. Another key, or a limit that is not above 0, is INVALID_REQUEST.
+- An entity changes whole or not at all, and each for itself. Removing what is not set is fine.
+- `validate_only` says what would happen, and nothing does. A change holds from the next request on, on every broker.
+Versions: flexible from 1.
+"""
+
+from collections.abc import Sequence
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.quotas import Alteration
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
+from kavka_broker.protocol.messages.alter_client_quotas_response import (
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+)
+
+
+@api(AlterClientQuotasRequest, AlterClientQuotasResponse, versions=(0, 1))
+async def alter_client_quotas(
+    request: AlterClientQuotasRequest, broker: Broker, client: Client
+) -> AlterClientQuotasResponse:
+    del client
+    alterations = [
+        Alteration(
+            [(part.entity_type, part.entity_name) for part in entry.entity],
+            [(op.key, None if op.remove else op.value) for op in entry.ops],
+        )
+        for entry in request.entries
+    ]
+
+    def decide(metadata: Metadata, _: int) -> Decision[list[EntryData]]:
+        decision = alter(metadata, alterations)
+        return Decision([], decision.response) if request.validate_only else decision
+
+    return AlterClientQuotasResponse(entries=await broker.controller.submit(decide))
+
+
+def alter(metadata: Metadata, alterations: Sequence[Alteration]) -> Decision[list[EntryData]]:
+    """Each entity's records, or the reason why it stays as it is."""
+    records: list[Message] = []
+    answers = []
+    for alteration in alterations:
+        answer = EntryData(0, None, [EntityData(kind, name) for kind, name in alteration.parts])
+        try:
+            records += metadata.quotas.alter(alteration).records
+        except BrokerError as reason:
+            answer.error_code, answer.error_message = reason.code, reason.message
+        answers.append(answer)
+    return Decision(records, answers)

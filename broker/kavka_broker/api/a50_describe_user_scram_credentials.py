@@ -1,0 +1,38 @@
+"""DescribeUserScramCredentials (50): which users can log in by SCRAM, and how. Never a secret, only the mechanism.
+
+- No user named means all of them. One that has no credentials is RESOURCE_NOT_FOUND, one named twice DUPLICATE_RESOURCE.
+- Kavka stores no credentials of its own yet; what Apache Kafka stored in this cluster before is shown.
+Versions: flexible from 0.
+"""
+
+from collections import Counter
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from kavka_broker.protocol.messages.describe_user_scram_credentials_response import (
+    CredentialInfo,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+
+@api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, versions=(0, 0))
+def describe_user_scram_credentials(
+    request: DescribeUserScramCredentialsRequest, broker: Broker, client: Client
+) -> DescribeUserScramCredentialsResponse:
+    del client
+    known = broker.metadata.kept.scram_users()
+    counts = Counter(user.name for user in request.users) if request.users else Counter(known.keys())
+    results = []
+    for user, count in counts.items():
+        result = DescribeUserScramCredentialsResult(user, error_message=None)
+        if count > 1:
+            result.error_code, result.error_message = ErrorCode.DUPLICATE_RESOURCE, f'"{user}" is there {count} times'
+        elif user not in known:
+            result.error_code, result.error_message = ErrorCode.RESOURCE_NOT_FOUND, f'"{user}" has no credentials'
+        else:
+            result.credential_infos = [CredentialInfo(*info) for info in sorted(known[user])]
+        results.append(result)
+    return DescribeUserScramCredentialsResponse(error_message=None, results=results)

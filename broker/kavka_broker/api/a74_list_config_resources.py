@@ -1,0 +1,39 @@
+"""ListConfigResources (74): the names of what has configs: topics, brokers, groups (KIP-1142).
+
+- No type named means all. In version 0 the only type is client metrics, of which Kavka has none.
+- A type that has no configs is UNSUPPORTED_VERSION.
+Versions: flexible from 0; types from 1.
+"""
+
+from collections.abc import Sequence
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.core.metadata.configs import ResourceType
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
+from kavka_broker.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
+
+
+@api(ListConfigResourcesRequest, ListConfigResourcesResponse, versions=(0, 1))
+def list_config_resources(
+    request: ListConfigResourcesRequest, broker: Broker, client: Client
+) -> ListConfigResourcesResponse:
+    types = sorted(set(request.resource_types)) or list(ResourceType)
+    if client.version == 0:
+        types = [ResourceType.CLIENT_METRICS]
+    for kind in types:
+        if kind not in tuple(ResourceType):
+            raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"resources of type {kind} have no configs")
+    return ListConfigResourcesResponse(
+        config_resources=[ConfigResource(name, kind) for kind in types for name in names(kind, broker)]
+    )
+
+
+def names(kind: int, broker: Broker) -> Sequence[str]:
+    match kind:
+        case ResourceType.TOPIC:
+            return broker.metadata.topics.names()
+        case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
+            return [str(one.broker_id) for one in broker.metadata.brokers.alive()]
+    return broker.metadata.configs.resources(kind)

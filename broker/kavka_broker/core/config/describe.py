@@ -1,0 +1,142 @@
+"""A config as DescribeConfigs shows it: what counts, where that comes from, and what it stands before.
+
+A value may be said in several places. The most particular one counts; the others are its synonyms, in order, and an
+operator sees by them what would hold if the first were deleted.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import dropwhile
+from typing import Final
+
+from kavka_broker.core.config.broker import KEYS, SYNONYMS, BrokerConfig
+from kavka_broker.core.config.definition import REQUIRED, ConfigType, Definition, Mode, render
+from kavka_broker.core.config.topic import topic_config
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
+
+LISTENER_PREFIX: Final = "listener.name."
+
+
+class Source(IntEnum):
+    """Where a value was said, with the numbers of the protocol."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """One place where a value was said."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One config of one resource. The value of a secret is None."""
+
+    name: str
+    value: str | None
+    source: Source
+    synonyms: tuple[Synonym, ...]
+    type: ConfigType = ConfigType.UNKNOWN
+    sensitive: bool = False
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The configuration of a broker, place by place: its file, and what was altered for it and for all brokers."""
+
+    config: BrokerConfig
+    own: Mapping[str, str]
+    every_broker: Mapping[str, str]
+
+    @property
+    def effective(self) -> BrokerConfig:
+        return self.config.altered(self.every_broker, self.own)
+
+    def said(self, name: str) -> tuple[Synonym, ...]:
+        """Every place that says something for a broker config, the one that counts first."""
+        definition = KEYS.get(name)
+        names = SYNONYMS.get(name, (name,))
+        sensitive = definition is None or definition.sensitive
+        found = [
+            Synonym(synonym, None if sensitive else layer[synonym], source)
+            for layer, source in (
+                (self.own, Source.DYNAMIC_BROKER),
+                (self.every_broker, Source.DYNAMIC_DEFAULT_BROKER),
+                (self.config.given, Source.STATIC_BROKER),
+            )
+            for synonym in names
+            if synonym in layer
+        ]
+        found += [
+            Synonym(synonym, None if sensitive else value, Source.DEFAULT)
+            for synonym in names
+            if (value := _default(synonym)) is not None
+        ]
+        # As Apache Kafka: a coarser unit shows only behind a place that says the key itself.
+        return tuple(dropwhile(lambda synonym: synonym.name != name, found))
+
+
+def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Described]:
+    """Every config of a topic."""
+    values = topic_config(overrides, layers.effective)
+    for name, definition in TOPIC_KEYS.items():
+        if definition.internal:
+            continue
+        value = render(getattr(values, name.replace(".", "_")))
+        synonyms = layers.said(definition.synonym) if definition.synonym is not None else ()
+        if name in overrides:
+            synonyms = (Synonym(name, value, Source.TOPIC), *synonyms)
+        source = synonyms[0].source if synonyms else Source.DEFAULT
+        yield Described(name, value, source, synonyms, definition.type)
+
+
+def describe_broker(layers: Layers) -> Iterator[Described]:
+    """Every config of a broker, and the keys of its file that nobody knows."""
+    effective = layers.effective
+    for name, definition in sorted(KEYS.items()):
+        if not definition.internal:
+            yield _described(name, definition, effective.text(name), layers.said(name))
+    for name in sorted(layers.config.given.keys() - KEYS.keys()):
+        synonym = Synonym(name, None, Source.STATIC_BROKER)
+        yield Described(name, None, Source.STATIC_BROKER, (synonym,), sensitive=True, read_only=True)
+
+
+def describe_every_broker(layers: Layers) -> Iterator[Described]:
+    """What was altered for all brokers."""
+    for name, value in sorted(layers.every_broker.items()):
+        definition = KEYS.get(name) or Definition(name, ConfigType.PASSWORD, None, mode=Mode.CLUSTER_WIDE)
+        shown = None if definition.sensitive else value
+        synonym = Synonym(name, shown, Source.DYNAMIC_DEFAULT_BROKER)
+        yield _described(name, definition, value, (synonym,))
+
+
+def _described(name: str, definition: Definition, value: str | None, synonyms: tuple[Synonym, ...]) -> Described:
+    return Described(
+        name,
+        None if definition.sensitive else value,
+        synonyms[0].source if synonyms else Source.DEFAULT,
+        synonyms,
+        definition.type,
+        definition.sensitive,
+        read_only=definition.mode is Mode.READ_ONLY,
+    )
+
+
+def _default(name: str) -> str | None:
+    definition = KEYS.get(name)
+    if definition is None or definition.default is REQUIRED:
+        return None
+    return render(definition.default)
