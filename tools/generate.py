@@ -7,7 +7,7 @@ python -m tools.generate --check    says what has drifted
 import subprocess
 import sys
 
-GENERATORS = ("tools.generate_messages", "kavka_operator.api.generate", "tools.compat_table")
+GENERATORS = ("tools.generate_messages", "kavka_operator.api.generate", "tools.compat_table", "tools.metrics_page")
 
 
 def main() -> int:
