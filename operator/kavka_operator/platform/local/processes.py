@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from kavka_operator.platform.local import leash
 
@@ -64,7 +65,7 @@ def stop_known(pid: int, marks: Sequence[str], patience_seconds: float) -> bool:
             os.close(handle)
 
 
-def stop_children(children: Sequence[subprocess.Popen[bytes]], patience_seconds: float) -> None:
+def stop_children(children: Sequence[subprocess.Popen[Any]], patience_seconds: float) -> None:
     """Ask all to end, wait together, and end those that do not."""
     for child in children:
         child.terminate()

@@ -1,0 +1,259 @@
+"""`kavka demo`: start the quickstart cluster, produce and read the flights, throttle a client, stop, and judge.
+
+Every step that can be wrong is checked, and the first thing that is wrong ends the demo with its name and exit code 1.
+Whatever happens, the cluster is stopped on the way out; it is also on a leash, should the demo itself be killed.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from kavka_operator.api.files import BadResourcesError, load
+from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.topic import Topic
+from kavka_operator.demo.clients import ClientFailedError, Group, Load, Member, produce_flights, run_load
+from kavka_operator.demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
+from kavka_operator.platform.local import leash, processes
+from kavka_operator.platform.local.signals import Signals, Stopped
+
+QUICKSTART = Path("examples") / "quickstart.yaml"
+BOOTSTRAP = "127.0.0.1:9092"
+READY_LINE = "ready;"
+STOP_SECONDS_MAX = 30.0
+UNLIMITED_RATE = 16 * 1024 * 1024
+MIB = 1024 * 1024
+LIMIT_EXCESS_MAX = 1.25
+LIMIT_USE_MIN = 0.6
+UNLIMITED_USE_MIN = 0.8
+
+
+class MismatchError(Exception):
+    """The demo came to another result than it should; the message says which."""
+
+
+def demo(*, throttled_seconds: float, keep: bool) -> int:
+    """Run the demo; the exit code."""
+    console = Console(highlight=False)
+    began = time.monotonic()
+    state = Path(tempfile.mkdtemp(prefix="kavka-demo-"))
+    try:
+        with Signals() as signals:
+            rows = _run(console, state, throttled_seconds, signals)
+    except Stopped as stopped:
+        console.print(f"stopped ({stopped})")
+        return 128 + stopped.number
+    except (MismatchError, ClientFailedError, FlightsError, BadResourcesError) as error:
+        console.print(f"error: {error}", style="red", markup=False)
+        return 1
+    finally:
+        if keep:
+            console.print(f"kept: {state}")
+        else:
+            shutil.rmtree(state, ignore_errors=True)
+    console.print()
+    console.print(_summary(rows, time.monotonic() - began))
+    return 0
+
+
+def _run(console: Console, state: Path, seconds: float, signals: Signals) -> list[tuple[str, str]]:
+    quickstart = _quickstart()
+    topic, archive_topic, quota = _declared(quickstart)
+    console.print(f"$ kavka up -f {QUICKSTART}")
+    with _cluster(quickstart, state, signals) as started:
+        console.print()
+        produced, took = _produce(console, topic)
+        members, read_took = _read(console, topic, produced)
+        loads = _throttle(console, archive_topic, seconds, quota)
+    console.print("the cluster is stopped")
+    return [
+        ("cluster ready after", f"{started:.1f} s"),
+        (
+            "flights produced",
+            f"{produced.count:,} in {took:.1f} s, {produced.count / took:,.0f}/s; acks=all, idempotent",
+        ),
+        ("flights read", f"{produced.count:,} in {read_took:.1f} s by a group of two ({_shares(members)})"),
+        ("order and checksum", f"kept for each of {len(produced.by_key)} carriers; {produced.checksum()}"),
+        *_quota_rows(*loads, quota.spec.limits.producer_byte_rate or 0),
+    ]
+
+
+def _quota_rows(limited: Load, unlimited: Load, limit: float) -> list[tuple[str, str]]:
+    reached = f"reached {limited.rate / MIB:.2f} MiB/s in {limited.seconds:.0f} s"
+    waited = f"longest {limited.throttle_ms_max:,} ms, {limited.throttle_ms_total / 1000:.1f} s in all"
+    free = f"wanted {UNLIMITED_RATE / MIB:.0f} MiB/s, reached {unlimited.rate / MIB:.2f} MiB/s"
+    return [
+        ("quota of backfill", f"limit {limit / MIB:.2f} MiB/s, {reached}"),
+        ("throttle_time_ms seen", f"in {limited.throttled_answers} answers; {waited}"),
+        ("unlimited client", f"{free}, throttled {unlimited.throttled_answers} times"),
+    ]
+
+
+def _quickstart() -> Path:
+    """The example, from the work tree that this runs in or that the package belongs to."""
+    for root in (Path.cwd(), Path(__file__).parents[3]):
+        if (root / QUICKSTART).exists():
+            return root / QUICKSTART
+    raise MismatchError(f"there is no {QUICKSTART} here; run this in Kavka's work tree")
+
+
+def _declared(quickstart: Path) -> tuple[Topic, Topic, ClientQuota]:
+    resources = {(each.resource.kind, each.resource.name): each.resource for each in load([quickstart])}
+    first, second = resources["Topic", "flights"], resources["Topic", "archive"]
+    quota = resources["ClientQuota", "backfill"]
+    assert isinstance(first, Topic)
+    assert isinstance(second, Topic)
+    assert isinstance(quota, ClientQuota)
+    return first, second, quota
+
+
+@contextmanager
+def _cluster(quickstart: Path, state: Path, signals: Signals) -> Generator[float]:
+    """The cluster, as a child that shows what it says; the seconds that it took to be ready."""
+    command = [sys.executable, "-m", "kavka_operator", "up", "-f", str(quickstart), "--state-dir", str(state)]
+    tied = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command]
+    began = time.monotonic()
+    with signals.held():
+        child = subprocess.Popen(
+            tied,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+    ready = threading.Event()
+    echo = threading.Thread(target=_echo, args=(child, ready), daemon=True)
+    try:
+        echo.start()
+        while not ready.wait(0.05):
+            if child.poll() is not None:
+                echo.join(1.0)
+                raise MismatchError(f"the cluster did not start (exit code {child.returncode})")
+        yield time.monotonic() - began
+        if child.poll() is not None:
+            raise MismatchError(f"the cluster ended by itself (exit code {child.returncode})")
+    finally:
+        processes.stop_children([child], STOP_SECONDS_MAX)
+        echo.join(1.0)
+    if child.returncode:
+        raise MismatchError(f"the cluster did not stop cleanly (exit code {child.returncode})")
+
+
+def _echo(child: "subprocess.Popen[str]", ready: threading.Event) -> None:
+    assert child.stdout is not None
+    for line in child.stdout:
+        if line.startswith(READY_LINE):
+            ready.set()
+        else:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+
+
+def _produce(console: Console, topic: Topic) -> tuple[Tally, float]:
+    source = archive()
+    began = time.monotonic()
+    with _bar(console, "produce", FLIGHTS) as progress:
+        tally = produce_flights(BOOTSTRAP, topic.topic_name, flights(source), progress)
+    if tally.count != FLIGHTS:
+        raise MismatchError(f"the data holds {tally.count:,} flights instead of {FLIGHTS:,}")
+    return tally, time.monotonic() - began
+
+
+def _read(console: Console, topic: Topic, produced: Tally) -> tuple[list[Member], float]:
+    partitions = topic.spec.partitions or 1
+    began = time.monotonic()
+    group = Group(BOOTSTRAP, topic.topic_name, "flight-readers", partitions, produced.count)
+    with _bar(console, "read   ", produced.count) as progress:
+        members = group.read(progress)
+    took = time.monotonic() - began
+    check_read(members, produced)
+    return members, took
+
+
+def check_read(members: list[Member], produced: Tally) -> None:
+    """Raise MismatchError unless the members together read exactly what was produced, each key in its order."""
+    for member in members:
+        if member.failure or member.disorder:
+            raise MismatchError(f"{member.name}: {member.failure or member.disorder}")
+    shared = members[0].tally.by_key.keys() & members[1].tally.by_key.keys()
+    if shared:
+        raise MismatchError(f"both members read carrier {min(shared).decode()}")
+    read = Tally()
+    for member in members:
+        read.merge(member.tally)
+    if read.count != produced.count:
+        raise MismatchError(f"{read.count:,} flights were read instead of {produced.count:,}")
+    for key, digest in produced.by_key.items():
+        if key not in read.by_key or read.by_key[key].digest() != digest.digest():
+            raise MismatchError(f"the flights of carrier {key.decode()} are not those that were produced")
+
+
+def _throttle(console: Console, topic: Topic, seconds: float, quota: ClientQuota) -> tuple[Load, Load]:
+    limited, unlimited = Load("backfill"), Load("unlimited")
+    stop = threading.Event()
+    threads = [
+        threading.Thread(target=run_load, args=(BOOTSTRAP, topic.topic_name, each, seconds, rate, stop), daemon=True)
+        for each, rate in ((limited, None), (unlimited, UNLIMITED_RATE))
+    ]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    try:
+        with _bar(console, "quota  ", round(seconds * 10)) as progress:
+            while any(thread.is_alive() for thread in threads):
+                progress(min(round((time.monotonic() - began) * 10), round(seconds * 10)))
+                time.sleep(0.1)
+            progress(round(seconds * 10))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(STOP_SECONDS_MAX)
+    check_loads(limited, unlimited, quota.spec.limits.producer_byte_rate or 0)
+    return limited, unlimited
+
+
+def check_loads(limited: Load, unlimited: Load, limit: float) -> None:
+    """Raise MismatchError unless the one was held at its limit and the other kept its speed."""
+    for each in (limited, unlimited):
+        if each.failure:
+            raise MismatchError(f"client {each.client_id}: {each.failure}")
+    if not limit * LIMIT_USE_MIN <= limited.rate <= limit * LIMIT_EXCESS_MAX:
+        raise MismatchError(f"client backfill reached {limited.rate / MIB:.2f} MiB/s; its limit is {limit / MIB:.2f}")
+    if not limited.throttled_answers:
+        raise MismatchError("client backfill saw no throttle_time_ms")
+    if unlimited.throttled_answers:
+        raise MismatchError(f"client unlimited was throttled {unlimited.throttled_answers} times")
+    if unlimited.rate < UNLIMITED_RATE * UNLIMITED_USE_MIN:
+        raise MismatchError(
+            f"client unlimited reached only {unlimited.rate / MIB:.2f} MiB/s of {UNLIMITED_RATE / MIB:.0f}"
+        )
+
+
+@contextmanager
+def _bar(console: Console, title: str, total: int) -> Generator[Callable[[int], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _shares(members: list[Member]) -> str:
+    return " + ".join(f"{member.tally.count:,}" for member in members)
+
+
+def _summary(rows: list[tuple[str, str]], took: float) -> Table:
+    table = Table(show_header=False, title=f"all as it should be, in {took:.0f} s", title_justify="left")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
