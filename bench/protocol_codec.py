@@ -1,6 +1,6 @@
 """What decoding and encoding cost, in microseconds: the floor under every request.
 
-Each figure is the best of several repeats, the one least disturbed by whatever else the machine does:
+CPU time, and the best of several repeats: what is least disturbed by whatever else the machine does:
 
     python -m bench.protocol_codec [NAME ...]
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from time import perf_counter
+from time import process_time
 from timeit import Timer
 
 from kavka_broker.protocol.codec import decoder, encoder, parts_encoder
@@ -94,7 +94,7 @@ def metadata_response(partitions: int) -> MetadataResponse:
 
 def best_us(call: Callable[[], object]) -> float:
     """The quickest of several repeats."""
-    timer = Timer(call)
+    timer = Timer(call, timer=process_time)
     count, _ = timer.autorange()
     count = max(1, int(count * SECONDS_A_REPEAT / 0.2))
     return min(timer.repeat(REPEATS, count)) / count * 1e6
@@ -102,10 +102,10 @@ def best_us(call: Callable[[], object]) -> float:
 
 def compile_ms(kind: type[Message], version: int) -> float:
     """What the first use of a version costs."""
-    started = perf_counter()
+    started = process_time()
     compile_decoder(kind, version)
     compile_encoder(kind, version)
-    return (perf_counter() - started) * 1e3
+    return (process_time() - started) * 1e3
 
 
 def table(names: list[str]) -> Iterator[str]:

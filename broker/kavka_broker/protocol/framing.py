@@ -18,7 +18,7 @@ from kavka_broker.protocol.codec import encode, encode_parts
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Buffer, Message
 from kavka_broker.protocol.messages.index import REQUESTS
-from kavka_broker.protocol.wire import read_uvarint
+from kavka_broker.protocol.wire import skip_tags
 
 API_VERSIONS: Final = 18
 NEVER_FLEXIBLE: Final = 1 << 15
@@ -69,16 +69,6 @@ def encode_request_header(header: RequestHeader) -> bytes:
     fixed = _FIXED.pack(header.api_key, header.api_version, header.correlation_id, length)
     tags = b"\0" if header.api_version >= flexible_from(header.api_key) else b""
     return fixed + client_id + tags
-
-
-def skip_tags(frame: memoryview, position: int) -> int:
-    """The position after the tagged fields of a header, of which none is known."""
-    count, position = read_uvarint(frame, position)
-    for _ in range(count):
-        _, position = read_uvarint(frame, position)
-        size, position = read_uvarint(frame, position)
-        position += size
-    return position
 
 
 def flexible_from(api_key: int) -> int:

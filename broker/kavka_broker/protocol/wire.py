@@ -6,8 +6,9 @@ seven bits a byte, the lowest first; lengths are Java ints, so five bytes and 2^
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
-from typing import Final, NoReturn
+from collections.abc import Callable, Iterable, Sequence, Sized
+from struct import Struct
+from typing import Any, Final, NoReturn
 
 from kavka_broker.protocol.errors import ProtocolViolation
 
@@ -15,6 +16,12 @@ UVARINT_SIZE_MAX: Final = 5
 INT_MAX: Final = 2**31 - 1
 STRING_BYTES_MAX: Final = 2**15 - 1
 """Kafka refuses longer strings, in flexible versions too."""
+
+KEPT_COUNT_MAX: Final = 32
+"""Up to this length, arrays of numbers find a `struct.Struct` made before."""
+
+ONE_BYTE: Final = tuple(bytes((value,)) for value in range(128))
+"""The varints of one byte."""
 
 
 class UnsupportedField(ValueError):
@@ -42,6 +49,16 @@ def read_string_length(buffer: Sequence[int], position: int) -> tuple[int, int]:
     return length, position
 
 
+def skip_tags(buffer: Sequence[int], position: int) -> int:
+    """The position after tagged fields of which none is known; `position` is that of their count."""
+    count, position = read_uvarint(buffer, position)
+    for _ in range(count):
+        _, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
+        position += size
+    return position
+
+
 def uvarint(value: int) -> bytes:
     """The bytes of an unsigned varint."""
     if value < 0x80:
@@ -59,6 +76,21 @@ def string_length(length: int) -> bytes:
     if length > STRING_BYTES_MAX + 1:
         raise UnsupportedField(f"a string of {length - 1} bytes; {STRING_BYTES_MAX} is the limit")
     return uvarint(length)
+
+
+class Methods(dict[int, Callable[..., Any]]):
+    """A method of `struct.Struct` by how many values of one format it takes, kept for the usual short arrays."""
+
+    def __init__(self, method: str, value_format: str) -> None:
+        super().__init__()
+        self._method = method
+        self._format = value_format
+
+    def __missing__(self, count: int) -> Callable[..., Any]:
+        method: Callable[..., Any] = getattr(Struct(f">{count}{self._format}"), self._method)
+        if count <= KEPT_COUNT_MAX:
+            self[count] = method
+        return method
 
 
 def size_of(buffers: Iterable[Sized]) -> int:

@@ -46,12 +46,12 @@ class DecoderSource(Source):
                 "new": object.__new__,
                 "read_uvarint": wire.read_uvarint,
                 "read_string_length": wire.read_string_length,
+                "skip_tags": wire.skip_tags,
                 "refuse_null": wire.refuse_null,
                 "refuse_length": wire.refuse_length,
                 "refuse_tag": wire.refuse_tag,
                 "refuse_end": wire.refuse_end,
                 "ProtocolViolation": ProtocolViolation,
-                "unpack_many": struct.unpack_from,
                 "broken": (struct.error, IndexError, UnicodeDecodeError),
             }
         )
@@ -192,7 +192,8 @@ class DecoderSource(Source):
     def elements(self, layout: Layout, element: Place, target: str) -> None:
         """Read `n` elements into a list."""
         if element.format in {*FORMATS.values()} - {"16s"}:
-            self.line(f"{target} = list(unpack_many(f'>{{n}}{element.format}', buffer, p))")
+            unpack = self.methods("unpack_from", str(element.format))
+            self.line(f"{target} = list({unpack}[n](buffer, p))")
             self.line(f"p += n * {struct.calcsize('>' + str(element.format))}")
             return
         add = self.fresh("add")
@@ -240,6 +241,10 @@ class DecoderSource(Source):
     def tags(self, layout: Layout, target: str) -> None:
         """Read the tagged fields, known and unknown; mostly there are none."""
         self.run.append(("B", "tags"))
+        if not layout.tagged:
+            with self.block("if tags:"):
+                self.line("p = skip_tags(buffer, p - 1)")
+            return
         tag, stop = self.fresh("tag"), self.fresh("stop")
         with self.block("if tags:"):
             with self.block("if tags > 127:"):
@@ -260,7 +265,7 @@ class DecoderSource(Source):
             with self.block(f"if {tag} == {place.tag}:"):
                 self.value(layout, place, f"{target}.{place.attribute}")
         known = [place.tag for place in layout.tagged]
-        with self.block(f"if {tag} not in {set(known)}:" if known else "if True:"):
+        with self.block(f"if {tag} not in {set(known)}:"):
             self.line(f"p = {stop}")
 
 

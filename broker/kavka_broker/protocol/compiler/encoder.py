@@ -10,7 +10,6 @@ where it differs from its default.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -47,7 +46,7 @@ class EncoderSource(Source):
                 "string_length": wire.string_length,
                 "size_of": wire.size_of,
                 "unsupported": wire.unsupported,
-                "pack_many": struct.pack,
+                "ONE_BYTE": wire.ONE_BYTE,
                 "join": b"".join,
             }
         )
@@ -69,8 +68,15 @@ class EncoderSource(Source):
         if self.run:
             formats = "".join(each for each, _ in self.run)
             values = ", ".join(value for _, value in self.run)
-            self.line(f"{self.add}({self.packer('pack', formats)}({values}))")
+            if formats == "B":  # a count or length below 128
+                self.line(f"{self.add}({self.one_byte(values)})")
+            else:
+                self.line(f"{self.add}({self.packer('pack', formats)}({values}))")
             self.run = []
+
+    def one_byte(self, value: str) -> str:
+        """The expression for a count that stands alone."""
+        return repr(wire.ONE_BYTE[int(value)]) if value.isdigit() else f"ONE_BYTE[{value}]"
 
     def struct(self, layout: Layout, source: str) -> None:
         """Write a struct."""
@@ -199,7 +205,8 @@ class EncoderSource(Source):
         element = place.element
         if element.format in {*FORMATS.values()} - {"16s"}:
             self.line(f"if {items}:")
-            self.line(f"    {self.add}(pack_many(f'>{{len({items})}}{element.format}', *{items}))")
+            pack = self.methods("pack", str(element.format))
+            self.line(f"    {self.add}({pack}[len({items})](*{items}))")
             return
         variable = self.fresh("x")
         with self.block(f"for {variable} in {items} or ():"):

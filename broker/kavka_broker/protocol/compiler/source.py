@@ -11,6 +11,7 @@ from typing import Any
 from kavka_broker.protocol.compiler.layout import Place
 from kavka_broker.protocol.message import Struct, frozen
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.protocol.wire import Methods
 
 Run = list[tuple[str, str]]
 """Neighbours of fixed size that are read or written by one `struct` call: format and expression."""
@@ -61,6 +62,13 @@ class Source:
         name = f"{method}_{formats.replace('?', 'o')}"
         if name not in self.names:
             self.names[name] = getattr(struct.Struct(">" + formats), method)
+        return name
+
+    def methods(self, method: str, value_format: str) -> str:
+        """The name of the table of such methods for arrays, by length."""
+        name = f"{method}_many_{value_format.replace('?', 'o')}"
+        if name not in self.names:
+            self.names[name] = Methods(method, value_format)
         return name
 
     def default(self, place: Place, kind: type[Struct] | None) -> str:
