@@ -14,6 +14,10 @@ hypothesis.settings.register_profile("thorough", deadline=None, print_blob=True,
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write what happened into the scenarios (tests/scripts)")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip, by name, what needs a program that is not here."""
     skips = {lack.marker: pytest.mark.skip(reason=f"{lack.name} is lacking") for lack in lacking()}
