@@ -2,7 +2,7 @@
 
 - No list of topics (null; in version 0 an empty one) asks for all of them.
 - A name that cannot be a topic's is INVALID_TOPIC_EXCEPTION, an unknown one UNKNOWN_TOPIC_OR_PARTITION, an unknown id
-  UNKNOWN_TOPIC_ID. Ids can be asked for from version 12.
+  UNKNOWN_TOPIC_ID. Ids can be asked for from version 12, and then a name beside them counts for nothing.
 - A topic that does not exist is created first, where both the broker (`auto.create.topics.enable`) and the request (from
   version 4) allow it. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION meanwhile; here the answer waits the
   millisecond that it takes and already has the new topic.
@@ -24,8 +24,8 @@ from kavka_broker.api.metadata_answers import (
 )
 from kavka_broker.api.registry import api
 from kavka_broker.controller.auto_create import create_automatically
-from kavka_broker.core.metadata.topic_names import INTERNAL, problem_with
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.core.metadata.topic_names import INTERNAL, METADATA_TOPIC, problem_with
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -46,7 +46,11 @@ def metadata(
     if wanted is None or (client.version == 0 and not wanted):
         answers = [topic_answer(broker.metadata, topic, client.listener) for topic in broker.metadata.topics]
         return answer(request, broker, client, answers)
-    missing = [topic.name for topic in wanted if topic.name and can_create(topic.name, request, broker, client)]
+    missing = [
+        topic.name
+        for topic in wanted
+        if topic.name and topic.topic_id == ZERO and can_create(topic.name, request, broker, client)
+    ]
     if missing:
         return create_and_answer(request, broker, client, wanted, missing)
     return answer(request, broker, client, [find(topic, broker, client) for topic in distinct(wanted)])
@@ -54,7 +58,7 @@ def metadata(
 
 def can_create(name: str, request: MetadataRequest, broker: Broker, client: Client) -> bool:
     """The topic does not exist, could, and everybody agrees that it should."""
-    if broker.metadata.topics.get(name) is not None or problem_with(name) is not None:
+    if broker.metadata.topics.get(name) is not None or name == METADATA_TOPIC or problem_with(name) is not None:
         return False
     if client.version >= CHOICE_FROM_VERSION and not request.allow_auto_topic_creation:
         return False
@@ -85,8 +89,8 @@ def distinct(wanted: Sequence[MetadataRequestTopic]) -> list[MetadataRequestTopi
 def find(wanted: MetadataRequestTopic, broker: Broker, client: Client) -> MetadataResponseTopic:
     topics = broker.metadata.topics
     if wanted.topic_id != ZERO or wanted.name is None:
-        if client.version < IDS_FROM_VERSION or wanted.name is not None:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "a topic is asked for by name or, from version 12, by id")
+        if client.version < IDS_FROM_VERSION or wanted.topic_id == ZERO:
+            return MetadataResponseTopic(ErrorCode.INVALID_REQUEST, wanted.name or "", wanted.topic_id)
         topic = topics.by_id(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)

@@ -52,11 +52,16 @@ def delete_all(metadata: Metadata, wanted: Sequence[DeleteTopicState]) -> Decisi
     for one, topic in found:
         if isinstance(topic, BrokerError):
             results.append(result(one, topic))
-        elif times[topic.topic_id] > 1:
-            results.append(result(one, BrokerError(ErrorCode.INVALID_REQUEST, f"'{topic.name}' is there twice")))
-        else:
-            records += delete_topic(topic).records
-            results.append(DeletableTopicResult(topic.name, topic.topic_id))
+            continue
+        match times.pop(topic.topic_id, 0):
+            case 0:
+                continue  # answered where it was met first
+            case 1:
+                records += delete_topic(topic).records
+                results.append(DeletableTopicResult(topic.name, topic.topic_id))
+            case count:
+                problem = f"'{topic.name}' is there {count} times; name it once"
+                results.append(result(one, BrokerError(ErrorCode.INVALID_REQUEST, problem)))
     return Decision(records, results)
 
 

@@ -4,7 +4,7 @@
   before do not count; it wants new ones because it gave the old ones up.
 - With a transactional id: INVALID_REQUEST, which clients take as final. Transactions are not served yet, and an error
   that asks to try again would keep the producer waiting for ever.
-- An empty transactional id is INVALID_REQUEST, as in Apache Kafka.
+- An id without an epoch, or the other way round, is INVALID_REQUEST, as in Apache Kafka.
 Versions: flexible from 2; 6 is unstable in Kafka 4.3 and not served.
 """
 
@@ -19,6 +19,8 @@ from kavka_broker.protocol.messages.init_producer_id_response import InitProduce
 
 log = get("api")
 
+NONE = -1
+
 
 @api(InitProducerIdRequest, InitProducerIdResponse, versions=(0, 5))
 def init_producer_id(
@@ -26,7 +28,9 @@ def init_producer_id(
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
     if request.transactional_id is not None:
         log.warning("transactions.unserved", transactional_id=request.transactional_id, client_id=client.client_id)
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NONE)
+    if (request.producer_id == NONE) != (request.producer_epoch == NONE):
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NONE)
     producer_id = broker.controller.producer_ids.next_at_hand()
     if producer_id is None:
         return from_new_block(broker)

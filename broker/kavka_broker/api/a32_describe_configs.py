@@ -1,7 +1,7 @@
 """DescribeConfigs (32): the configs of topics and brokers, with where each value comes from.
 
 - A topic: every config. A broker by its id: every config, only from that broker itself. The empty broker: what was
-  altered for all brokers. A group, a client's metrics: what was altered for it. A broker's loggers: none can be altered.
+  altered for all brokers. A group: every config of a group. Loggers and client metrics: none, they cannot be altered.
 - Named keys filter; none named means all. Unknown keys are left out.
 - The value of a secret is null. Synonyms and documentation come when they are asked for.
 - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, another broker's id or an unknown type of resource INVALID_REQUEST.
@@ -13,16 +13,13 @@ from collections.abc import Iterable
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.metadata_answers import layers
 from kavka_broker.api.registry import api
-from kavka_broker.core.config.definition import ConfigType
 from kavka_broker.core.config.describe import (
     Described,
-    Source,
-    Synonym,
     describe_broker,
     describe_every_broker,
+    describe_group,
     describe_topic,
 )
-from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.metadata.configs import Resource, ResourceType
 from kavka_broker.core.metadata.topic_names import problem_with
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -76,7 +73,7 @@ def configs_of(resource: Resource, broker: Broker) -> Iterable[Described]:
         case ResourceType.GROUP | ResourceType.CLIENT_METRICS:
             if not resource.name:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "name the resource: it has no common default")
-            return altered(resource, broker)
+            return describe_group(broker.metadata.configs.of(resource)) if resource.type == ResourceType.GROUP else ()
     raise BrokerError(ErrorCode.INVALID_REQUEST, f"resources of type {resource.type} have no configs")
 
 
@@ -84,14 +81,6 @@ def check_own(name: str, broker: Broker) -> None:
     if name != str(broker.node_id):
         problem = f'this is broker {broker.node_id}, not "{name}"; ask that broker, or leave the id empty'
         raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
-
-
-def altered(resource: Resource, broker: Broker) -> Iterable[Described]:
-    source = Source.GROUP if resource.type == ResourceType.GROUP else Source.CLIENT_METRICS
-    for name, value in sorted(broker.metadata.configs.of(resource).items()):
-        definition = GROUP_KEYS.get(name)
-        kind = definition.type if definition is not None else ConfigType.STRING
-        yield Described(name, value, source, (Synonym(name, value, source),), kind)
 
 
 def entry(one: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

@@ -4,7 +4,7 @@
 - A page has at most `response_partition_limit` partitions, and never more than `max.request.partition.size.limit`. Where it
   ends before the last, `next_cursor` names the topic and partition that come next; sent back, it goes on there.
 - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that cannot be one INVALID_TOPIC_EXCEPTION.
-- A cursor or a limit that makes no sense is INVALID_REQUEST on every topic.
+- A cursor before the first partition is INVALID_REQUEST on every topic; a page always has room for one partition.
 Versions: flexible from 0.
 """
 
@@ -30,9 +30,9 @@ def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, broker: Broker, client: Client
 ) -> DescribeTopicPartitionsResponse:
     names = sorted({topic.name for topic in request.topics}) or list(broker.metadata.topics.names())
-    limit = min(request.response_partition_limit, broker.config["max.request.partition.size.limit"])
+    limit = max(1, min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]))
     cursor = request.cursor
-    if limit < 1 or (cursor is not None and cursor.partition_index < 0):
+    if cursor is not None and cursor.partition_index < 0:
         return DescribeTopicPartitionsResponse(topics=[problem(name, ErrorCode.INVALID_REQUEST) for name in names])
     start = 0
     if cursor is not None:

@@ -12,7 +12,7 @@ from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import render
 from kavka_broker.core.metadata.configs import ResourceType
-from kavka_broker.core.metadata.features import KRAFT_VERSION, SUPPORTED_LEVELS
+from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION, SUPPORTED_LEVELS
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.voters import Voter, read_voters, static_voters, voters_record
@@ -34,7 +34,6 @@ from kavka_broker.protocol.messages.metadata.register_controller_record import (
 from kavka_broker.protocol.messages.voters_record import VotersRecord
 
 BOOTSTRAP_TRANSACTION: Final = "Bootstrap records"
-ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 
 class CannotStart(Exception):

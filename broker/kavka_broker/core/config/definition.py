@@ -106,7 +106,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of some words, or a list of such words without repetition."""
+    """One of some words, or a list of such words."""
 
     words: tuple[str, ...]
     fold_case: bool = False
@@ -117,7 +117,7 @@ class OneOf:
         for one in given:
             if (one.lower() if self.fold_case else one) not in words:
                 return f"write {self}"
-        return "name each only once" if len(set(given)) < len(given) else None
+        return None
 
     def __str__(self) -> str:
         return "one of " + ", ".join(self.words)

@@ -12,6 +12,7 @@ from typing import Final
 
 from kavka_broker.core.config.broker import KEYS, SYNONYMS, BrokerConfig
 from kavka_broker.core.config.definition import REQUIRED, ConfigType, Definition, Mode, render
+from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic import topic_config
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
@@ -121,6 +122,14 @@ def describe_every_broker(layers: Layers) -> Iterator[Described]:
         shown = None if definition.sensitive else value
         synonym = Synonym(name, shown, Source.DYNAMIC_DEFAULT_BROKER)
         yield _described(name, definition, value, (synonym,))
+
+
+def describe_group(overrides: Mapping[str, str]) -> Iterator[Described]:
+    """Every config of a group."""
+    for name, definition in GROUP_KEYS.items():
+        synonyms = (Synonym(name, overrides[name], Source.GROUP),) if name in overrides else ()
+        value = overrides.get(name, render(definition.default))
+        yield Described(name, value, Source.GROUP if synonyms else Source.DEFAULT, synonyms, definition.type)
 
 
 def _described(name: str, definition: Definition, value: str | None, synonyms: tuple[Synonym, ...]) -> Described:

@@ -7,6 +7,7 @@ the same as before writes nothing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from kavka_broker.core.config.broker import KEYS
 from kavka_broker.core.config.definition import ConfigError, ConfigType, Definition, Mode, render, split_list
@@ -15,10 +16,13 @@ from kavka_broker.core.config.topic import check_topic_config
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.configs import Resource, ResourceType
+from kavka_broker.core.metadata.features import ELR_FEATURE
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.topic_names import problem_with
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+
+MIN_INSYNC: Final = "min.insync.replicas"
 
 
 class Operation(IntEnum):
@@ -51,6 +55,7 @@ def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Chan
     for change in changes:
         _apply(after, change, resource)
     _check_outcome(resource, after, names)
+    _check_min_insync(metadata, resource, names, after)
     changed = [name for name in names if before.get(name) != after.get(name)]
     return Decision([ConfigRecord(resource.type, resource.name, name, after.get(name)) for name in changed], None)
 
@@ -58,6 +63,8 @@ def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Chan
 def _check_resource(metadata: Metadata, resource: Resource) -> None:
     match resource.type:
         case ResourceType.TOPIC:
+            if not resource.name:
+                raise _request("a topic needs a name; what all topics share is altered on the brokers")
             if (problem := problem_with(resource.name)) is not None:
                 raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
             if metadata.topics.get(resource.name) is None:
@@ -120,6 +127,18 @@ def _check_outcome(resource: Resource, values: Mapping[str, str], changed: Seque
         raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
+def _check_min_insync(metadata: Metadata, resource: Resource, changed: Sequence[str], after: Mapping[str, str]) -> None:
+    """With eligible leader replicas (KIP-966) every broker must hold to the same bound, so the cluster always says it."""
+    if MIN_INSYNC not in changed or resource.type != ResourceType.BROKER or not metadata.features.level(ELR_FEATURE):
+        return
+    if resource.name:
+        problem = "cannot differ between brokers while eligible leader replicas are in use; alter it for all brokers"
+        raise BrokerError(ErrorCode.INVALID_CONFIG, f"{MIN_INSYNC}: {problem}")
+    if MIN_INSYNC not in after:
+        problem = "cannot be left out for all brokers while eligible leader replicas are in use; set it"
+        raise BrokerError(ErrorCode.INVALID_CONFIG, f"{MIN_INSYNC}: {problem}")
+
+
 def _check_group(values: Mapping[str, str]) -> None:
     for name, value in values.items():
         if name not in GROUP_KEYS:
@@ -136,7 +155,11 @@ def _check_broker_key(name: str, value: str, *, every_broker: bool) -> None:
             raise _request(f"{name}: is read when a broker starts; write it into the broker's file")
         case Mode.PER_BROKER if every_broker:
             raise _request(f"{name}: belongs to one broker; alter it there")
-    definition.parse(value)
+    try:
+        definition.parse(value)
+    except ConfigError as error:
+        # As Apache Kafka, where the broker that was asked judges, and not the controller.
+        raise _request(str(error)) from None
 
 
 def _request(problem: str) -> BrokerError:

@@ -13,6 +13,7 @@ from kavka_broker.protocol.messages.metadata.feature_level_record import Feature
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
+ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 #: 4.3-IV0
 METADATA_VERSION_LATEST: Final = 30

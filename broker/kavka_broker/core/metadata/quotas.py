@@ -7,6 +7,7 @@ string (see `core.quota.entity`); on the wire the default is a null name.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from ipaddress import ip_address
 from typing import Final
 
 from kavka_broker.core.decision import Decision
@@ -77,8 +78,11 @@ class Quotas:
         entity = entity_of(alteration.parts)
         allowed = IP_KEYS if isinstance(entity, IpEntity) else CLIENT_KEYS
         records = []
+        keys = [key for key, _ in alteration.limits]
+        if len(set(keys)) < len(keys):
+            raise _invalid(f"a quota of {entity} is there twice; send each key once")
         for key, limit in alteration.limits:
-            if key not in allowed:
+            if key not in allowed and limit is not None:
                 words = ", ".join(sorted(allowed))
                 raise _invalid(f'"{key}" is not a quota of {entity}; it can have {words}')
             if limit is None:
@@ -101,7 +105,7 @@ class Quotas:
         return found
 
     def replay(self, record: ClientQuotaRecord) -> None:
-        entity = entity_of([(part.entity_type, part.entity_name) for part in record.entity])
+        entity = _replayed_entity(record)
         if not record.remove:
             self.limits.setdefault(record.key, {})[entity] = record.value
             return
@@ -133,7 +137,18 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> AnyEntity:
         return Entity(named.get(USER), named.get(CLIENT_ID))
     if len(named) > 1:
         raise _invalid("an ip stands alone; take the user and the client-id away")
-    return IpEntity(named[IP])
+    ip = named[IP]
+    if not isinstance(ip, Default) and not _is_address(ip):
+        raise _invalid(f'"{ip}" is not an address; write it like 192.0.2.7 or 2001:db8::7')
+    return IpEntity(ip)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def parts_of(entity: AnyEntity) -> dict[str, str | None]:
@@ -142,6 +157,12 @@ def parts_of(entity: AnyEntity) -> dict[str, str | None]:
         return {IP: _name(entity.ip)}
     both = ((USER, entity.user), (CLIENT_ID, entity.client_id))
     return {entity_type: _name(part) for entity_type, part in both if part is not None}
+
+
+def _replayed_entity(record: ClientQuotaRecord) -> AnyEntity:
+    """The entity of a record, which was judged when it was written; Apache Kafka lets host names stand for addresses."""
+    named = {part.entity_type: DEFAULT if part.entity_name is None else part.entity_name for part in record.entity}
+    return IpEntity(named[IP]) if IP in named else Entity(named.get(USER), named.get(CLIENT_ID))
 
 
 def _name(part: str | Default) -> str | None:
