@@ -9,7 +9,7 @@ MEMBERS := pyproject.toml broker/pyproject.toml operator/pyproject.toml audit/py
 key      = $(firstword $(shell cat $(1) $(MEMBERS) requirements/build.txt | cksum))
 RUN     := $(VENV)/stamps/run-$(call key,requirements/run.txt)
 DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.txt)
-PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help demo setup check test format generate compat requirements clean

@@ -136,7 +136,7 @@ class Supervisor:
         for volume in node.node.pool.storage.volumes:
             (self.layout.data(node.id) / volume.name).mkdir(parents=True, exist_ok=True)
         config = str(self.layout.properties(node.id))
-        command = [*BROKER, "format", "--config", config, "--cluster-id", self.cluster_id, "--ignore-formatted"]
+        command = [*BROKER, "format", "--config", config, f"--cluster-id={self.cluster_id}", "--ignore-formatted"]
         log = self.layout.log(node.id)
         process = processes.start(command, log)
         try:

@@ -196,5 +196,8 @@ class Up:
 
 
 def _draw_id() -> str:
-    """A random id as Kafka spells ids."""
-    return urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    """A random id as Kafka spells ids; none that a command line would take for an option."""
+    while True:
+        drawn = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not drawn.startswith("-"):
+            return drawn
