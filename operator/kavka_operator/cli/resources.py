@@ -13,6 +13,7 @@ from kavka_operator.api import GROUP
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
 from kavka_operator.api.kinds import KINDS, AnyResource, find_kind
+from kavka_operator.api.topic import Topic
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.limits import ignored, unsupported
@@ -231,7 +232,14 @@ def _delete(resource: AnyResource, layout: Layout) -> None:
                 f"{resource.identity} is still there after {SETTLE_SECONDS_MAX:.0f} s; see `kavka describe`"
             )
         time.sleep(POLL_SECONDS)
-    say(f"{_short(resource)} deleted")
+    say(f"{_short(resource)} deleted{_what_stays(resource)}")
+
+
+def _what_stays(resource: AnyResource) -> str:
+    if not isinstance(resource, Topic) or resource.spec.deletion_policy == "Delete":
+        return ""
+    kept = "stays" if resource.spec.deletion_policy == "Retain" else "stays if it holds records"
+    return f'; topic "{resource.topic_name}" itself {kept} (deletionPolicy: {resource.spec.deletion_policy})'
 
 
 def _short(resource: AnyResource) -> str:

@@ -78,7 +78,8 @@ class Store:
 
     def _document(self, resource: AnyResource) -> dict[str, Any]:
         value: dict[str, Any] = yaml.safe_load(self._wanted(resource.kind, resource.name).read_text())
-        return {**value, "status": resource.status.to_dict()}
+        status = {key: each for key, each in resource.status.to_dict().items() if each not in ([], {})}
+        return {**value, "status": status}
 
     def _read(self, path: Path) -> AnyResource:
         value = yaml.safe_load(path.read_text())

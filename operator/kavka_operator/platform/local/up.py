@@ -95,7 +95,7 @@ class Up:
 
     def _settle(self) -> bool:
         """Bring everything one step on; whether all went well."""
-        now = datetime.now(UTC)
+        now = datetime.now(UTC).replace(microsecond=0)
         resources = self._store.all()
         cluster = next(each for each in resources if isinstance(each, KafkaCluster))
         if problem := unsupported(cluster) or "; ".join(port_clashes(local_nodes(cluster, self.layout))):
@@ -146,7 +146,7 @@ class Up:
                 self._store.set_status(each, outcome.statuses[key_of(each)])
         for key in outcome.released:
             self._store.remove(key)
-            self.tell(f'{key[0]} "{key[2]}" is gone')
+            self.tell(f'{key[0]} "{key[2]}" is no longer declared')
         if outcome.released:
             self._stamp = self._store.stamp()
         return True
@@ -183,7 +183,7 @@ class Up:
             self._lock.release()
 
     def _note_stopped(self) -> None:
-        now = datetime.now(UTC)
+        now = datetime.now(UTC).replace(microsecond=0)
         for each in self._store.all():
             if isinstance(each, KafkaCluster):
                 wanted = self._supervisor.wanted(each)

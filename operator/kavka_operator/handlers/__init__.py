@@ -1,0 +1,1 @@
+"""The operator on Kubernetes: one handler a kind, which decodes, delegates and returns."""

@@ -1,0 +1,168 @@
+"""Where the handlers hand things in: every resource as last seen, and what to write back to each.
+
+kopf calls a handler for each event of each object. The desk keeps the newest version of every object, settles the
+cluster that an event belongs to, and gives back what has to change in that one object: nothing, when all is as it
+should be. A finalizer of our own keeps a deleted topic or quota until the cluster has let go of it; it is released at
+once when the KafkaCluster is gone, so that deleting a namespace never waits for brokers that are not there.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from kavka_operator.api import GROUP
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.complaints import complaints
+from kavka_operator.api.kinds import KINDS, AnyResource
+from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.topic import Topic
+from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.platform.base import Platform, PlatformUnavailableError
+from kavka_operator.reconcile import cluster as clusters
+from kavka_operator.reconcile.plan import Word, settled, stalled, unknown
+from kavka_operator.reconcile.status import cluster_status
+from kavka_operator.settle import Key, Outcome, key_of, settle
+
+FINALIZER = f"{GROUP}/finalizer"
+OBJECTS_MAX = 100_000
+
+Change = dict[str, Any]
+"""What to merge into the object: `status`, `metadata`, or nothing."""
+
+
+class Undecodable(Exception):
+    """An object that the models refuse, though the API server has let it in."""
+
+
+def decode(body: Mapping[str, Any]) -> AnyResource:
+    """The resource that an object stands for."""
+    model = KINDS[body["kind"]]
+    wanted = {key: value for key, value in body.items() if key in {"apiVersion", "kind", "metadata", "spec", "status"}}
+    try:
+        return model.model_validate(wanted)
+    except ValidationError as error:
+        words = "; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in complaints(error, model))
+        raise Undecodable(words) from None
+
+
+@dataclass(slots=True)
+class Desk:
+    """The newest version of every object. `connect` makes an admin client for a bootstrap address."""
+
+    platform: Platform
+    connect: Callable[[str], Admin]
+    _objects: dict[Key, AnyResource] = field(default_factory=dict)
+    _admins: dict[str, Admin] = field(default_factory=dict)
+    _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def hand_in(self, body: Mapping[str, Any], *, gone: bool = False) -> Change:
+        """Take note of an object and do what follows; the change to write back to it."""
+        now = datetime.now(UTC).replace(microsecond=0)
+        key = body["kind"], body["metadata"].get("namespace", "default"), body["metadata"]["name"]
+        if gone:
+            self._objects.pop(key, None)
+            return {}
+        try:
+            resource = decode(body)
+        except Undecodable as error:
+            self._objects.pop(key, None)
+            return _refused(body, stalled("Invalid", str(error)), now)
+        self._objects[key] = resource
+        assert len(self._objects) <= OBJECTS_MAX, "more objects than this operator is made for"
+        async with self._alone:
+            if isinstance(resource, KafkaCluster):
+                return self._cluster(resource, now)
+            return await self._of_cluster(resource, now)
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        for admin in self._admins.values():
+            admin.close()
+        self._admins.clear()
+
+    def _cluster(self, cluster: KafkaCluster, now: datetime) -> Change:
+        if cluster.metadata.deletion_timestamp is not None:
+            return {}
+        nodes, seen = self.platform.wanted(cluster), self.platform.seen()
+        plan = clusters.reconcile(cluster, nodes, seen, None)
+        words = plan.words
+        try:
+            for action in plan.actions:
+                self.platform.perform(action)  # type: ignore[arg-type]
+        except PlatformUnavailableError as error:
+            words = stalled("PlatformUnavailable", str(error))
+        return _difference(cluster, cluster_status(cluster, nodes, seen, None, words, now).to_dict())
+
+    async def _of_cluster(self, resource: Topic | ClientQuota, now: datetime) -> Change:
+        """A topic or a quota: settled together with all others of its cluster."""
+        is_deleted = resource.metadata.deletion_timestamp is not None
+        cluster = self._objects.get(("KafkaCluster", resource.metadata.namespace, resource.spec.cluster_name))
+        if is_deleted and (cluster is None or FINALIZER not in resource.metadata.finalizers):
+            return _release(resource)
+        assert cluster is None or isinstance(cluster, KafkaCluster)
+        try:
+            outcome = await asyncio.to_thread(self._settle, resource, cluster, now)
+        except AdminError as error:
+            words = unknown("ClusterUnavailable", str(error))
+            return {} if is_deleted else _difference(resource, _said(resource, words, now)) | _hold(resource)
+        if key_of(resource) in outcome.released:
+            return _release(resource)
+        return _difference(resource, outcome.statuses[key_of(resource)].to_dict()) | _hold(resource)
+
+    def _settle(self, resource: Topic | ClientQuota, cluster: KafkaCluster | None, now: datetime) -> Outcome:
+        name = resource.spec.cluster_name
+        if cluster is None:
+            raise AdminError(f'there is no KafkaCluster "{name}" in namespace "{resource.metadata.namespace}"')
+        address = cluster.status.bootstrap_servers
+        if address is None:
+            raise AdminError(f'KafkaCluster "{name}" has no address yet')
+        admin = self._admins.get(address) or self._admins.setdefault(address, self.connect(address))
+        siblings = [
+            each
+            for each in self._objects.values()
+            if isinstance(each, Topic | ClientQuota)
+            and each.spec.cluster_name == name
+            and each.metadata.namespace == resource.metadata.namespace
+        ]
+        return settle(siblings, admin, now)
+
+
+def _said(resource: AnyResource, words: tuple[Word, ...], now: datetime) -> dict[str, Any]:
+    generation = resource.metadata.generation
+    conditions = settled(words, resource.status.conditions, generation, now)
+    return {
+        **resource.status.to_dict(),
+        "observedGeneration": generation,
+        "conditions": [each.to_dict() for each in conditions],
+    }
+
+
+def _refused(body: Mapping[str, Any], words: tuple[Word, ...], now: datetime) -> Change:
+    generation = body["metadata"].get("generation", 1)
+    before = body.get("status", {}).get("conditions", ())
+    if [(each["type"], each["message"]) for each in before] == [(word.type, word.message) for word in words]:
+        return {}
+    conditions = [each.to_dict() for each in settled(words, (), generation, now)]
+    return {"status": {"observedGeneration": generation, "conditions": conditions}}
+
+
+def _difference(resource: AnyResource, status: dict[str, Any]) -> Change:
+    """The status if it says anything new. Fields that are no longer there are taken out by name, as a merge needs."""
+    before = resource.status.to_dict()
+    if status == before:
+        return {}
+    return {"status": {**dict.fromkeys(before.keys() - status.keys()), **status}}
+
+
+def _hold(resource: Topic | ClientQuota) -> Change:
+    held = resource.metadata.finalizers
+    return {} if FINALIZER in held else {"metadata": {"finalizers": [*held, FINALIZER]}}
+
+
+def _release(resource: Topic | ClientQuota) -> Change:
+    held = resource.metadata.finalizers
+    return {"metadata": {"finalizers": [each for each in held if each != FINALIZER]}} if FINALIZER in held else {}

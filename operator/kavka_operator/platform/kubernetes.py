@@ -1,0 +1,34 @@
+"""Nodes as pods. Not there yet: this platform knows the nodes that a resource wants, and says that it cannot run them.
+
+It exists so that the operator starts, reads all resources and reports honestly: a KafkaCluster becomes `Ready=False`
+with the reason `PlatformUnavailable`, instead of looking as if something were on its way.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.platform.base import PlatformUnavailableError
+from kavka_operator.platform.nodes import common_properties, nodes_of
+from kavka_operator.reconcile.plan import NodeAction
+from kavka_operator.reconcile.seen import SeenNode, WantedNode
+
+
+class KubernetesPlatform:
+    """A `Platform` that cannot run nodes yet."""
+
+    def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
+        """The nodes that the resource wants."""
+        nodes = nodes_of(cluster)
+        settings = sha256(repr(sorted(common_properties(cluster, nodes).items())).encode()).hexdigest()[:16]
+        return [WantedNode(node.id, settings, node.rack, node.roles) for node in nodes]
+
+    def seen(self) -> Mapping[int, SeenNode]:
+        """None: nothing was ever started."""
+        return {}
+
+    def perform(self, action: NodeAction) -> None:
+        """Refuse, with the reason."""
+        raise PlatformUnavailableError(
+            f"cannot {action}: this version runs brokers with `kavka up` on one machine, not as pods yet"
+        )
