@@ -56,12 +56,13 @@ def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchRespons
     missing_bytes = min(request.min_bytes, bytes_max) - reading.size_bytes
     if missing_bytes <= 0 or reading.has_error or request.max_wait_ms <= 0 or not reading.watched:
         return answer(reading, context, request, broker, client)
-    return answer_later(missing_bytes, reading.watched, bytes_max, context, request, broker, client)
+    # It watches from here on: a coroutine begins later, and what is appended until then would wake nobody.
+    waiter = FetchWaiter(reading.watched, missing_bytes, request.max_wait_ms, broker.timers)
+    return answer_later(waiter, bytes_max, context, request, broker, client)
 
 
 async def answer_later(
-    missing_bytes: int,
-    watched: list[Partition],
+    waiter: FetchWaiter,
     bytes_max: int,
     context: FetchContext,
     request: FetchRequest,
@@ -69,7 +70,7 @@ async def answer_later(
     client: Client,
 ) -> FetchResponse:
     """Wait for enough to read or the end of `max_wait_ms`, then read again."""
-    await FetchWaiter(watched, missing_bytes, request.max_wait_ms, broker.timers).future
+    await waiter.future
     return answer(read_all(context, request, broker, bytes_max), context, request, broker, client)
 
 

@@ -1,0 +1,31 @@
+"""A fetch that has to wait watches its partitions from the moment it was read, not from when its task begins."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from kavka_broker.api.a01_fetch import fetch
+from kavka_broker.api.broker import Client
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from tests.support.in_process import batch, running
+
+NEVER_MS = 3_600_000
+VERSION = 12
+
+
+def test_what_is_appended_before_the_loop_turns_wakes_the_fetch(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            wanted = [FetchTopic("t", partitions=[FetchPartition(0, partition_max_bytes=1000)])]
+            request = FetchRequest(max_wait_ms=NEVER_MS, min_bytes=1, topics=wanted)
+            waiting = fetch(request, inside.broker, Client(VERSION, "test", 1, "127.0.0.1", "PLAINTEXT"))
+            assert not isinstance(waiting, FetchResponse)
+            records = bytearray(batch(b"a", timestamp_ms=time.time_ns() // 1_000_000))
+            inside.broker.replicas.leader("t", 0).append(memoryview(records))
+            async with asyncio.timeout(20):
+                answer = await waiting
+            assert answer.responses[0].partitions[0].high_watermark == 1
+
+    asyncio.run(scenario())
