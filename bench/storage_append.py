@@ -29,8 +29,15 @@ def batch_of(size: int, now_ms: int, producer_id: int = -1) -> bytearray:
     overhead = 90
     count = max(1, (size - overhead) // (record_bytes + 12))
     value = bytes(max(1, (size - overhead) // count - 12))
-    idempotent = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0} if producer_id >= 0 else {}
-    return build_batch([(None, value)] * count, timestamp_ms=now_ms, **idempotent)
+    if producer_id < 0:
+        return build_batch([(None, value)] * count, timestamp_ms=now_ms)
+    return build_batch(
+        [(None, value)] * count,
+        timestamp_ms=now_ms,
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=0,
+    )
 
 
 def append_us(directory: str, size: int, *, idempotent: bool) -> float:

@@ -174,7 +174,8 @@ class SegmentedLog:
             return
         truncations, end_offset = self._truncations, self.log_end_offset
         try:
-            self._sync(self.segments_from(self.recovery_point))
+            # The segment that ends at the recovery point too: a roll has added to its indexes.
+            self._sync(self.segments_from(self.recovery_point - 1))
         except OSError as problem:
             if self.is_closed:
                 return
@@ -207,12 +208,17 @@ class SegmentedLog:
     # --- truncate -----------------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut off everything from `offset` on. Returns whether there was anything."""
+        """Cut off the batch that holds `offset`, and all that follow. Returns whether there was anything.
+
+        Synced, and so are the names: bytes from before must never stand between ones from after.
+        """
         if offset >= self.log_end_offset:
             return False
         if offset < self._bases[0]:
             self.start_at(offset)
             return True
+        holder = self.segments_from(offset)[0].locate(offset)
+        offset = offset if holder is None else min(offset, holder.base_offset)
         log.info("log.truncated", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
         keep = bisect_right(self._bases, offset)
         try:
@@ -220,6 +226,8 @@ class SegmentedLog:
             self._discard(reversed(self.segments[keep:]))
             self._set_segments(self.segments[:keep])
             self.log_end_offset = self._active.truncate(offset)
+            self._active.sync()
+            self.disk.sync_directory(self.directory)
         except OSError as problem:
             self.is_failed = True
             raise self._storage_error("truncate", problem) from problem
@@ -235,6 +243,7 @@ class SegmentedLog:
             self._lower_recovery_point(min(offset, self._bases[0]))
             self._discard(reversed(self.segments))
             self._set_segments([self.new_segment(offset, self.segments[-1].created_ms)])
+            self.disk.sync_directory(self.directory)
         except OSError as problem:
             self.is_failed = True
             raise self._storage_error("truncate", problem) from problem

@@ -142,17 +142,18 @@ def _open_segments(opening: _Opening, bases: list[int], recovery_point: int | No
     for index, base_offset in enumerate(bases):
         segment = _segment(opening, base_offset)
         opening.segments.append(segment)
-        is_last = index == len(bases) - 1
-        is_flushed = recovery_point is None or (not is_last and bases[index + 1] <= recovery_point)
-        if not _open_segment(opening, segment, is_flushed=is_flushed, is_last=is_last):
+        next_base = bases[index + 1] if index + 1 < len(bases) else None
+        # At the recovery point itself a roll may have followed, whose last index entries were not synced.
+        is_flushed = recovery_point is None or (next_base is not None and next_base < recovery_point)
+        if not _open_segment(opening, segment, next_base, is_flushed=is_flushed):
             _remove_segments(opening, bases[index + 1 :])
             return
 
 
-def _open_segment(opening: _Opening, segment: Segment, *, is_flushed: bool, is_last: bool) -> bool:
-    """Whether the log goes on behind this segment."""
+def _open_segment(opening: _Opening, segment: Segment, next_base: int | None, *, is_flushed: bool) -> bool:
+    """Whether the log goes on behind this segment, in the one that begins at `next_base`."""
     if is_flushed and segment.has_sane_indexes:
-        if not is_last:
+        if next_base is not None:
             segment.release()
             return True
         try:
@@ -162,9 +163,14 @@ def _open_segment(opening: _Opening, segment: Segment, *, is_flushed: bool, is_l
         else:
             return True
     opening.end_offset, is_whole = recover_segment(segment, opening.epochs)
-    if not is_last:
+    if next_base is None:
+        return True
+    # A crash can take all of a segment and leave the name of the next. Compaction leaves such holes too, rightly.
+    may_have_holes = is_flushed or opening.config.compacts
+    is_followed = is_whole and (may_have_holes or opening.end_offset == next_base)
+    if is_followed:
         segment.finish()
-    return is_whole
+    return is_followed
 
 
 def recover_segment(segment: Segment, epochs: LeaderEpochs) -> tuple[int, bool]:
