@@ -29,6 +29,7 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 TIERED = (-5, -6)
 READ_COMMITTED = 1
+EPOCHS_FROM = 4
 
 Found = tuple[int, int, int]  # offset, timestamp_ms, leader_epoch
 NOT_FOUND: Found = (-1, -1, -1)
@@ -40,7 +41,7 @@ def list_offsets(request: ListOffsetsRequest, broker: Broker, client: Client) ->
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
-                topic.name, [look_up(topic.name, wanted, is_committed_only, broker) for wanted in topic.partitions]
+                topic.name, [look_up(topic.name, wanted, is_committed_only, broker, client) for wanted in topic.partitions]
             )
             for topic in request.topics
         ]
@@ -48,7 +49,7 @@ def list_offsets(request: ListOffsetsRequest, broker: Broker, client: Client) ->
 
 
 def look_up(
-    topic: str, wanted: ListOffsetsPartition, is_committed_only: bool, broker: Broker
+    topic: str, wanted: ListOffsetsPartition, is_committed_only: bool, broker: Broker, client: Client
 ) -> ListOffsetsPartitionResponse:
     try:
         partition = broker.replicas.leader(topic, wanted.partition_index)
@@ -56,7 +57,8 @@ def look_up(
         offset, timestamp_ms, leader_epoch = find(partition, wanted.timestamp, is_committed_only)
     except BrokerError as error:
         return ListOffsetsPartitionResponse(wanted.partition_index, error.code)
-    return ListOffsetsPartitionResponse(wanted.partition_index, 0, timestamp_ms, offset, leader_epoch)
+    told_epoch = leader_epoch if client.version >= EPOCHS_FROM else -1
+    return ListOffsetsPartitionResponse(wanted.partition_index, 0, timestamp_ms, offset, told_epoch)
 
 
 def find(partition: Partition, timestamp_ms: int, is_committed_only: bool) -> Found:
