@@ -41,7 +41,8 @@ def list_offsets(request: ListOffsetsRequest, broker: Broker, client: Client) ->
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
-                topic.name, [look_up(topic.name, wanted, is_committed_only, broker, client) for wanted in topic.partitions]
+                topic.name,
+                [look_up(topic.name, wanted, is_committed_only, broker, client) for wanted in topic.partitions],
             )
             for topic in request.topics
         ]
