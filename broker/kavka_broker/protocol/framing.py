@@ -24,6 +24,10 @@ API_VERSIONS: Final = 18
 NEVER_FLEXIBLE: Final = 1 << 15
 
 _FIXED: Final = Struct(">hhih")
+FIXED_BYTES: Final = 10
+"""A request header up to its client id."""
+_read_fixed: Final = _FIXED.unpack_from
+_new_tuple: Final = tuple.__new__  # skips the Python function that makes a named tuple
 _CORRELATION_ID: Final = Struct(">i")
 _PLAIN: Final = Struct(">ii")
 _FLEXIBLE: Final = Struct(">iiB")
@@ -47,19 +51,19 @@ def read_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
     Of an unknown key it is read as version 1: enough to refuse it by name.
     """
     try:
-        api_key, api_version, correlation_id, length = _FIXED.unpack_from(frame)
-        position = 10
-        client_id = None
-        if length >= 0:
-            position = 10 + length
-            client_id = str(frame[10:position], "utf-8")
+        api_key, api_version, correlation_id, length = _read_fixed(frame)
+        if length < 0:
+            position, client_id = FIXED_BYTES, None
+        else:
+            position = FIXED_BYTES + length
+            client_id = frame[FIXED_BYTES:position].tobytes().decode()
         if api_version >= flexible_from(api_key):
             position = position + 1 if frame[position] == 0 else skip_tags(frame, position)
     except (error, IndexError, UnicodeDecodeError) as problem:
         raise ProtocolViolation(f"request header: {problem}") from None
     if position > len(frame):
         raise ProtocolViolation(f"request header: needs more than {len(frame)} bytes")
-    return RequestHeader(api_key, api_version, correlation_id, client_id), position
+    return _new_tuple(RequestHeader, (api_key, api_version, correlation_id, client_id)), position
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
@@ -97,8 +101,8 @@ def encode_response_parts(message: Message, version: int, correlation_id: int) -
 
 def encode_response_header(message: Message, version: int, correlation_id: int, body_bytes: int) -> bytes:
     """The size of a response and its header."""
-    assert message.API_KEY is not None
-    if response_header_version(message.API_KEY, version) == 0:
+    flexible = message.FLEXIBLE_FROM  # as `response_header_version`, without looking for the class
+    if flexible is None or version < flexible or message.API_KEY == API_VERSIONS:
         return _PLAIN.pack(body_bytes + 4, correlation_id)
     return _FLEXIBLE.pack(body_bytes + 5, correlation_id, 0)
 

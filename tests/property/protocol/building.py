@@ -14,12 +14,13 @@ from typing import Any, Protocol
 from hypothesis import strategies as st
 
 import kavka_broker.protocol.messages
+from kavka_broker.protocol.compiler.decoder import STRIDE_MIN
 from kavka_broker.protocol.compiler.layout import Layout, Place, of_message
 from kavka_broker.protocol.message import Message
 
 INTEGERS = {"int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1)}
 INTEGERS |= {"int64": (-(2**63), 2**63 - 1), "uint16": (0, 2**16 - 1), "uint32": (0, 2**32 - 1)}
-ITEMS_MAX = 3
+ITEMS_MAX = STRIDE_MIN + 1
 LONG = 140
 """More than a one-byte varint can count."""
 
@@ -28,6 +29,7 @@ class Pick(Protocol):
     """Where a builder's choices come from."""
 
     def integer(self, low: int, high: int) -> int: ...
+    def length(self) -> int: ...
     def real(self) -> float: ...
     def text(self) -> str: ...
     def blob(self, size: int | None) -> bytes: ...
@@ -43,6 +45,9 @@ class Seeded:
     def integer(self, low: int, high: int) -> int:
         edges = [low, high, min(max(0, low), high), min(max(-1, low), high)]
         return self.chance.choice(edges) if self.chance.random() < 0.2 else self.chance.randint(low, high)
+
+    def length(self) -> int:
+        return LONG if self.chance.random() < 0.005 else self.chance.randint(0, ITEMS_MAX)
 
     def real(self) -> float:
         return self.chance.choice([0.0, -1.5, 1e300, self.chance.random()])
@@ -68,6 +73,9 @@ class Drawn:
     def integer(self, low: int, high: int) -> int:
         found: int = self.draw(st.integers(low, high))
         return found
+
+    def length(self) -> int:
+        return self.integer(0, ITEMS_MAX)
 
     def real(self) -> float:
         found: float = self.draw(st.floats(allow_nan=False))
@@ -101,7 +109,7 @@ def build_value(layout: Layout, place: Place, pick: Pick) -> Any:
     if place.nullable and pick.integer(0, 5) == 0:
         return None
     if place.is_array:
-        return [build_value(layout, place.element, pick) for _ in range(pick.integer(0, ITEMS_MAX))]
+        return [build_value(layout, place.element, pick) for _ in range(pick.length())]
     if place.is_struct:
         return build_struct(layout.nested(place.type), pick)
     match place.type:
