@@ -45,17 +45,23 @@ def corrupt(message: str) -> BrokerError:
     return BrokerError(ErrorCode.CORRUPT_MESSAGE, message)
 
 
+def unsupported(magic: int) -> BrokerError:
+    """Formats 0 and 1 were once good; any other magic is noise."""
+    refuse = invalid if magic in (0, 1) else corrupt
+    return refuse(f"batches of magic {magic} are not supported, only magic {MAGIC}")
+
+
 def first_batch(batches: memoryview) -> tuple[BatchHeader, memoryview]:
     """The first batch and its header. Raises BrokerError where there is no whole one."""
     if len(batches) < HEADER_BYTES:
         if len(batches) > 16 and batches[16] != MAGIC:
-            raise invalid(f"batches of magic {batches[16]} are not supported, only magic {MAGIC}")
+            raise unsupported(batches[16])
         raise invalid(f"{len(batches)} bytes are no record batch")
     header = read_header(batches)
     if header.length < _BATCH_LENGTH_MIN:
         raise corrupt(f"a batch length of {header.length} is below the least overhead")
     if header.magic != MAGIC:
-        raise invalid(f"batches of magic {header.magic} are not supported, only magic {MAGIC}")
+        raise unsupported(header.magic)
     if header.size_bytes > len(batches):
         raise invalid(f"a batch of {header.size_bytes} bytes is cut after {len(batches)}")
     if header.size_bytes < HEADER_BYTES:
