@@ -154,7 +154,7 @@ class Window(Model):
         min_length=1,
         max_length=7,
         strict=False,
-        description="The days.",
+        description="The days of the week.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
     start_time: str = Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="When it opens, UTC.")

@@ -20,9 +20,16 @@ LISTED_MAX = 12
 
 def complaints(error: ValidationError, model: type[BaseModel], prefix: Where = ()) -> Iterator[tuple[Where, str]]:
     """Each fault of the input as (path, what is wrong and what to write)."""
-    for fault in error.errors():
-        path = tuple(part for part in fault["loc"] if not _is_marker(part))
-        yield from (((*prefix, *where), words) for where, words in _explain(fault, path, model))
+    found = [(tuple(part for part in fault["loc"] if not _is_marker(part)), fault) for fault in error.errors()]
+    for path, fault in found:
+        if not _follows(path, fault, [other for other, _ in found]):
+            yield from (((*prefix, *where), words) for where, words in _explain(fault, path, model))
+
+
+def _follows(path: Where, fault: ErrorDetails, paths: list[Where]) -> bool:
+    """A list is called too short when its items are wrong; the items' own faults are enough."""
+    inside = any(len(other) > len(path) and other[: len(path)] == path for other in paths)
+    return inside and fault["type"] == "too_short"
 
 
 def _is_marker(part: str | int) -> bool:

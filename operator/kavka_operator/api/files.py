@@ -118,7 +118,8 @@ def _declared(file: str, document: Document) -> Iterator[Declared | Fault]:
         )
         return
     kind, name = value.get("kind"), _name(value)
-    subject = f'{kind} "{name}"' if isinstance(kind, str) and name else str(kind or "resource")
+    noun = kind if isinstance(kind, str) else "resource"
+    subject = f'{noun} "{name}"' if name else noun
     model = KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:
         yield Fault(file, document.line(("kind",)), subject, "kind", _no_kind(kind))

@@ -1,0 +1,137 @@
+"""A Kafka in memory that takes the operator's actions, and resources from a few words."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.topic import Topic
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.quota.entities import AnyEntity
+from kavka_operator.reconcile.plan import (
+    AddPartitions,
+    AlterQuota,
+    AlterTopic,
+    CreateTopic,
+    DeleteTopic,
+    KafkaAction,
+)
+from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenTopic
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+DEFAULTS = {"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"}
+
+
+class FakeKafka:
+    """What a cluster does with actions; `writes` are all that were carried out."""
+
+    def __init__(self, brokers: int = 1) -> None:
+        self.brokers = {number: SeenBroker(number, f"127.0.0.1:{9092 + number}") for number in range(brokers)}
+        self.topics: dict[str, SeenTopic] = {}
+        self.quotas: dict[AnyEntity, dict[str, float]] = {}
+        self.held: dict[str, int] = {}
+        self.writes: list[KafkaAction] = []
+        self.refuse: AdminError | None = None
+        self._ids = count(1)
+
+    def look(self, topics: Iterable[str]) -> SeenCluster:
+        found = {name: self.topics[name] for name in topics if name in self.topics}
+        quotas = {entity: dict(values) for entity, values in self.quotas.items()}
+        return SeenCluster("a-cluster", 0, self.brokers, found, quotas)
+
+    def records(self, topic: str) -> int:
+        return self.held.get(topic, 0)
+
+    def close(self) -> None:
+        pass
+
+    def perform(self, action: KafkaAction) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+        self.writes.append(action)
+        match action:
+            case CreateTopic():
+                self.make(action.name, action.partitions or 1, action.replication_factor or 1, action.config)
+            case AddPartitions():
+                self._replace(action.name, partitions=action.total)
+            case AlterTopic():
+                kept = {k: v for k, v in self.topics[action.name].overrides.items() if k not in action.reset}
+                self._configure(action.name, {**kept, **action.set})
+            case DeleteTopic():
+                assert self.topics[action.name].topic_id == action.topic_id
+                del self.topics[action.name]
+            case AlterQuota():
+                values = {k: v for k, v in self.quotas.get(action.entity, {}).items() if k not in action.remove}
+                self.quotas[action.entity] = {**values, **action.set}
+                if not self.quotas[action.entity]:
+                    del self.quotas[action.entity]
+
+    def make(
+        self, name: str, partitions: int = 1, replicas: int = 1, config: Mapping[str, str] | None = None
+    ) -> SeenTopic:
+        """A topic, as if somebody had created it."""
+        self.topics[name] = SeenTopic(name, f"id-{next(self._ids)}", partitions, replicas)
+        self._configure(name, config or {})
+        return self.topics[name]
+
+    def _configure(self, name: str, config: Mapping[str, str]) -> None:
+        self._replace(name, overrides=dict(config), values={**DEFAULTS, **config})
+
+    def _replace(self, name: str, **changes: Any) -> None:
+        old = self.topics[name]
+        fields = {key: getattr(old, key) for key in old.__slots__}
+        self.topics[name] = SeenTopic(**{**fields, **changes})
+
+
+def _metadata(name: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": name, "creationTimestamp": "2026-11-01T00:00:00Z", **metadata}
+
+
+def topic(
+    name: str = "orders",
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Topic:
+    """A Topic of the cluster "main"."""
+    return Topic.model_validate(
+        {
+            "metadata": _metadata(name, metadata or {}),
+            "spec": {"clusterName": "main", **spec},
+            "status": dict(status or {}),
+        }
+    )
+
+
+def quota(
+    name: str = "etl",
+    entity: Mapping[str, Any] | None = None,
+    limits: Mapping[str, Any] | None = None,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> ClientQuota:
+    """A ClientQuota of the cluster "main"; of client id "etl" and 1Mi a second unless said otherwise."""
+    return ClientQuota.model_validate(
+        {
+            "metadata": _metadata(name, metadata or {}),
+            "spec": {
+                "clusterName": "main",
+                "entity": entity or {"clientId": {"name": "etl"}},
+                "limits": limits or {"producerByteRate": "1Mi"},
+                **spec,
+            },
+            "status": dict(status or {}),
+        }
+    )
+
+
+def cluster(name: str = "main", *, metadata: Mapping[str, Any] | None = None, **spec: Any) -> KafkaCluster:
+    """A KafkaCluster of one node unless said otherwise."""
+    return KafkaCluster.model_validate(
+        {"metadata": _metadata(name, metadata or {}), "spec": {"nodePools": [{"name": "nodes"}], **spec}}
+    )

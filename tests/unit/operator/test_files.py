@@ -1,0 +1,94 @@
+"""Resource files: each file in `bad/` has one fault, and its first line says which, in the exact words.
+
+`# LINE: the rest of the message`, where FILE in it stands for the file's own path.
+"""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kavka_operator.api.files import BadResourcesError, load
+from kavka_operator.settle import key_of
+from tests.unit.operator.fakes import quota, topic
+
+BAD = sorted((Path(__file__).parent / "bad").glob("*.yaml"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+GOOD = """
+apiVersion: kavka.dev/v1alpha1
+kind: KafkaCluster
+metadata: {name: main}
+spec: {nodePools: [{name: nodes}]}
+"""
+
+
+def faults(*paths: Path, known: object = None) -> list[str]:
+    with pytest.raises(BadResourcesError) as refused:
+        load(paths, known)  # type: ignore[arg-type]
+    return [str(fault) for fault in refused.value.faults]
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
+def test_a_fault_names_file_line_resource_field_and_fix(path: Path) -> None:
+    expected = path.read_text().splitlines()[0].removeprefix("# ").replace("FILE", str(path))
+    assert faults(path)[0] == f"{path}:{expected}"
+    assert len(faults(path)) == 1
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_examples_are_good(path: Path) -> None:
+    load([path, EXAMPLES[0].with_name("quickstart.yaml")] if path.stem != "quickstart" else [path])
+
+
+def test_every_fault_of_every_file_is_reported(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    first.write_text("kind: Nonsense\n---\nkind: Worse\n")
+    second.write_text("[1]\n")
+    assert [line.rsplit(": ", 1)[0].split(":")[1] for line in faults(first, second)] == ["1", "3", "1"]
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    assert faults(tmp_path / "none.yaml") == [f"{tmp_path}/none.yaml:1: cannot be read: no such file or directory"]
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert faults(path)[0].startswith(f"{path}:1: is not UTF-8 text")
+
+
+def test_clusters_come_first_and_status_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "apiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: t}\nspec: {clusterName: main}\n"
+        f"status: {{anything: 1}}\n---{GOOD}"
+    )
+    assert [each.resource.kind for each in load([path])] == ["KafkaCluster", "Topic"]
+
+
+def test_numbers_in_settings_need_no_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD.replace("nodes}]}", 'nodes}], config: {num.partitions: 3, log.cleaner.enable: "true"}}'))
+    (declared,) = load([path])
+    assert declared.resource.spec.config == {"num.partitions": "3", "log.cleaner.enable": "true"}  # type: ignore[union-attr]
+
+
+def test_what_exists_can_be_pointed_at_and_cannot_be_changed_at_will(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD)
+    (cluster,) = load([path])
+    known = {each.metadata.name: each for each in (topic("t", partitions=6), quota("q"))}
+    existing = {key_of(each): each for each in (*known.values(), cluster.resource)}
+    changed = [
+        {"kind": "Topic", "metadata": {"name": "t"}, "spec": {"clusterName": "main", "partitions": 3}},
+        {
+            "kind": "ClientQuota",
+            "metadata": {"name": "q"},
+            "spec": {"clusterName": "main", "entity": {"user": {"name": "x"}}, "limits": {"producerByteRate": 1}},
+        },
+    ]
+    path.write_text(yaml.safe_dump_all({"apiVersion": "kavka.dev/v1alpha1", **each} for each in changed))
+    assert [fault.split(": ", 2)[2] for fault in faults(path, known=existing)] == [
+        "spec.partitions: partitions may only grow; to have fewer, create another topic and move the records",
+        "spec.entity: entity is immutable; delete the resource and create another",
+    ]
