@@ -40,8 +40,8 @@ def sync(name: str) -> Step:
     def step(world: World) -> None:
         client = world.clients.get(name)
         if client is not None:
-            made_by = {member_id: f"{client.generation}" for member_id in world.group.members}
-            world.sync(name, made_by)
+            made_by = f"{client.generation}/{len(world.answers)}"
+            world.sync(name, dict.fromkeys(world.group.members, made_by))
 
     return step
 
@@ -59,14 +59,17 @@ def leave(name: str) -> Step:
     return step
 
 
-def everybody(world: World) -> None:
-    """What a fleet does by itself: all join, and when they have a generation all ask for their share."""
+def all_join(world: World) -> None:
+    """What a fleet does by itself."""
     for _ in range(2):  # the second time with the ids that the first gave them
         for name in list(world.clients):
             if not any(request.client == name for request in world.waiting):
                 world.join(name)
     world.advance(1_000)
-    for name in list(world.clients):
+
+
+def all_sync(world: World) -> None:
+    for name in reversed(world.clients):
         sync(name)(world)
 
 
@@ -84,8 +87,9 @@ STEPS = st.one_of(
     st.builds(leave, NAMES),
     st.builds(lambda by_ms: lambda world: world.advance(by_ms), st.integers(0, 12_000)),
     st.builds(lambda disk: lambda world: world.set_disk(disk), st.sampled_from(["works", "works", "holds", "fails"])),
-    st.just(everybody),
-    st.just(everybody),
+    st.just(all_join),
+    st.just(all_join),
+    st.just(all_sync),
     st.just(restart),
 )
 
@@ -134,6 +138,7 @@ class Told:
     seen: int = 0
     protocols: dict[int, str] = field(default_factory=dict)
     leaders: dict[int, str] = field(default_factory=dict)
+    assignments: dict[int, bytes] = field(default_factory=dict)
 
     def check(self, world: World) -> None:
         new = range(self.seen, len(world.answers))
@@ -146,14 +151,21 @@ class Told:
                 case JoinGroupResponse():
                     self._check_join(response)
                 case SyncGroupResponse():
-                    mine = str(world.generations_asked[index]).encode()
-                    assert response.assignment in (b"", mine)
+                    self._check_sync(response, world.generations_asked[index])
+        is_assigning = world.group.state is GroupState.COMPLETING_REBALANCE
+        assert not is_assigning or world.group.generation in self.leaders
 
     def _check_join(self, response: JoinGroupResponse) -> None:
         generation, protocol = response.generation_id, response.protocol_name or ""
         assert self.protocols.setdefault(generation, protocol) == protocol
         if response.leader == response.member_id and not response.skip_assignment:
             assert self.leaders.setdefault(generation, response.leader) == response.leader
+
+    def _check_sync(self, response: SyncGroupResponse, generation: int) -> None:
+        assignment = response.assignment
+        if assignment:
+            assert assignment.startswith(f"{generation}/".encode())
+            assert self.assignments.setdefault(generation, assignment) == assignment
 
 
 def check_log(world: World) -> None:
