@@ -105,18 +105,18 @@ def read_jars(jars: Path) -> list[Schema]:
     schemas = []
     for jar, package in PACKAGES.items():
         for text in resources(jars / f"kafka-{jar}-{VERSION}.jar"):
-            source = json.loads(COMMENT.sub("", text))
+            source = json.loads(text)
             if source["validVersions"] != "none":
                 schemas.append(schema(package, source))
     return sorted(schemas, key=lambda each: (each.package, each.name))
 
 
 def resources(jar: Path) -> Iterator[str]:
-    """The JSON resources of one jar."""
+    """The schemas of one jar, without their comments."""
     with zipfile.ZipFile(jar) as archive:
         for name in archive.namelist():
             if name.endswith(".json") and re.search(r"\b(message|metadata)/", name):
-                yield archive.read(name).decode("utf-8")
+                yield COMMENT.sub("", archive.read(name).decode("utf-8"))
 
 
 def schema(package: str, source: dict[str, Any]) -> Schema:
