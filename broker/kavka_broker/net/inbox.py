@@ -3,8 +3,9 @@
 The loop receives straight into this buffer, and a frame is handed out as a view of it: a produced batch is not copied
 between the socket and the log. A view is therefore good only until the next receive.
 
-The buffer starts small, since most connections are idle, grows to the frame that is arriving (a size was promised
-and checked against `socket.request.max.bytes` first) and is given back by `shrink`.
+The buffer starts small, since most connections are idle, grows with what has arrived of a frame, and is given back by
+`shrink`. A promised size is checked against `socket.request.max.bytes` but takes no memory by itself: otherwise a few
+hundred peers that send four bytes each would take it all.
 """
 
 from struct import Struct
@@ -14,6 +15,7 @@ from kavka_broker.protocol.errors import ProtocolViolation
 SIZE = Struct(">i")
 INITIAL_BYTES = 64 * 1024
 RETAINED_BYTES_MAX = 4 * 1024 * 1024
+GROWTH = 4
 HEADER_BYTES_MIN = 8  # api key, version, correlation id
 
 
@@ -88,10 +90,11 @@ class Inbox:
         if needed_bytes <= len(self._buffer):
             self._move_to_front()
             return
-        waiting = self._view[self._start : self._end]
-        self._allocate(1 << (needed_bytes - 1).bit_length())
-        self._view[: len(waiting)] = waiting
-        self._start, self._end = 0, len(waiting)
+        self._move_to_front()
+        if self._end * 2 >= len(self._buffer):
+            received = self._view[: self._end]
+            self._allocate(min(1 << (needed_bytes - 1).bit_length(), len(self._buffer) * GROWTH))
+            self._view[: self._end] = received
 
     def _describe(self, size: int) -> str:
         first = bytes(self._view[self._start : self._start + 3])

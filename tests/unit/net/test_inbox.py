@@ -61,6 +61,14 @@ def test_an_absurd_size_is_refused_before_anything_is_allocated(size: int, reaso
     assert len(inbox.room()) <= INITIAL_BYTES
 
 
+def test_a_claimed_size_takes_no_memory_until_bytes_arrive() -> None:
+    inbox = Inbox(100 * 1024 * 1024)
+    feed(inbox, pack(">i", 100 * 1024 * 1024) + bytes(1000))
+    assert len(inbox.room()) <= INITIAL_BYTES
+    feed(inbox, bytes(INITIAL_BYTES))
+    assert len(inbox.room()) <= INITIAL_BYTES * 8
+
+
 @pytest.mark.parametrize(
     ("start", "reason"),
     [(b"\x16\x03\x01\x02\x00\x01\x00", "TLS"), (b"GET / HTTP/1.1\r\n", "HTTP")],
