@@ -1,0 +1,134 @@
+"""A cluster's metadata without a cluster: images that grow by decisions, and controllers over a simulated disk."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import TypeVar
+
+from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.format import format_directory
+from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.broker_commands import Register, register
+from kavka_broker.core.metadata.brokers import Endpoint
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.topic_commands import Created, CreateTopic, Defaults, create_topics
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.storage.sim_disk import SimDisk
+
+R = TypeVar("R")
+
+CLUSTER_ID = "a2F2a2EtaW4tbWVtb3J5IQ"
+START_MS = 1_800_000_000_000
+PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+    "controller.listener.names": "CONTROLLER",
+    "log.dirs": "/data",
+}
+
+
+def uuid(number: int) -> bytes:
+    """A uuid that is easy to recognise."""
+    return (number + 1000).to_bytes(16, "big")
+
+
+def enact(metadata: Metadata, decision: Decision[R]) -> R:
+    """Make a decision true at once, as if it were committed."""
+    for record in decision.records:
+        metadata.replay(record)
+    return decision.response
+
+
+def directory_of(broker_id: int) -> bytes:
+    return uuid(500 + broker_id)
+
+
+def join(metadata: Metadata, broker_id: int, rack: str | None = None, incarnation: int = 0) -> int:
+    """Register a broker; its epoch."""
+    endpoint = Endpoint("PLAINTEXT", f"broker-{broker_id}", 9092)
+    incarnation_id = uuid(10_000 + 100 * broker_id + incarnation)
+    command = Register(broker_id, incarnation_id, (endpoint,), (directory_of(broker_id),), rack=rack)
+    return enact(metadata, register(metadata, command))
+
+
+def cluster(*broker_ids: int, topics: Mapping[str, int] | None = None) -> Metadata:
+    """An image with these brokers, and topics with so many partitions of one replica."""
+    metadata = Metadata()
+    for broker_id in broker_ids:
+        join(metadata, broker_id)
+    for number, (name, partitions) in enumerate((topics or {}).items()):
+        made(metadata, CreateTopic(name, uuid(number), partitions, 1))
+    return metadata
+
+
+def create(metadata: Metadata, command: CreateTopic) -> Created | BrokerError:
+    """Create a topic, and make it true unless it is refused."""
+    (result,) = enact(metadata, create_topics(metadata, [command], Defaults()))
+    return result
+
+
+def made(metadata: Metadata, command: CreateTopic) -> Created:
+    result = create(metadata, command)
+    assert isinstance(result, Created), result
+    return result
+
+
+class StillClock:
+    """Time that moves when a test says so."""
+
+    def __init__(self, now_ms: int = START_MS) -> None:
+        self.time_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def monotonic_ms(self) -> float:
+        return float(self.time_ms)
+
+
+class Machine:
+    """One controller's disk, clock and configuration; controllers come and go on it."""
+
+    def __init__(self, **settings: str) -> None:
+        dotted = {key.replace("_", "."): value for key, value in settings.items()}
+        self.config = BrokerConfig.parse({**PROPERTIES, **dotted})
+        self.disk = SimDisk(now_ms=START_MS)
+        self.clock = StillClock()
+        self.syncs = 0
+        self._numbers = count(1)
+
+    def random_bytes(self, size: int) -> bytes:
+        """Never the same twice, and the same in every run."""
+        return next(self._numbers).to_bytes(size // 2, "big") * 2
+
+    def format(self) -> None:
+        format_directory(self.disk, self.config, CLUSTER_ID, now_ms=START_MS, random_bytes=self.random_bytes)
+
+    def open(self, crash: Callable[[BaseException], None] | None = None) -> Controller:
+        log = MetadataLog.open(self.disk, self.config, now_ms=self.clock.now_ms())
+        return Controller.open(
+            self.config,
+            log,
+            self.clock,
+            run_blocking=self.run_blocking,
+            random_bytes=self.random_bytes,
+            crash=crash,
+        )
+
+    async def run_blocking(self, work: Callable[[], None]) -> None:
+        """The thread that syncs: others get their turn before it is done."""
+        self.syncs += 1
+        await asyncio.sleep(0)
+        work()
+
+    @asynccontextmanager
+    async def leading(self) -> AsyncIterator[Controller]:
+        """A controller that leads, stopped cleanly at the end."""
+        controller = self.open()
+        await controller.start()
+        yield controller
+        await controller.stop()
