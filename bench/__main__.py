@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bench import load, machine, processes, report, sections
+from bench import load, machine, memory, processes, report, sections
 from bench.brokers import KAFKA, KAVKA, Broker, Product
 from bench.measure import Measure
 from bench.sections import Plan
@@ -47,8 +47,9 @@ NEEDS_WARM_UP: Final = {"kavka": False, "kafka": True}
 class Run:
     """The measures of one run; each is told as it is taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, nice: int) -> None:
         self.measures: list[Measure] = []
+        self._nice = nice
 
     def record(self, measure: Measure) -> None:
         self.measures.append(measure)
@@ -70,15 +71,22 @@ class Run:
         for broker in brokers:
             broker.format()
             broker.start()
+            if self._nice:
+                processes.favour(self._nice, broker.pid)
             print(f"warming {broker.name} up", flush=True)
             sections.warm_up(broker, plan, plan.warm_up_seconds if NEEDS_WARM_UP[broker.name] else 0.0)
+        # From here on, not earlier: the brokers' own memory should not come out of it.
+        with memory.Pool(memory.pool_bytes()):
+            self._take_sections(brokers, wanted, plan)
+        for broker in brokers:
+            resident = machine.rss_bytes(broker.pid) / 2**20
+            self.record(Measure("process", "RSS after the load, MiB", broker.name, 0, {"cost": resident}))
+            broker.stop()
+
+    def _take_sections(self, brokers: Sequence[Broker], wanted: Sequence[str], plan: Plan) -> None:
         takers = {"produce": sections.produce, "consume": sections.consume, "latency": sections.one_at_a_time}
         for section in wanted:
             takers[section](brokers, plan, self.record)
-        for broker in brokers:
-            memory = machine.rss_bytes(broker.pid) / 2**20
-            self.record(Measure("process", "RSS after the load, MiB", broker.name, 0, {"cost": memory}))
-            broker.stop()
 
 
 def environment(plan: Plan, started: float) -> dict[str, object]:
@@ -114,6 +122,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--operations", type=int, help="of the latency section")
     parser.add_argument("--warm-up-seconds", type=float)
     parser.add_argument("--directory", type=Path, help="where the brokers keep their logs; a temporary one by default")
+    parser.add_argument("--nice", type=int, default=0, help="of brokers and clients against other sessions (root)")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
     return parser.parse_args()
 
@@ -140,7 +149,7 @@ def main() -> None:
     products = [PRODUCTS[name] for name in chosen.broker or PRODUCTS]
     processes.end_all_at_exit()
     directory = Path(tempfile.mkdtemp(prefix="kavka-bench-", dir=chosen.directory))
-    run = Run()
+    run = Run(chosen.nice)
     try:
         run.take(products, chosen.section or SECTIONS, plan, directory)
     finally:

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final, cast
 
 from crc32c import crc32c
 
 from bench.wire import CLIENT_ID
 from kavka_broker.api.a00_produce import produce
 from kavka_broker.api.a01_fetch import fetch
-from kavka_broker.api.broker import Client
+from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.dispatch import Dispatcher, Peer
 from kavka_broker.api.registry import APIS
 from kavka_broker.core.config.topic import LogConfig
@@ -86,7 +86,7 @@ class RequestPath:
         self.log = Log.open(RealDisk(), str(directory / f"{TOPIC}-0"), LogConfig(), now_ms=now_ms)
         state = PartitionState((NODE_ID,), (NODE_ID,), NODE_ID)
         self.partition = Partition(TOPIC, 0, self.log, state, NODE_ID, self.clock)
-        self.broker: Any = SimpleNamespace(
+        parts = SimpleNamespace(
             clock=self.clock,
             config={"fetch.max.bytes": 55 * 1024 * 1024},
             fetch_sessions=FetchSessions(1000, lambda: 1),
@@ -94,6 +94,7 @@ class RequestPath:
             replicas=SimpleNamespace(leader=lambda _topic, _index: self.partition),
             timers=None,
         )
+        self.broker = cast(Broker, parts)
         self.dispatcher = Dispatcher(self.broker, APIS, _raise)
         self.peer = Peer("127.0.0.1", "PLAINTEXT")
 
