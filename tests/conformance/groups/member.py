@@ -1,0 +1,128 @@
+"""A group member as a process of its own, so that a test can kill it: LIBRARY BOOTSTRAP GROUP TOPIC [INSTANCE].
+
+Prints a line of JSON for each change: {"assigned": [0, 2]} and {"read": [partition, offset]}. Each library commits by
+itself what was read, at the latest before it gives a partition up. SIGTERM makes it leave.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+SESSION_MS = 2_000
+HEARTBEAT_MS = 200
+
+
+class Stopped(Exception):
+    """SIGTERM."""
+
+
+def say(**what: object) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def run_confluent(bootstrap: str, group: str, topic: str, instance: str | None) -> None:
+    from confluent_kafka import Consumer
+
+    settings: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "session.timeout.ms": SESSION_MS,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+        "partition.assignment.strategy": "range",
+    }
+    if instance is not None:
+        settings["group.instance.id"] = instance
+    consumer = Consumer(settings)
+
+    def assigned(_consumer: Consumer, parts: list[Any]) -> None:
+        say(assigned=sorted(part.partition for part in parts))
+
+    consumer.subscribe([topic], on_assign=assigned)
+    try:
+        while True:
+            message = consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                say(read=[message.partition(), message.offset()])
+    except Stopped:
+        consumer.close()
+
+
+def run_kafka_python(bootstrap: str, group: str, topic: str, instance: str | None) -> None:
+    from kafka import ConsumerRebalanceListener, KafkaConsumer
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+    class Listener(ConsumerRebalanceListener):
+        def on_partitions_revoked(self, _revoked: Any) -> None:
+            pass
+
+        def on_partitions_assigned(self, _assigned: Any) -> None:
+            say(assigned=sorted(part.partition for part in consumer.assignment()))
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        group_instance_id=instance,
+        auto_offset_reset="earliest",
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        max_poll_interval_ms=60_000,
+        partition_assignment_strategy=[RangePartitionAssignor],
+    )
+    consumer.subscribe([topic], listener=Listener())
+    try:
+        while True:
+            for records in consumer.poll(50).values():
+                for record in records:
+                    say(read=[record.partition, record.offset])
+    except Stopped:
+        consumer.close()
+
+
+def run_aiokafka(bootstrap: str, group: str, topic: str, _instance: str | None) -> None:
+    from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+
+    class Listener(ConsumerRebalanceListener):
+        async def on_partitions_revoked(self, _revoked: Any) -> None:
+            pass
+
+        async def on_partitions_assigned(self, assigned: Any) -> None:
+            say(assigned=sorted(part.partition for part in assigned))
+
+    async def run() -> None:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            partition_assignment_strategy=[RangePartitionAssignor],
+        )
+        consumer.subscribe([topic], listener=Listener())
+        await consumer.start()
+        stopping = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+        while not stopping.is_set():
+            for records in (await consumer.getmany(timeout_ms=50)).values():
+                for record in records:
+                    say(read=[record.partition, record.offset])
+        await consumer.stop()
+
+    asyncio.run(run())
+
+
+RUN = {"confluent_kafka": run_confluent, "kafka_python": run_kafka_python, "aiokafka": run_aiokafka}
+
+
+def stop(_number: int, _frame: FrameType | None) -> None:
+    raise Stopped
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, stop)
+    library, *arguments = sys.argv[1:]
+    RUN[library](*arguments[:3], arguments[3] if len(arguments) > 3 else None)

@@ -1,0 +1,100 @@
+"""Members of a group as processes: start, watch, kill."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.servers import Server
+
+LIBRARIES = ["confluent_kafka", "kafka_python", "aiokafka"]
+PROGRAM = Path(__file__).with_name("member.py")
+SECONDS_MAX = 40.0
+
+
+class Member:
+    """One consumer; `assigned` is what it last said it has, `reads` what it has read."""
+
+    def __init__(self, server: Server, library: str, group: str, topic: str, instance: str | None = None) -> None:
+        command = [sys.executable, str(PROGRAM), library, server.bootstrap, group, topic]
+        self.assigned: list[int] | None = None
+        self.reads: list[tuple[int, int]] = []
+        self.assignments = 0
+        self.process = subprocess.Popen(
+            command if instance is None else [*command, instance], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self._watch = threading.Thread(target=self._listen, daemon=True)
+        self._watch.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            said = json.loads(line)
+            if "assigned" in said:
+                self.assigned = said["assigned"]
+                self.assignments += 1
+            else:
+                self.reads.append(tuple(said["read"]))
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def leave(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+            self.process.wait(SECONDS_MAX)
+        self._watch.join(SECONDS_MAX)
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+class Fleet:
+    """The members of one group."""
+
+    def __init__(self, server: Server, group: str, topic: str) -> None:
+        self.server, self.group, self.topic = server, group, topic
+        self.members: list[Member] = []
+
+    def start(self, *libraries: str, instance: str | None = None) -> Member:
+        self.members += [Member(self.server, library, self.group, self.topic, instance) for library in libraries]
+        return self.members[-1]
+
+    def remove(self, member: Member) -> None:
+        """It is gone, one way or the other."""
+        self.members.remove(member)
+
+    def settled(self, *counts: int) -> bool:
+        """Do the members share all partitions, each of them so many?"""
+        shares = [member.assigned or [] for member in self.members]
+        whole = sorted(partition for share in shares for partition in share)
+        return sorted(map(len, shares)) == sorted(counts) and whole == list(range(sum(counts)))
+
+    def reads(self) -> list[tuple[int, int]]:
+        return [read for member in self.members for read in member.reads]
+
+
+@contextmanager
+def fleet(server: Server, group: str, topic: str) -> Iterator[Fleet]:
+    members = Fleet(server, group, topic)
+    try:
+        yield members
+    finally:
+        for member in members.members:
+            member.kill()
+
+
+def eventually(what: str, holds: Callable[[], bool]) -> None:
+    """Wait until it holds; tests say what they waited for, not for how long."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {SECONDS_MAX:g} s: {what}"
+        time.sleep(0.02)
