@@ -52,7 +52,7 @@ def test_every_field_says_what_it_is(kind: type[Resource]) -> None:
     for path, schema in walk("", schema_of(kind)):
         for name, field in schema.get("properties", {}).items():
             if (path, name) != ("", "metadata"):
-                assert len(field.get("description", "")) > 10, f"{path}.{name}"
+                assert len(field.get("description", "")) >= 8, f"{path}.{name}"
 
 
 @kinds

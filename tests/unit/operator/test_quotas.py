@@ -1,0 +1,178 @@
+"""The quota reconciler, and who is hidden by whom."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_operator.api.quota import RelatedQuota
+from kavka_operator.quota.entities import AnyEntity, entity_of, entity_text, from_wire, to_wire
+from kavka_operator.quota.shadows import explain, level_of, shadowed_by, shadows
+from kavka_operator.reconcile.plan import AlterQuota
+from kavka_operator.reconcile.quotas import reconcile, retire, unmanaged
+from tests.unit.operator.fakes import NOW, quota
+
+ETL = Entity(client_id="etl")
+MIB = 1024.0**2
+
+
+def test_absent_is_set() -> None:
+    plan = reconcile(quota(), {}, 1, NOW)
+    assert plan.actions == (AlterQuota(ETL, {"producer_byte_rate": MIB}),)
+    assert plan.words[0].message == "set producer_byte_rate=1Mi for client-id=etl"
+
+
+def test_there_as_wanted_needs_nothing() -> None:
+    plan = reconcile(quota(), {"producer_byte_rate": MIB}, 1, NOW)
+    assert (plan.actions, plan.words[0].status) == ((), "True")
+
+
+def test_keys_set_by_hand_stay() -> None:
+    assert reconcile(quota(), {"producer_byte_rate": MIB, "request_percentage": 50.0}, 1, NOW).is_empty
+
+
+def test_keys_taken_out_of_the_resource_go() -> None:
+    wanted = quota(status={"applied": {"producer_byte_rate": MIB, "consumer_byte_rate": 5.0}})
+    seen = {"producer_byte_rate": MIB, "consumer_byte_rate": 5.0, "request_percentage": 50.0}
+    assert reconcile(wanted, seen, 1, NOW).actions == (AlterQuota(ETL, {}, ("consumer_byte_rate",)),)
+
+
+def test_drift_is_put_right() -> None:
+    assert reconcile(quota(), {"producer_byte_rate": 7.0}, 1, NOW).actions == (
+        AlterQuota(ETL, {"producer_byte_rate": MIB}),
+    )
+
+
+def test_a_budget_of_the_cluster_is_divided_but_for_what_the_controller_counts() -> None:
+    wanted = quota(limits={"producerByteRate": "3Mi", "controllerMutationRate": 6.0}, scope="Cluster")
+    (action,) = reconcile(wanted, {}, 3, NOW).actions
+    assert action == AlterQuota(ETL, {"producer_byte_rate": MIB, "controller_mutation_rate": 6.0})
+
+
+def test_observing_sets_nothing_and_takes_back_what_it_had_set() -> None:
+    watching = quota(mode="Observe", status={"applied": {"producer_byte_rate": MIB}})
+    assert reconcile(watching, {"producer_byte_rate": MIB}, 1, NOW).actions == (
+        AlterQuota(ETL, {}, ("producer_byte_rate",)),
+    )
+    assert reconcile(quota(mode="Observe"), {"producer_byte_rate": 1.0}, 1, NOW).words[0].reason == "Observed"
+
+
+def test_an_override_begins_and_ends_by_itself() -> None:
+    override = {
+        "from": "2026-11-21T12:00:00Z",
+        "until": "2026-11-21T13:00:00Z",
+        "limits": {"producerByteRate": "5Mi"},
+        "reason": "backfill of October",
+    }
+    wanted = quota(limits={"producerByteRate": "1Mi", "consumerByteRate": "2Mi"}, overrides=[override])
+    usual = {"producer_byte_rate": MIB, "consumer_byte_rate": 2 * MIB}
+    raised = {**usual, "producer_byte_rate": 5 * MIB}
+    assert reconcile(wanted, usual, 1, NOW - timedelta(seconds=1)).is_empty
+    during = reconcile(wanted, raised, 1, NOW)
+    assert during.words[0].message == "override until 2026-11-21T13:00:00Z: backfill of October"
+    assert reconcile(wanted, raised, 1, NOW + timedelta(hours=1)).actions == (
+        AlterQuota(ETL, {"producer_byte_rate": MIB}),
+    )
+
+
+def test_the_older_resource_wins_and_keeps_its_values_when_the_other_goes() -> None:
+    plan = reconcile(quota("mine"), {}, 1, NOW, older=quota("theirs"))
+    assert plan.is_empty
+    assert plan.words[0].message == 'ClientQuota "theirs" limits client-id=etl too and is older'
+    gone = quota("mine", status={"applied": {"producer_byte_rate": MIB}})
+    assert retire(gone, {"producer_byte_rate": MIB}, older=quota("theirs")).is_empty
+
+
+def test_deleting_takes_back_only_what_was_set() -> None:
+    gone = quota(status={"applied": {"producer_byte_rate": MIB}})
+    assert retire(gone, {"producer_byte_rate": MIB, "request_percentage": 5.0}).actions == (
+        AlterQuota(ETL, {}, ("producer_byte_rate",)),
+    )
+    assert retire(quota(), {"producer_byte_rate": MIB}).is_empty
+
+
+def test_what_nobody_declares_is_named() -> None:
+    seen: dict[AnyEntity, dict[str, float]] = {ETL: {}, Entity(DEFAULT): {}, IpEntity(): {}}
+    assert unmanaged(seen, [quota()]) == ("ip=<default>", "user=<default>")
+
+
+ENTITIES: list[tuple[dict[str, Any], dict[str, str | None], str]] = [
+    ({"user": {"name": "alice"}}, {"user": "alice"}, "user=alice"),
+    ({"user": {"default": True}}, {"user": None}, "user=<default>"),
+    ({"user": {"name": "<default>"}}, {"user": "<default>"}, 'user="<default>"'),
+    ({"user": {"name": "default"}}, {"user": "default"}, "user=default"),
+    ({"clientId": {"name": ""}}, {"client-id": ""}, 'client-id=""'),
+    ({"user": {"name": "CN=a,OU=b"}}, {"user": "CN=a,OU=b"}, 'user="CN=a,OU=b"'),
+    (
+        {"user": {"name": "žluť"}, "clientId": {"default": True}},
+        {"user": "žluť", "client-id": None},
+        "user=žluť client-id=<default>",
+    ),
+    ({"ip": {"name": "10.0.0.1"}}, {"ip": "10.0.0.1"}, "ip=10.0.0.1"),
+    ({"ip": {"default": True}}, {"ip": None}, "ip=<default>"),
+]
+
+
+@pytest.mark.parametrize(("written", "wire", "text"), ENTITIES, ids=[text for _, _, text in ENTITIES])
+def test_entities_between_resource_and_wire(written: dict[str, Any], wire: dict[str, str | None], text: str) -> None:
+    limits = {"connectionCreationRate": 5.0} if "ip" in written else {"producerByteRate": 1}
+    entity = entity_of(quota(entity=written, limits=limits).spec.entity)
+    assert (to_wire(entity), entity_text(entity), from_wire(wire)) == (wire, text, entity)
+
+
+def test_a_kind_of_entity_that_we_do_not_know_is_passed_over() -> None:
+    assert from_wire({"planet": "mars"}) is None
+    assert from_wire({"user": "a", "ip": "1.2.3.4"}) is None
+    assert from_wire({}) is None
+
+
+LEVELS = [
+    Entity("alice", "etl"),
+    Entity("alice", DEFAULT),
+    Entity("alice"),
+    Entity(DEFAULT, "etl"),
+    Entity(DEFAULT, DEFAULT),
+    Entity(DEFAULT),
+    Entity(None, "etl"),
+    Entity(None, DEFAULT),
+]
+
+
+def test_the_eight_levels() -> None:
+    assert [level_of(entity) for entity in LEVELS] == list(range(1, 9))
+    assert level_of(IpEntity()) is None
+
+
+def test_a_default_on_users_hides_a_client_id_for_all_and_a_name_for_some() -> None:
+    rate = {"producer_byte_rate": 1.0}
+    limits: dict[AnyEntity, dict[str, float]] = {
+        ETL: rate,
+        Entity(DEFAULT): rate,
+        Entity("alice"): rate,
+        Entity("bob", "other"): rate,
+    }
+    assert shadowed_by(ETL, limits) == (
+        RelatedQuota(entity="user=alice", keys=("producer_byte_rate",), clients="Some"),
+        RelatedQuota(entity="user=<default>", keys=("producer_byte_rate",), clients="All"),
+    )
+    assert [each.entity for each in shadows(Entity("alice"), limits)] == ["user=<default>", "client-id=etl"]
+
+
+def test_other_keys_hide_nothing() -> None:
+    limits: dict[AnyEntity, dict[str, float]] = {
+        ETL: {"producer_byte_rate": 1.0},
+        Entity(DEFAULT): {"consumer_byte_rate": 1.0},
+    }
+    assert shadowed_by(ETL, limits) == ()
+
+
+def test_explaining_names_winner_and_hidden() -> None:
+    limits: dict[AnyEntity, dict[str, float]] = {
+        ETL: {"producer_byte_rate": 1.0},
+        Entity(DEFAULT): {"producer_byte_rate": 2.0},
+    }
+    (only,) = explain(limits, "alice", "etl")
+    assert only.effective is not None
+    assert (only.effective.level, only.effective.limit, only.effective.shadows) == (6, 2.0, (ETL,))
+    assert [limit for _, _, limit in only.order] == [None, None, None, None, None, 2.0, 1.0, None]

@@ -1,0 +1,160 @@
+"""The topic reconciler, read like sentences: what is wanted, what is there, what is done, what is said."""
+
+import pytest
+
+from kavka_operator.reconcile.plan import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, Plan
+from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenTopic
+from kavka_operator.reconcile.topics import FORGET, managed_after, needs_records, reconcile, retire
+from tests.unit.operator.fakes import DEFAULTS, topic
+
+ONE_BROKER = SeenCluster("id", 0, {0: SeenBroker(0, "a:1")})
+GONE = {"deletionTimestamp": "2026-11-21T12:00:00Z"}
+
+
+def seen(partitions: int = 6, replicas: int = 1, *, records: int | None = None, **overrides: str) -> SeenTopic:
+    dotted = {key.replace("_", "."): value for key, value in overrides.items()}
+    return SeenTopic("orders", "id-1", partitions, replicas, dotted, {**DEFAULTS, **dotted}, records=records)
+
+
+def said(plan: Plan) -> tuple[str, str]:
+    """Reason and message of Ready; the other words must agree."""
+    ready = plan.words[0]
+    assert ready.type == "Ready"
+    assert all((word.reason, word.message) == (ready.reason, ready.message) for word in plan.words)
+    return ready.reason, ready.message
+
+
+def test_absent_is_created() -> None:
+    plan = reconcile(topic(partitions=6, config={"retention.ms": 1000}), None, ONE_BROKER)
+    assert plan.actions == (CreateTopic("orders", 6, None, {"retention.ms": "1000"}),)
+    assert said(plan) == ("Creating", 'topic "orders" does not exist yet')
+
+
+def test_there_as_wanted_needs_nothing() -> None:
+    plan = reconcile(topic(partitions=6, config={"retention.ms": 1000}), seen(retention_ms="1000"), ONE_BROKER)
+    assert plan.actions == ()
+    assert said(plan) == ("Ready", "6 partitions with 1 replica")
+
+
+def test_left_out_is_left_alone() -> None:
+    assert reconcile(topic(), seen(12, 3, retention_ms="5", cleanup_policy="compact"), ONE_BROKER).is_empty
+
+
+def test_spellings_of_one_value_are_one_value() -> None:
+    wanted = topic(config={"cleanup.policy": "compact, delete"})
+    assert reconcile(wanted, seen(cleanup_policy="compact,delete"), ONE_BROKER).is_empty
+
+
+def test_grows() -> None:
+    assert reconcile(topic(partitions=8), seen(6), ONE_BROKER).actions == (AddPartitions("orders", 8),)
+
+
+def test_never_shrinks_but_does_the_rest() -> None:
+    plan = reconcile(topic(partitions=3, config={"segment.ms": 9}), seen(6), ONE_BROKER)
+    assert plan.actions == (AlterTopic("orders", {"segment.ms": "9"}),)
+    assert said(plan) == ("Refused", "the topic has 6 partitions and 3 are wanted; partitions may only grow")
+
+
+def test_settings_taken_out_go_back_to_their_default_only_if_they_were_ours() -> None:
+    wanted = topic(config={}, status={"managedConfig": ["retention.ms"]})
+    plan = reconcile(wanted, seen(retention_ms="5", segment_ms="7"), ONE_BROKER)
+    assert plan.actions == (AlterTopic("orders", {}, ("retention.ms",)),)
+    assert managed_after(wanted, plan) == ()
+
+
+def test_too_few_brokers() -> None:
+    plan = reconcile(topic(replicationFactor=3), None, ONE_BROKER)
+    assert (plan.actions, said(plan)) == ((), ("TooFewBrokers", "3 replicas need 3 brokers and 1 is there"))
+
+
+def test_another_number_of_replicas_is_said_not_done() -> None:
+    plan = reconcile(topic(replicationFactor=2), seen(replicas=1), ONE_BROKER)
+    assert plan.actions == ()
+    assert said(plan)[0] == "Refused"
+
+
+def test_the_older_resource_wins() -> None:
+    plan = reconcile(topic("mine", topicName="orders"), seen(), ONE_BROKER, older=topic("theirs", topicName="orders"))
+    assert plan.actions == ()
+    assert said(plan) == ("Conflict", 'Topic "theirs" declares topic "orders" too and is older')
+
+
+@pytest.mark.parametrize("there", [None, SeenTopic("orders", "id-2", 6, 1)])
+def test_a_topic_that_was_lost_is_not_made_again_in_silence(there: SeenTopic | None) -> None:
+    plan = reconcile(topic(partitions=8, status={"topicId": "id-1"}), there, ONE_BROKER)
+    assert plan.actions == ()
+    reason, message = said(plan)
+    assert reason == ("Deleted" if there is None else "Replaced")
+    assert f"{FORGET}=id-1" in message
+
+
+@pytest.mark.parametrize("there", [None, SeenTopic("orders", "id-2", 6, 1)])
+def test_a_loss_can_be_accepted_by_the_id_that_was_lost(there: SeenTopic | None) -> None:
+    wanted = topic(partitions=8, metadata={"annotations": {FORGET: "id-1"}}, status={"topicId": "id-1"})
+    (action,) = reconcile(wanted, there, ONE_BROKER).actions
+    assert isinstance(action, CreateTopic if there is None else AddPartitions)
+
+
+def test_an_acceptance_of_another_loss_is_none() -> None:
+    wanted = topic(metadata={"annotations": {FORGET: "id-0"}}, status={"topicId": "id-1"})
+    assert said(reconcile(wanted, None, ONE_BROKER))[0] == "Deleted"
+
+
+def test_growth_of_a_compacted_topic_is_asked_for_by_name() -> None:
+    compacted = seen(6, cleanup_policy="compact")
+    refused = reconcile(topic(partitions=8), compacted, ONE_BROKER)
+    assert (refused.actions, said(refused)[0]) == ((), "Refused")
+    allowed = reconcile(topic(partitions=8, guards={"compactedGrowth": "Allow"}), compacted, ONE_BROKER)
+    assert allowed.actions == (AddPartitions("orders", 8),)
+
+
+@pytest.mark.parametrize(("key", "value"), [("retention.ms", 1000), ("retention.bytes", 1000)])
+def test_a_retention_cut_that_may_delete_records_is_asked_for_by_name(key: str, value: int) -> None:
+    wanted = topic(config={key: value, "segment.ms": 9})
+    assert needs_records(wanted, seen())
+    refused = reconcile(wanted, seen(records=1500), ONE_BROKER)
+    assert refused.actions == (AlterTopic("orders", {"segment.ms": "9"}),)
+    assert "may delete some of 1,500 records; set spec.guards.retentionCut: Allow" in said(refused)[1]
+    assert reconcile(wanted, seen(records=0), ONE_BROKER).actions == (
+        AlterTopic("orders", {key: str(value), "segment.ms": "9"}),
+    )
+    allowed = topic(config={key: value}, guards={"retentionCut": "Allow"})
+    assert not needs_records(allowed, seen())
+    assert reconcile(allowed, seen(records=1500), ONE_BROKER).actions == (AlterTopic("orders", {key: str(value)}),)
+
+
+def test_longer_retention_needs_no_leave() -> None:
+    wanted = topic(config={"retention.ms": -1})
+    assert not needs_records(wanted, seen())
+    assert reconcile(wanted, seen(), ONE_BROKER).actions == (AlterTopic("orders", {"retention.ms": "-1"}),)
+
+
+def test_a_setting_that_kafka_does_not_know_is_refused() -> None:
+    plan = reconcile(topic(config={"retenion.ms": 1}), seen(), ONE_BROKER)
+    assert plan.actions == ()
+    assert said(plan) == (
+        "BadConfig",
+        'spec.config.retenion.ms: is not a setting of a topic; did you mean "retention.ms"?',
+    )
+
+
+def test_no_leader_is_not_ready() -> None:
+    there = SeenTopic("orders", "id-1", 6, 1, offline=2)
+    assert said(reconcile(topic(), there, ONE_BROKER)) == ("Offline", "2 of 6 partitions have no leader")
+
+
+@pytest.mark.parametrize(
+    ("policy", "records", "goes"),
+    [("Retain", 0, False), ("Delete", 5, True), ("DeleteIfEmpty", 5, False), ("DeleteIfEmpty", 0, True)],
+)
+def test_deletion_policy(policy: str, records: int, goes: bool) -> None:
+    gone = topic(deletionPolicy=policy, metadata=GONE, status={"topicId": "id-1"})
+    assert needs_records(gone, seen()) == (policy == "DeleteIfEmpty")
+    assert retire(gone, seen(records=records)).actions == ((DeleteTopic("orders", "id-1"),) if goes else ())
+
+
+def test_only_the_topic_that_was_ours_is_deleted() -> None:
+    assert retire(topic(deletionPolicy="Delete", status={"topicId": "id-0"}), seen()).is_empty
+    assert retire(topic(deletionPolicy="Delete"), seen()).is_empty
+    loser = topic("mine", topicName="orders", deletionPolicy="Delete", status={"topicId": "id-1"})
+    assert retire(loser, seen(), older=topic("theirs", topicName="orders")).is_empty
