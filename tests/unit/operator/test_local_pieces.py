@@ -1,0 +1,289 @@
+"""The pieces of the local platform that need no broker: the store, the table, the lock, the probe, processes."""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kavka_operator.api.files import load
+from kavka_operator.api.topic import Topic
+from kavka_operator.platform.local import leash, probe, processes
+from kavka_operator.platform.local.files import Lock, write_whole
+from kavka_operator.platform.local.layout import Layout, clusters
+from kavka_operator.platform.local.signals import Signals, Stopped
+from kavka_operator.platform.local.store import Store
+from kavka_operator.settle import key_of
+from kavka_operator.table import age, find, table
+from tests.unit.operator.fakes import NOW
+
+FILE = """
+apiVersion: kavka.dev/v1alpha1
+kind: KafkaCluster
+metadata: {name: main}
+spec: {nodePools: [{name: nodes}]}
+---
+apiVersion: kavka.dev/v1alpha1
+kind: Topic
+metadata: {name: orders, annotations: {note: hello}}
+spec: {clusterName: main, partitions: 3}
+"""
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    layout = Layout.of(tmp_path, "default", "main")
+    layout.make()
+    return Store(layout)
+
+
+def declared(store: Store, text: str = FILE) -> list[object]:
+    path = store.layout.root / "given.yaml"
+    path.write_text(text)
+    return list(load([path]))
+
+
+def apply(store: Store, text: str = FILE) -> dict[str, str]:
+    return {each.name: change for each, change in store.apply(declared(store, text), NOW)}  # type: ignore[arg-type]
+
+
+def test_the_store_gives_what_an_api_server_would(store: Store) -> None:
+    assert apply(store) == {"main": "created", "orders": "created"}
+    assert apply(store) == {"main": "unchanged", "orders": "unchanged"}
+    before = store.all()[1]
+    assert (before.metadata.generation, before.metadata.annotations) == (1, {"note": "hello"})
+    assert apply(store, FILE.replace("partitions: 3", "partitions: 4"))["orders"] == "configured"
+    after = store.all()[1]
+    assert (after.metadata.generation, after.metadata.uid) == (2, before.metadata.uid)
+    assert after.metadata.creation_timestamp == before.metadata.creation_timestamp == NOW
+
+
+def test_an_annotation_is_a_change_but_no_new_generation(store: Store) -> None:
+    apply(store)
+    assert apply(store, FILE.replace("hello", "bye"))["orders"] == "configured"
+    assert store.all()[1].metadata.generation == 1
+
+
+def test_statuses_are_written_only_when_they_say_something_new(store: Store) -> None:
+    apply(store)
+    made = store.all()[1]
+    assert isinstance(made, Topic)
+    status = made.status.model_copy(update={"topic_id": "x", "partitions": 3})
+    stamp = store.stamp()
+    assert store.set_status(made, status)
+    assert not store.set_status(store.all()[1], status)
+    assert store.all()[1].status == status
+    assert store.stamp() == stamp, "a status is no change of what is wanted"
+
+
+def test_deleted_resources_wait_until_they_are_let_go(store: Store) -> None:
+    apply(store)
+    made = store.all()[1]
+    stamp = store.stamp()
+    store.mark_deleted(made, NOW)
+    assert store.stamp() != stamp
+    assert store.all()[1].metadata.deletion_timestamp == NOW
+    store.remove(key_of(made))
+    assert [each.name for each in store.all()] == ["main"]
+
+
+def test_clusters_are_found_again(store: Store, tmp_path: Path) -> None:
+    assert list(clusters(tmp_path)) == [store.layout]
+
+
+def test_times_in_a_spec_are_kept_as_text(store: Store) -> None:
+    override = "{from: 2026-11-21T13:00:00Z, until: 2026-11-22T13:00:00Z, limits: {producerByteRate: 5}, reason: x}"
+    text = f"""{FILE}
+---
+apiVersion: kavka.dev/v1alpha1
+kind: ClientQuota
+metadata: {{name: etl}}
+spec:
+  clusterName: main
+  entity: {{user: {{default: true}}}}
+  limits: {{producerByteRate: 1}}
+  overrides: [{override}]
+"""
+    assert apply(store, text)["etl"] == "created"
+    assert apply(store, text)["etl"] == "unchanged"
+
+
+def test_a_table_looks_as_kubectl_prints_it() -> None:
+    document = {
+        "metadata": {"name": "orders", "creationTimestamp": (NOW - timedelta(minutes=3)).isoformat()},
+        "spec": {"clusterName": "main"},
+        "status": {"partitions": 3, "conditions": [{"type": "Ready", "status": "True", "reason": "Ready"}]},
+    }
+    assert table(Topic, [document], NOW, wide=False) == (
+        "NAME     CLUSTER   PARTITIONS   REPLICAS   READY   REASON   AGE\n"
+        "orders   main      3                       True    Ready    3m"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (119, "119s"), (121, "2m1s"), (600, "10m"), (7200, "2h"), (200_000, "2d"), (-5, "0s")],
+)
+def test_ages(seconds: int, text: str) -> None:
+    assert age((NOW - timedelta(seconds=seconds)).isoformat(), NOW) == text
+
+
+def test_paths_that_lead_nowhere() -> None:
+    assert find(".a.b", {"a": None}) is None
+    assert find('.a[?(@.type=="x")].y', {"a": [{"type": "z"}]}) is None
+
+
+def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
+    first, second = Lock(tmp_path / "lock"), Lock(tmp_path / "lock")
+    assert not second.is_held_elsewhere()
+    assert first.take()
+    assert not second.take()
+    assert second.is_held_elsewhere()
+    first.release()
+    assert second.take()
+    second.release()
+
+
+def test_files_are_replaced_as_a_whole(tmp_path: Path) -> None:
+    write_whole(tmp_path / "a", "one")
+    write_whole(tmp_path / "a", "two")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "two")]
+
+
+@contextmanager
+def listening(answer: bytes) -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(64)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "good"),
+    [
+        (b"\0\0\0\x0a" + b"kavk" + b"\0\0" + b"\0\0\0\0", True),
+        (b"\0\0\0\x0a" + b"kavk" + b"\0\x23" + b"\0\0\0\0", False),
+        (b"\0\0\0\x0a" + b"else" + b"\0\0" + b"\0\0\0\0", False),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", False),
+        (b"\0\0", False),
+        (b"", False),
+    ],
+)
+def test_only_the_answer_of_a_broker_counts(answer: bytes, good: bool) -> None:
+    with listening(answer) as port:
+        assert probe.answers("127.0.0.1", port) == good
+
+
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert probe.port_is_taken("127.0.0.1", port)
+    assert not probe.answers("127.0.0.1", port)
+    assert not probe.port_is_taken("127.0.0.1", port)
+
+
+def test_a_stranger_with_our_pid_is_not_touched() -> None:
+    stranger = subprocess.Popen(SLEEPER)
+    try:
+        assert not processes.stop_known(stranger.pid, ["kavka_broker", "run"], 5.0)
+        assert stranger.poll() is None
+        assert processes.stop_known(stranger.pid, ["time.sleep"], 5.0)
+        assert stranger.wait(5.0) < 0
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_process_that_is_gone_is_nobody() -> None:
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    assert not processes.stop_known(done.pid, [""], 1.0)
+
+
+def test_a_child_that_does_not_want_to_end_is_ended(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+    child = processes.start([sys.executable, "-c", code], log)
+    wait_until(lambda: b"deaf" in log.read_bytes())
+    processes.stop_children([child], 0.2)
+    assert child.returncode == -9
+
+
+def test_a_log_that_is_too_long_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "LOG_BYTES_MAX", 10)
+    log = tmp_path / "log"
+    log.write_text("x" * 11)
+    processes.start([sys.executable, "-c", "print('new')"], log).wait(20)
+    assert (log.read_text(), (tmp_path / "log.1").read_text()) == ("new\n", "x" * 11)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
+def test_the_leash_ends_with_who_holds_it(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    code = (
+        "import subprocess, sys, os, time\n"
+        f"child = subprocess.Popen([sys.executable, '-I', '-S', {leash.__file__!r}, str(os.getpid()), *{SLEEPER!r}])\n"
+        f"open({str(pid_file)!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(600)\n"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        wait_until(lambda: pid_file.exists() and pid_file.read_text() != "")
+        pid = int(pid_file.read_text())
+        wait_until(
+            lambda: "time.sleep(600)" in processes.command_line(pid) and "leash" not in processes.command_line(pid)
+        )
+    finally:
+        holder.kill()
+        holder.wait()
+    wait_until(lambda: "time.sleep" not in processes.command_line(pid))
+
+
+def test_a_signal_becomes_an_exception() -> None:
+    with Signals(), pytest.raises(Stopped, match="SIGTERM"):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_waits_for_what_must_not_be_torn_apart() -> None:
+    steps = []
+
+    def guarded(signals: Signals) -> None:
+        with signals.held():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("inside")
+        steps.append("outside")
+
+    with Signals() as signals, pytest.raises(Stopped, match="SIGINT"):
+        guarded(signals)
+    assert steps == ["inside"]
+
+
+def wait_until(holds: object, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.01)
+
+
+def test_documents_are_what_get_prints(store: Store) -> None:
+    apply(store)
+    documents = store.documents()
+    assert [key[0] for key in documents] == ["KafkaCluster", "Topic"]
+    assert yaml.safe_load(yaml.safe_dump(documents["Topic", "default", "orders"]))["spec"]["partitions"] == 3
