@@ -229,6 +229,7 @@ class Log(ReadableLog):
         if (
             active.file.size + size > self._segment_bytes_max
             or max_timestamp - active.first_timestamp_ms > self._segment_ms
+            or max_timestamp < 0
             or last_offset > active.offset_max
             or active.is_index_full
         ) and self._must_roll(active, size, last_offset, max_timestamp, now_ms):

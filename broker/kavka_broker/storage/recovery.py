@@ -88,7 +88,7 @@ def open_log(
         log_start_offset=start_offset,
         log_end_offset=opening.end_offset,
         recovery_point=min(recovery_point, opening.end_offset) if recover else opening.end_offset,
-        is_as_left=bool(bases) and not recover,
+        is_as_left=bool(bases) and are_epochs_known and not recover,
         topic_id=partition_metadata.read(disk, directory),
     )
     opened.load_producers()
@@ -152,7 +152,7 @@ def _open_segments(opening: _Opening, bases: list[int], recovery_point: int | No
 
 def _open_segment(opening: _Opening, segment: Segment, next_base: int | None, *, is_flushed: bool) -> bool:
     """Whether the log goes on behind this segment, in the one that begins at `next_base`."""
-    if is_flushed and segment.has_sane_indexes:
+    if is_flushed and segment.has_sane_indexes():
         if next_base is not None:
             segment.release()
             return True

@@ -231,9 +231,13 @@ class Segment:
         self.is_index_full = False
         self._unindexed_bytes = 0
 
-    @property
     def has_sane_indexes(self) -> bool:
-        return self.offsets.is_sane(self.file.size) and self.times.is_sane
+        """Whether the indexes can be those of this log."""
+        if not (self.offsets.is_sane(self.file.size) and self.times.is_sane):
+            return False
+        # Batches with a time, and no time in the index: it was lost.
+        self.note_first_timestamp()
+        return len(self.times) > 0 or self.first_timestamp_ms < 0
 
     @property
     def retention_timestamp_ms(self) -> int:

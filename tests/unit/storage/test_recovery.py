@@ -1,0 +1,187 @@
+"""Opening a log after a crash, and one whose files are damaged."""
+
+import pytest
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.sim_disk import SimDisk
+from tests.unit.storage.support import DIRECTORY, NOW_MS, append, config, fill, new_disk, open_log, values
+
+
+def path(base_offset: int, suffix: str) -> str:
+    return f"{DIRECTORY}/{base_offset:020d}{suffix}"
+
+
+def written(count: int = 12) -> tuple[SimDisk, list[bytes | None]]:
+    """A disk with segments 0, 5 and 10, whose process was killed."""
+    disk = new_disk()
+    log = open_log(disk)
+    fill(log, count)
+    found = values(log)
+    disk.kill()
+    return disk, found
+
+
+def largest(log: Log) -> list[int]:
+    return [segment.largest.timestamp_ms - NOW_MS for segment in log.segments]
+
+
+def test_a_torn_append_is_cut_away() -> None:
+    disk, found = written()
+    disk.open(path(10, ".log")).append(b"\0" * 70)
+    log = open_log(disk)
+    assert values(log) == found
+    append(log, b"next")
+    assert values(log) == [*found, b"next"]
+
+
+@pytest.mark.parametrize("position", [8, 16, 17, 23, 61, 100])
+def test_from_the_first_broken_batch_on_everything_goes(position: int) -> None:
+    disk, found = written()
+    disk.flip_bit(path(5, ".log"), 172 * 2 + position, 6)
+    log = open_log(disk)
+    assert values(log) == found[:7]
+    assert [segment.base_offset for segment in log.segments] == [0, 5]
+    assert not disk.exists(path(10, ".log"))
+
+
+def test_what_lies_below_the_recovery_point_is_believed() -> None:
+    disk, _ = written()
+    disk.flip_bit(path(0, ".log"), 172 + 100)
+    assert open_log(disk, recovery_point=6).log_end_offset == 12
+    disk.kill()
+    assert open_log(disk, recovery_point=5).log_end_offset == 1  # a roll may have followed
+
+
+def test_a_lost_segment_cuts_the_log_where_it_was() -> None:
+    disk, found = written()
+    disk.open(path(5, ".log")).truncate(0)
+    assert values(open_log(disk)) == found[:5]
+
+
+def test_a_compacted_log_may_have_holes() -> None:
+    disk, found = written()
+    disk.open(path(5, ".log")).truncate(172 * 2)
+    log = open_log(disk, config=config(cleanup_policy=("compact",)))
+    assert log.log_end_offset == 12
+    assert values(log) == found[:7] + found[10:]
+
+
+@pytest.mark.parametrize("recover", [True, False])
+@pytest.mark.parametrize("damage", ["missing", "cut", "zeros", "wild"])
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_indexes_are_rebuilt(recover: bool, damage: str, suffix: str) -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    fill(log, 12)
+    found, entries = values(log), [(list(one.offsets), list(one.times)) for one in log.segments]
+    log.close()
+    for base_offset in (0, 5, 10):
+        index = disk.open(path(base_offset, suffix))
+        match damage:
+            case "missing":
+                disk.remove(path(base_offset, suffix))
+            case "cut":
+                index.append(b"\0" * 3)
+            case "zeros":
+                index.append(bytes(24 * 4))
+            case "wild":
+                index.append(b"\x7f" * 8 if suffix == ".index" else b"\xff" * 12)
+    log = open_log(disk, recover=recover, recovery_point=12)
+    assert values(log) == found
+    assert [log.find_by_timestamp(NOW_MS + at) for at in range(12)] == [(at, NOW_MS + at, 0) for at in range(12)]
+    if damage != "missing":
+        assert [list(one.offsets) for one in log.segments] == [offsets for offsets, _ in entries]
+        assert largest(log) == [4, 9, 11]
+
+
+def test_an_index_without_its_log_is_removed() -> None:
+    disk, _ = written()
+    disk.open(path(99, ".index"))
+    disk.open(path(98, ".timeindex"))
+    disk.open(path(10, ".log.deleted"))
+    disk.open(path(10, ".log.cleaned"))
+    open_log(disk)
+    left = disk.names(DIRECTORY)
+    assert not [name for name in left if "99" in name or "98" in name or "deleted" in name or "cleaned" in name]
+
+
+def test_a_compaction_that_kafka_did_not_finish_is_left_to_kafka() -> None:
+    disk, _ = written()
+    disk.open(path(0, ".log.swap"))
+    with pytest.raises(BrokerError, match="start Kafka on it once"):
+        open_log(disk)
+    assert disk.exists(path(0, ".log.swap"))
+
+
+def test_epochs_are_read_from_the_batches_where_the_file_is_lost() -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    for epoch in (1, 1, 4, 6):
+        append(log, bytes(300), epoch=epoch)
+    entries = log.epochs.entries
+    log.close()
+    disk.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
+    log = open_log(disk, recover=False)
+    assert log.epochs.entries == entries == ((1, 0), (4, 2), (6, 3))
+    log.close()
+    disk.flip_bit(f"{DIRECTORY}/leader-epoch-checkpoint", 0, 5)
+    assert open_log(disk, recover=False).epochs.entries == entries
+
+
+def test_epochs_beyond_the_end_are_forgotten() -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    append(log, epoch=1)
+    log.assign_epoch(5, 1)
+    log.close()
+    assert open_log(disk, recover=False).latest_epoch == 1
+
+
+def test_a_log_that_ends_below_its_start_starts_anew() -> None:
+    disk, _ = written()
+    log = open_log(disk, log_start_offset=50)
+    assert (log.log_start_offset, log.log_end_offset) == (50, 50)
+
+
+def test_the_start_is_kept() -> None:
+    disk, found = written()
+    log = open_log(disk, log_start_offset=7)
+    assert values(log) == found[7:]
+
+
+def test_a_clean_start_reads_no_batch_but_behind_the_last_index_entry() -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    fill(log, 12)
+    log.close()
+    disk.flip_bit(path(0, ".log"), 100)
+    disk.flip_bit(path(5, ".log"), 100)
+    assert open_log(disk, recover=False).log_end_offset == 12
+
+
+def test_only_a_directory_named_after_a_partition_is_a_log() -> None:
+    with pytest.raises(ValueError, match="<topic>-<partition>"):
+        Log.open(new_disk(), "/data/orders", config(), now_ms=NOW_MS)
+
+
+def test_a_failed_sync_ends_the_logs_life() -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    append(log)
+    disk.fail_syncs = True
+    with pytest.raises(BrokerError) as caught:
+        log.flush()
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    disk.fail_syncs = False
+    with pytest.raises(BrokerError, match="an earlier sync failed"):
+        append(log)
+    assert log.recovery_point == 0
+
+
+def test_flush_messages_syncs_within_the_append() -> None:
+    log = open_log(config=config(flush_messages=3))
+    append(log, b"a", b"b")
+    assert log.recovery_point == 0
+    append(log, b"c")
+    assert log.recovery_point == 3
