@@ -95,6 +95,11 @@ class Connection(asyncio.BufferedProtocol):
         """Nothing of this connection is under way."""
         return not self._exchanges and not self.outbox.waiting_bytes and self._mute is None
 
+    @property
+    def is_muted(self) -> bool:
+        """Its client is over a quota, and is not read from for now."""
+        return self._mute is not None
+
     def _is_held_back(self) -> bool:
         return (
             self._is_blocked

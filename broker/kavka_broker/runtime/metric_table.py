@@ -84,6 +84,7 @@ FAMILIES = tuple(
             "Time between the arrival of requests and their answers, waiting included.",
         ),
         ("kavka_connections", Kind.GAUGE, ("listener",), "Open connections."),
+        ("kavka_connections_throttled", Kind.GAUGE, ("listener",), "Connections muted because of a quota, now."),
         ("kavka_connections_accepted_total", Kind.COUNTER, ("listener",), "Connections that came in."),
         (
             "kavka_connections_refused_total",

@@ -168,6 +168,7 @@ def delay_samples(quota_type: str, quota: ByteQuota) -> Iterator[Sample]:
 def listener_samples(listener: Listener) -> Iterator[Sample]:
     label = (listener.name,)
     yield "kavka_connections", label, len(listener.connections)
+    yield "kavka_connections_throttled", label, sum(connection.is_muted for connection in listener.connections)
     yield "kavka_connections_accepted_total", label, listener.accepted_count
     yield "kavka_connections_refused_total", label, listener.refused_count
     yield "kavka_network_received_bytes_total", label, listener.received_bytes

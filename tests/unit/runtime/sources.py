@@ -29,7 +29,7 @@ def partition(topic: str, index: int, isr: Sequence[int] = (1,), replicas: Seque
 def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
     listener = SimpleNamespace(
         name="PLAINTEXT",
-        connections={1, 2},
+        connections=(SimpleNamespace(is_muted=True), SimpleNamespace(is_muted=False)),
         accepted_count=5,
         refused_count=1,
         received_bytes=1000,

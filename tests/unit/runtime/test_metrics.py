@@ -83,6 +83,14 @@ def test_partitions_topics_and_replicas() -> None:
     assert value(found, "kafka_controller_kafkacontroller_offlinepartitionscount") == 1
 
 
+def test_connections_are_counted_by_listener() -> None:
+    found = scrape(sources())
+
+    assert value(found, "kavka_connections", listener="PLAINTEXT") == 2
+    assert value(found, "kavka_connections_throttled", listener="PLAINTEXT") == 1
+    assert value(found, "kavka_connections_refused_total", listener="PLAINTEXT") == 1
+
+
 def test_names_that_clients_choose_cannot_break_the_page() -> None:
     quotas = ClientQuotas()
     for client_id in ('say "hi"', "back\\slash", "new\nline", "žofie カ", ""):
