@@ -125,8 +125,8 @@ class SegmentedLog:
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Begin a new active segment at the end of the log (as a follower, at its leader's next offset)."""
         base_offset = self.log_end_offset if base_offset is None else base_offset
-        self._active.finish()
         try:
+            self._active.finish()
             segment = self.new_segment(base_offset, now_ms)
         except OSError as problem:
             raise self._storage_error("roll", problem) from problem
@@ -408,16 +408,20 @@ class SegmentedLog:
         """Flush, and leave the log as a clean start wants to find it. Blocks."""
         if self.is_closed:
             return
-        if not self.is_failed:
-            self._active.finish()
-            self.flush()
-            try:
-                if self.log_end_offset > max(self._snapshot_offset, 0):
-                    self.write_snapshot(self.log_end_offset, durable=True)
-                self.drop_stray_snapshots()
-            except OSError as problem:
-                raise self._storage_error("close", problem) from problem
-        self.abandon()
+        try:
+            if not self.is_failed:
+                self._finish()
+        except OSError as problem:
+            raise self._storage_error("close", problem) from problem
+        finally:
+            self.abandon()
+
+    def _finish(self) -> None:
+        self._active.finish()
+        self.flush()
+        if self.log_end_offset > max(self._snapshot_offset, 0):
+            self.write_snapshot(self.log_end_offset, durable=True)
+        self.drop_stray_snapshots()
 
     def abandon(self) -> None:
         """Let go of all files as they are: the log is deleted, or its disk has failed."""

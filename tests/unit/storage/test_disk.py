@@ -1,0 +1,221 @@
+"""The seam to the operating system, and the disk that loses power."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kavka_broker.storage.disk import PREAD_BYTES_MAX, RealDisk
+from kavka_broker.storage.sim_disk import SECTOR_BYTES, SimDisk
+
+DISK = RealDisk()
+LARGE = PREAD_BYTES_MAX + 1
+
+
+def test_a_file_grows_and_is_read(tmp_path: Path) -> None:
+    file = DISK.open(str(tmp_path / "f"))
+    file.append(b"hello ")
+    file.append(memoryview(bytearray(b"world")))
+    assert file.size == 11
+    assert bytes(file.read(0, 11)) == b"hello world"
+    assert bytes(file.read(6, 3)) == b"wor"
+    assert bytes(file.read(4, 0)) == b""
+    with pytest.raises(ValueError, match="11 bytes"):
+        file.read(5, 7)
+    file.close()
+    assert DISK.open(str(tmp_path / "f")).size == 11
+    with pytest.raises(ValueError, match="closed"):
+        file.append(b"x")
+
+
+def test_a_map_grows_with_the_file(tmp_path: Path) -> None:
+    file = DISK.open(str(tmp_path / "f"))
+    file.append(bytes(LARGE))
+    mapped = file.read(0, LARGE)
+    file.append(b"tail")
+    assert bytes(file.read(LARGE, 4)) == b"tail"
+    file.append(bytes(LARGE))
+    assert bytes(file.read(0, 2 * LARGE + 4)[LARGE : LARGE + 4]) == b"tail"
+    assert len(mapped) == LARGE
+
+
+def test_views_survive_release_close_and_removal(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    file = DISK.open(str(path))
+    file.append(b"x" * LARGE)
+    view = file.read(0, LARGE)
+    file.release()
+    assert bytes(file.read(0, 3)) == b"xxx"
+    file.close()
+    path.unlink()
+    assert bytes(view) == b"x" * LARGE
+
+
+def test_truncate_in_place_where_nobody_reads(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    file = DISK.open(str(path))
+    file.append(b"x" * LARGE)
+    assert len(file.read(0, LARGE)) == LARGE
+    inode = path.stat().st_ino
+    file.truncate(3)
+    assert (path.stat().st_size, path.stat().st_ino, file.size) == (3, inode, 3)
+    file.truncate(99)
+    assert file.size == 3
+
+
+def test_truncate_beside_a_reader_leaves_its_bytes_alone(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    file = DISK.open(str(path))
+    file.append(b"x" * LARGE)
+    view = file.read(0, LARGE)
+    file.truncate(5)
+    file.append(b"new")
+    assert bytes(view) == b"x" * LARGE  # in place, this would end the process
+    assert bytes(file.read(0, 8)) == b"xxxxxnew"
+    assert path.read_bytes() == b"xxxxxnew"
+    assert os.listdir(tmp_path) == ["f"]
+
+
+def test_an_append_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = DISK.open(str(tmp_path / "f"))
+    file.append(b"kept")
+    real = os.pwrite
+
+    def half(fd: int, data: bytes, position: int) -> int:
+        if position != 4:
+            raise OSError(28, "No space left on device")
+        return real(fd, data[:3], position)
+
+    monkeypatch.setattr(os, "pwrite", half)
+    with pytest.raises(OSError, match="No space"):
+        file.append(b"torn apart")
+    monkeypatch.undo()
+    assert (tmp_path / "f").read_bytes() == b"kept"
+    file.append(b" again")
+    assert (tmp_path / "f").read_bytes() == b"kept again"
+
+
+def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = DISK.open(str(tmp_path / "f"))
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, position: real(fd, data[:3], position))
+    file.append(b"in small steps")
+    assert (tmp_path / "f").read_bytes() == b"in small steps"
+
+
+def test_sync_beside_a_close(tmp_path: Path) -> None:
+    file = DISK.open(str(tmp_path / "f"))
+    file.append(b"x")
+    file.sync()
+    file.close()
+    os.unlink(tmp_path / "f")
+    file.sync()
+
+
+def test_write_file_replaces_as_a_whole(tmp_path: Path) -> None:
+    path = str(tmp_path / "f")
+    DISK.write_file(path, b"one")
+    DISK.write_file(path, b"two", durable=False)
+    assert DISK.read_file(path) == b"two"
+    assert DISK.names(str(tmp_path)) == ["f"]
+
+
+def test_a_lock_keeps_another_process_out(tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+    lock = DISK.lock(path)
+    attempt = f"from kavka_broker.storage.disk import RealDisk; RealDisk().lock({path!r})"
+    done = subprocess.run([sys.executable, "-c", attempt], capture_output=True, text=True, check=False)
+    assert "BlockingIOError" in done.stderr
+    lock.release()
+    subprocess.run([sys.executable, "-c", attempt], check=True)
+
+
+# --- the simulated one ----------------------------------------------------------------------------------------------
+
+
+def simulated() -> SimDisk:
+    disk = SimDisk()
+    disk.make_directory("/d")
+    disk.sync_directory("/d")
+    return disk
+
+
+def outcomes(disk_of: object, path: str) -> set[bytes | None]:
+    """What a file may be after a crash, over many seeds."""
+    found = set[bytes | None]()
+    for seed in range(300):
+        disk = disk_of()  # type: ignore[operator]
+        disk.crash(Random(seed))
+        found.add(disk.read_file(path) if disk.exists(path) else None)
+    return found
+
+
+def test_what_was_synced_survives() -> None:
+    def written() -> SimDisk:
+        disk = simulated()
+        file = disk.open("/d/f")
+        file.append(b"synced")
+        file.sync()
+        disk.sync_directory("/d")
+        file.append(b"!")
+        return disk
+
+    assert outcomes(written, "/d/f") == {b"synced", b"synced!", b"synced\0"}
+
+
+def test_what_was_not_synced_may_be_lost_torn_or_there() -> None:
+    def written() -> SimDisk:
+        disk = simulated()
+        disk.open("/d/f").append(b"a" * SECTOR_BYTES + b"b" * SECTOR_BYTES)
+        return disk
+
+    found = outcomes(written, "/d/f")
+    assert {None, b"", b"a" * SECTOR_BYTES + b"b" * SECTOR_BYTES} < found
+    assert bytes(SECTOR_BYTES) + b"b" * SECTOR_BYTES in found  # the second sector came first
+
+
+def test_a_durable_file_is_old_or_new() -> None:
+    def written() -> SimDisk:
+        disk = simulated()
+        disk.write_file("/d/f", b"old")
+        disk.write_file("/d/f", b"new, but its name may not have reached the disk", durable=False)
+        return disk
+
+    assert b"old" in outcomes(written, "/d/f")
+    disk = simulated()
+    disk.write_file("/d/f", b"durable")
+    disk.crash(Random(1))
+    assert disk.read_file("/d/f") == b"durable"
+
+
+def test_handles_die_with_their_process() -> None:
+    disk = simulated()
+    file = disk.open("/d/f")
+    lock = disk.lock("/d/.lock")
+    with pytest.raises(BlockingIOError):
+        disk.lock("/d/.lock")
+    disk.kill()
+    with pytest.raises(ValueError, match="before the crash"):
+        file.append(b"x")
+    disk.lock("/d/.lock")
+    lock.release()
+
+
+def test_names_move_and_go() -> None:
+    disk = simulated()
+    disk.open("/d/sub")
+    with pytest.raises(FileNotFoundError):
+        disk.open("/none/f")
+    disk.make_directory("/d/x/y")
+    disk.open("/d/x/y/f").append(b"1")
+    disk.rename("/d/x", "/d/z")
+    assert disk.names("/d") == ["sub", "z"]
+    assert disk.read_file("/d/z/y/f") == b"1"
+    disk.remove_tree("/d/z")
+    disk.remove("/d/sub")
+    assert disk.names("/d") == []
+    with pytest.raises(FileNotFoundError):
+        disk.names("/d/z")

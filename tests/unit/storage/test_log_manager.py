@@ -1,0 +1,263 @@
+"""All logs of a broker: loading, creating, deleting, upkeep, a failing directory, a clean stop."""
+
+import pytest
+
+from kavka_broker.core.config.topic import LONG_MAX, LogConfig
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage.log_directory import MetaProperties, UnusableDirectory, write_meta_properties
+from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.sim_disk import SimDisk
+from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, new_disk, values
+
+ID, OTHER_ID = b"\1" * 16, b"\2" * 16
+
+
+def formatted(*paths: str) -> SimDisk:
+    disk = new_disk()
+    for path in paths or ("/data",):
+        disk.make_directory(path)
+        write_meta_properties(disk, path, MetaProperties("cluster", 1, path.encode().ljust(16)))
+    return disk
+
+
+def start(disk: SimDisk, *paths: str, log_config: LogConfig = SMALL, load: bool = True) -> LogManager:
+    manager = LogManager.open(disk, paths or ("/data",), node_id=1)
+    if load:
+        manager.load(lambda topic: log_config, NOW_MS)
+    return manager
+
+
+def names(manager: LogManager) -> list[str]:
+    return sorted(str(one.name) for one in manager)
+
+
+def test_create_get_and_load() -> None:
+    disk = formatted()
+    manager = start(disk)
+    log = manager.create("orders", 0, ID, SMALL)
+    fill(log, 7)
+    assert manager.get("orders", 0) is log
+    assert manager.get("orders", 1) is None
+    assert manager.create("orders", 0, ID, SMALL) is log
+    manager.close()
+    disk.kill()
+    manager = start(disk)
+    found = manager.get("orders", 0)
+    assert found is not None
+    assert (found.topic_id, found.log_end_offset, found.recovery_point) == (ID, 7, 7)
+    assert manager.cluster_id == "cluster"
+
+
+def test_progress_is_told() -> None:
+    disk = formatted()
+    manager = start(disk)
+    for partition in range(5):
+        manager.create("t", partition, ID, SMALL)
+    disk.kill()
+    told = list[tuple[int, int, str]]()
+    manager = start(disk, load=False)
+    manager.load(lambda topic: SMALL, NOW_MS, progress=lambda *step: told.append(step), threads_max=3)
+    assert [step[:2] for step in told] == [(count, 5) for count in range(1, 6)]
+    assert sorted(step[2] for step in told) == names(manager)
+
+
+def test_a_topic_of_the_same_name_gets_a_log_of_its_own() -> None:
+    disk = formatted()
+    manager = start(disk)
+    append(manager.create("t", 0, ID, SMALL), b"old")
+    log = manager.create("t", 0, OTHER_ID, SMALL)
+    assert (log.log_end_offset, log.topic_id) == (0, OTHER_ID)
+    assert len([name for name in disk.names("/data") if name.endswith("-stray")]) == 1
+
+
+def test_a_lost_topic_id_is_written_again() -> None:
+    disk = formatted()
+    manager = start(disk)
+    log = manager.create("t", 0, ZERO, SMALL)
+    assert manager.create("t", 0, ID, SMALL) is log
+    disk.kill()
+    found = start(disk).get("t", 0)
+    assert found is not None
+    assert found.topic_id == ID
+
+
+def test_a_new_log_goes_where_the_fewest_are() -> None:
+    disk = formatted("/data", "/more")
+    manager = start(disk, "/data", "/more")
+    for partition in range(4):
+        manager.create("t", partition, ID, SMALL)
+    homes = [manager.directory_of("t", partition) for partition in range(4)]
+    assert [home.path for home in homes if home is not None] == ["/data", "/more", "/data", "/more"]
+
+
+def test_a_log_in_two_directories_is_refused() -> None:
+    disk = formatted("/data", "/more")
+    disk.make_directory("/data/t-0")
+    disk.make_directory("/more/t-0")
+    with pytest.raises(UnusableDirectory, match="t-0 is in /data and in /more"):
+        start(disk, "/data", "/more")
+
+
+def test_delete_renames_at_once_and_removes_later() -> None:
+    disk = formatted()
+    manager = start(disk)
+    fill(manager.create("t", 0, ID, SMALL), 3)
+    manager.delete("t", 0)
+    assert manager.get("t", 0) is None
+    (left,) = [name for name in disk.names("/data") if name.startswith("t-0")]
+    assert left.endswith("-delete")
+    manager.remove_deleted()
+    assert not [name for name in disk.names("/data") if name.startswith("t-0")]
+    manager.delete("t", 0)
+
+
+def test_what_a_stop_left_undeleted_goes_after_the_next_start() -> None:
+    disk = formatted()
+    manager = start(disk)
+    manager.create("t", 0, ID, SMALL)
+    manager.delete("t", 0)
+    disk.kill()
+    manager = start(disk)
+    assert names(manager) == []
+    manager.remove_deleted()
+    assert not [name for name in disk.names("/data") if name.startswith("t-0")]
+
+
+def test_strays_are_moved_aside_and_never_removed() -> None:
+    disk = formatted()
+    manager = start(disk)
+    for partition in range(3):
+        manager.create("t", partition, ID, SMALL)
+    assert manager.remove_strays([("t", 1)]) == ["t-0", "t-2"]
+    assert names(manager) == ["t-1"]
+    manager.remove_deleted()
+    disk.kill()
+    assert names(start(disk)) == ["t-1"]
+    assert len([name for name in disk.names("/data") if name.endswith("-stray")]) == 2
+
+
+def test_directories_that_are_no_logs_are_left_alone() -> None:
+    disk = formatted()
+    for name in ("__cluster_metadata-0", "lost+found", "t-0.00-future"):
+        disk.make_directory(f"/data/{name}")
+    assert names(start(disk)) == []
+    assert {"__cluster_metadata-0", "lost+found", "t-0.00-future"} < set(disk.names("/data"))
+
+
+def test_an_unusable_log_takes_no_other_with_it_and_is_not_overwritten() -> None:
+    disk = formatted()
+    manager = start(disk)
+    manager.create("bad", 0, ID, SMALL)
+    manager.create("good", 0, ID, SMALL)
+    disk.write_file("/data/bad-0/partition.metadata", b"version: 9\n")
+    disk.kill()
+    manager = start(disk)
+    assert names(manager) == ["good-0"]
+    with pytest.raises(BrokerError, match="version 9"):
+        manager.create("bad", 0, ID, SMALL)
+    assert disk.read_file("/data/bad-0/partition.metadata") == b"version: 9\n"
+
+
+def test_checkpoints_are_written_and_used() -> None:
+    disk = formatted()
+    manager = start(disk)
+    log = manager.create("t", 0, ID, SMALL)
+    fill(log, 12)
+    log.flush()
+    log.advance_start(7)
+    manager.write_checkpoints(lambda one: one.log_end_offset - 1)
+    assert disk.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 12\n"
+    assert disk.read_file("/data/log-start-offset-checkpoint") == b"0\n1\nt 0 7\n"
+    assert disk.read_file("/data/replication-offset-checkpoint") == b"0\n1\nt 0 11\n"
+    disk.kill()
+    manager = start(disk)
+    found = manager.get("t", 0)
+    assert found is not None
+    assert (found.log_start_offset, found.recovery_point) == (7, 12)
+    assert manager.high_watermark("t", 0) == 11
+
+
+def test_a_truncation_lowers_the_recovery_point_on_disk_first() -> None:
+    disk = formatted()
+    manager = start(disk)
+    log = manager.create("t", 0, ID, SMALL)
+    fill(log, 12)
+    log.flush()
+    manager.write_checkpoints()
+    log.truncate_to(3)
+    assert disk.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 3\n"
+
+
+def test_rolled_segments_are_flushed_and_what_is_older_than_flush_ms() -> None:
+    manager = start(formatted())
+    rolled = manager.create("rolled", 0, ID, SMALL, NOW_MS)
+    late = manager.create("late", 0, ID, config(flush_ms=50), NOW_MS)
+    idle = manager.create("idle", 0, ID, config(flush_ms=LONG_MAX), NOW_MS)
+    fill(rolled, 6)
+    append(late)
+    append(idle)
+    manager.flush_due(NOW_MS + 49)
+    assert [one.recovery_point for one in (rolled, late, idle)] == [6, 0, 0]
+    manager.flush_due(NOW_MS + 50)
+    assert [one.recovery_point for one in (rolled, late, idle)] == [6, 1, 0]
+
+
+def test_retain() -> None:
+    manager = start(formatted())
+    old = manager.create("old", 0, ID, config(retention_ms=10))
+    fill(old, 6)
+    append(old, producer_id=1, producer_epoch=0, base_sequence=0)
+    assert manager.retain(NOW_MS + 100, lambda one: 5) == 1
+    assert (old.log_start_offset, len(old.producers)) == (5, 1)
+    manager.retain(NOW_MS + 100, expiration_ms=100)
+    assert len(old.producers) == 0
+
+
+def test_a_failed_sync_takes_the_directory_offline_and_the_other_goes_on() -> None:
+    disk = formatted("/data", "/more")
+    manager = start(disk, "/data", "/more")
+    broken, sound = manager.create("t", 0, ID, SMALL), manager.create("t", 1, ID, SMALL)
+    told = list[str]()
+    manager.on_offline = lambda directory: told.append(directory.path)
+    fill(broken, 6)
+    disk.fail_syncs = True
+    manager.flush_due(NOW_MS)
+    disk.fail_syncs = False
+    assert told == ["/data"]
+    with pytest.raises(BrokerError) as caught:
+        append(broken)
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    append(sound)
+    assert [directory.path for directory in manager.online] == ["/more"]
+    home = manager.create("t", 2, ID, SMALL)
+    assert home.directory == "/more/t-2"
+    manager.close()
+    assert not disk.exists("/data/.kafka_cleanshutdown")
+    assert disk.exists("/more/.kafka_cleanshutdown")
+
+
+def test_with_every_directory_offline_nothing_can_be_created() -> None:
+    disk = formatted()
+    manager = start(disk)
+    fill(manager.create("t", 0, ID, SMALL), 6)
+    disk.fail_syncs = True
+    manager.flush_due(NOW_MS)
+    with pytest.raises(BrokerError, match="every log directory is offline"):
+        manager.create("t", 1, ID, SMALL)
+
+
+def test_a_clean_stop_needs_no_recovery() -> None:
+    disk = formatted()
+    manager = start(disk)
+    log = manager.create("t", 0, ID, SMALL)
+    fill(log, 12)
+    manager.close(broker_epoch=5)
+    assert disk.read_file("/data/.kafka_cleanshutdown") == b'{"version": 0, "brokerEpoch": 5}'
+    disk.kill()
+    manager = start(disk)
+    assert manager.directories[0].broker_epoch == 5
+    found = manager.get("t", 0)
+    assert found is not None
+    assert values(found) == [b"%d" % index + b"x" * 100 for index in range(12)]
+    assert not disk.exists("/data/.kafka_cleanshutdown")
