@@ -1,0 +1,146 @@
+"""`kavka` as a person runs it: real processes, a state directory of the test's own, ports that nobody else has."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+SECONDS_MAX = 60.0
+POLL_SECONDS = 0.01
+
+
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        time.sleep(POLL_SECONDS)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free now, low enough for the controller's port 1000 above."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class Kavka:
+    """The command, with everything it leaves below one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.state = directory / "state"
+        self.directory = directory
+        self.port, self.controller_port, self.metrics_port = free_ports(3)
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.started: list[subprocess.Popen[str]] = []
+
+    @property
+    def cluster(self) -> Path:
+        return self.state / "default" / "quickstart"
+
+    def file(self, name: str = "cluster.yaml", *, config: str = "{}", more: str = "") -> Path:
+        """The quickstart with ports of our own."""
+        path = self.directory / name
+        path.write_text(f"""\
+apiVersion: kavka.dev/v1alpha1
+kind: KafkaCluster
+metadata:
+  name: quickstart
+spec:
+  nodePools:
+    - name: nodes
+  metrics: {{port: {self.metrics_port}}}
+  listeners:
+    - {{name: PLAINTEXT, port: {self.port}}}
+    - {{name: CONTROLLER, port: {self.controller_port}}}
+  config: {config}
+---
+apiVersion: kavka.dev/v1alpha1
+kind: Topic
+metadata:
+  name: flights
+spec:
+  clusterName: quickstart
+  partitions: 2
+---
+apiVersion: kavka.dev/v1alpha1
+kind: ClientQuota
+metadata:
+  name: backfill
+spec:
+  clusterName: quickstart
+  entity: {{clientId: {{name: backfill}}}}
+  limits: {{producerByteRate: 1Mi}}
+{more}""")
+        return path
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """A command that goes on; its output is in `output`."""
+        with self.output.open("ab") as output:
+            process = subprocess.Popen(
+                self._command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True, cwd=ROOT
+            )
+        self.started.append(process)
+        return process
+
+    def run(self, *words: str) -> tuple[int, str]:
+        """A command that ends: exit code and all it said."""
+        done = subprocess.run(
+            self._command(*words), capture_output=True, text=True, check=False, cwd=ROOT, timeout=2 * SECONDS_MAX
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def up(self, file: Path | None = None) -> subprocess.Popen[str]:
+        """`kavka up` in the foreground, until it says that it is ready."""
+        process = self.start("up", "-f", str(file or self.file()))
+        wait_until(lambda: "ready;" in self.said or process.poll() is not None, "up is ready")
+        assert process.poll() is None, self.said
+        return process
+
+    @property
+    def output(self) -> Path:
+        return self.directory / "output.txt"
+
+    @property
+    def said(self) -> str:
+        return self.output.read_text() if self.output.exists() else ""
+
+    @property
+    def broker_pid(self) -> int:
+        return int((self.cluster / "node-0.pid").read_text())
+
+    def processes(self) -> list[str]:
+        """Command lines of everything alive that was started for this test, found by its directory."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal() and int(entry.name) != os.getpid():
+                try:
+                    line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                except OSError:
+                    continue
+                if str(self.directory) in line:
+                    found.append(f"{entry.name}: {line}")
+        return found
+
+    def end(self) -> None:
+        """Stop whatever a failed test has left."""
+        for process in self.started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        if (self.cluster / "supervisor.json").exists():
+            self.run("down")
+
+    def _command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "kavka_operator", *words, "--state-dir", str(self.state)]

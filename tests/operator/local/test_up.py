@@ -1,0 +1,262 @@
+"""`kavka up` with a real broker: what it makes, what it says, what it survives, and that nothing stays behind."""
+
+import os
+import random
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from tests.operator.local.support import Kavka, wait_until
+
+SEED = int(os.environ.get("KAVKA_TEST_SEED", "1"))
+RANDOM_POINTS = 4
+
+
+def read_all(kavka: Kavka, topic: str, partitions: int) -> list[bytes]:
+    """Every value of a topic, from its start to the end that it has now."""
+    consumer = Consumer({"bootstrap.servers": kavka.bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+        wanted = sum(consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=20)[1] for n in range(partitions))
+        values: list[bytes] = []
+        wait_until(lambda: take(consumer, values) >= wanted, f"{wanted} records are read")
+        return values
+    finally:
+        consumer.close()
+
+
+def take(consumer: Consumer, values: list[bytes]) -> int:
+    for message in consumer.consume(1000, 0.2):
+        assert message.error() is None, message.error()
+        value = message.value()
+        assert isinstance(value, bytes)
+        values.append(value)
+    return len(values)
+
+
+class Writer(threading.Thread):
+    """Produces numbered records until it is told to stop, and notes which were acknowledged."""
+
+    def __init__(self, kavka: Kavka, topic: str) -> None:
+        super().__init__()
+        self.acknowledged: list[bytes] = []
+        self.halt = threading.Event()
+        self._topic = topic
+        self._producer = Producer(
+            {"bootstrap.servers": kavka.bootstrap, "acks": "all", "enable.idempotence": True, "linger.ms": 1}
+        )
+
+    def run(self) -> None:
+        number = 0
+        while not self.halt.is_set():
+            value = b"%d" % number
+            self._producer.produce(self._topic, value, on_delivery=self._delivered)
+            number += 1
+            self._producer.poll(0.001)
+        self._producer.flush(30)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        value = message.value()
+        if error is None:
+            assert isinstance(value, bytes)
+            self.acknowledged.append(value)
+
+
+def test_up_makes_what_the_file_says_and_get_shows_it(kavka: Kavka) -> None:
+    kavka.up()
+    assert 'create topic "flights"' in kavka.said
+    assert "set producer_byte_rate=1Mi for client-id=backfill" in kavka.said
+    assert kavka.bootstrap in kavka.said
+    assert str(kavka.cluster) in kavka.said
+    code, table = kavka.run("get")
+    rows = [line.split() for line in table.splitlines() if line]
+    assert code == 0
+    assert rows[0] == ["NAME", "NODES", "ANSWERING", "BOOTSTRAP", "READY", "REASON", "AGE"]
+    assert rows[1][:6] == ["quickstart", "1", "1", kavka.bootstrap, "True", "Ready"]
+    assert rows[3][:6] == ["flights", "quickstart", "2", "1", "True", "Ready"]
+    assert rows[5][:7] == ["backfill", "quickstart", "client-id=backfill", "7", "1Mi", "True", "Ready"]
+    assert kavka.run("get", "kt", "-o", "name") == (0, "topic.kavka.dev/flights\n")
+    explained = kavka.run("explain", "quota", "--client-id", "backfill")[1]
+    assert "producer_byte_rate 1Mi: level 7, client id" in explained
+    assert kavka.run("describe", "kq", "backfill")[1].count("in force on every broker") == 1
+
+
+def test_resources_change_while_it_runs(kavka: Kavka) -> None:
+    kavka.up()
+    file = kavka.file(
+        more="---\napiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\nspec: {clusterName: quickstart}\n"
+    )
+    file.write_text(file.read_text().replace("partitions: 2", "partitions: 5").replace("1Mi", "3Mi"))
+    code, said = kavka.run("apply", "-f", str(file))
+    assert (code, said.splitlines()) == (
+        0,
+        [
+            "kafkacluster.kavka.dev/quickstart unchanged",
+            "topic.kavka.dev/flights configured",
+            "topic.kavka.dev/more created",
+            "clientquota.kavka.dev/backfill configured",
+        ],
+    )
+    assert kavka.run("get", "kt")[1].splitlines()[1].split()[2] == "5"
+    assert "producer_byte_rate 3Mi" in kavka.run("explain", "quota", "--client-id", "backfill")[1]
+    assert kavka.run("delete", "kq", "backfill") == (0, "clientquota.kavka.dev/backfill deleted\n")
+    assert "nothing limits this client" in kavka.run("explain", "quota", "--client-id", "backfill")[1]
+
+
+def test_a_bad_file_applies_nothing(kavka: Kavka) -> None:
+    kavka.up()
+    before = kavka.run("get", "all", "-o", "json")[1]
+    file = kavka.file(
+        more="---\napiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\nspec: {clusterName: nowhere}\n"
+    )
+    file.write_text(file.read_text().replace("1Mi", "9Mi"))
+    code, said = kavka.run("apply", "-f", str(file))
+    assert code == 1
+    assert said == (
+        f'error: {file}:34: Topic "more": spec.clusterName: there is no KafkaCluster "nowhere" in namespace "default";'
+        " add it to the file or name one that exists\nnothing was applied: 1 error\n"
+    )
+    assert kavka.run("get", "all", "-o", "json")[1] == before
+
+
+def test_a_bad_file_starts_nothing(kavka: Kavka) -> None:
+    file = kavka.file(config="{num.partitons: 3}")
+    code, said = kavka.run("up", "-f", str(file))
+    assert code == 1
+    assert 'spec.config.num.partitons: is not a setting of a broker; did you mean "num.partitions"?' in said
+    assert not kavka.state.exists()
+
+
+def test_a_second_up_is_refused(kavka: Kavka) -> None:
+    kavka.up()
+    code, said = kavka.run("up", "-f", str(kavka.file()))
+    assert code == 1
+    assert said.startswith('error: KafkaCluster "quickstart" is running already')
+
+
+def test_a_port_in_use_is_named(kavka: Kavka) -> None:
+    with socket.create_server(("127.0.0.1", kavka.port)):
+        code, said = kavka.run("up", "-f", str(kavka.file()))
+    assert code == 1
+    assert said.startswith(f"error: port {kavka.port} of 127.0.0.1 is in use by another program")
+    assert kavka.processes() == []
+
+
+def test_three_brokers_are_refused_for_now(kavka: Kavka) -> None:
+    file = kavka.file()
+    file.write_text(file.read_text().replace("- name: nodes", "- name: nodes\n      replicas: 3"))
+    code, said = kavka.run("up", "-f", str(file))
+    assert (code, "3 nodes are wanted" in said) == (1, True)
+
+
+def test_what_was_acknowledged_survives_kill_9_of_the_broker(kavka: Kavka) -> None:
+    kavka.up()
+    writer = Writer(kavka, "flights")
+    writer.start()
+    try:
+        for round_number in (1, 2):
+            reached = len(writer.acknowledged) + 200
+            wait_until(lambda reached=reached: len(writer.acknowledged) >= reached, "records are acknowledged")  # type: ignore[misc]
+            os.kill(kavka.broker_pid, signal.SIGKILL)
+            wait_until(lambda n=round_number: kavka.said.count("answers on") == n + 1, "the broker is back")  # type: ignore[misc]
+        reached = len(writer.acknowledged) + 200
+        wait_until(lambda: len(writer.acknowledged) >= reached, "records are acknowledged again")
+    finally:
+        writer.halt.set()
+        writer.join()
+    stored = read_all(kavka, "flights", 2)
+    assert len(stored) == len(set(stored)), "a record stands twice"
+    assert set(writer.acknowledged) <= set(stored)
+    assert "was killed by signal 9; starting it again" in kavka.said
+    (row,) = [line.split() for line in kavka.run("get", "kc")[1].splitlines()[1:]]
+    assert row[4:6] == ["True", "Ready"]
+
+
+def test_records_and_identity_survive_a_stop(kavka: Kavka) -> None:
+    first = kavka.up()
+    producer = Producer({"bootstrap.servers": kavka.bootstrap})
+    producer.produce("flights", b"kept")
+    assert producer.flush(20) == 0
+    identity = (kavka.cluster / "cluster-id").read_text()
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(60) == 0
+    assert kavka.processes() == []
+    assert "Unknown" in kavka.run("get", "kc")[1]
+    kavka.output.unlink()
+    kavka.up()
+    assert read_all(kavka, "flights", 2) == [b"kept"]
+    assert (kavka.cluster / "cluster-id").read_text() == identity
+    assert "create topic" not in kavka.said
+
+
+def test_changed_settings_restart_the_node(kavka: Kavka) -> None:
+    kavka.up()
+    before = kavka.broker_pid
+    code, said = kavka.run("apply", "-f", str(kavka.file(config="{num.partitions: 4}")))
+    assert (code, said.splitlines()[0]) == (0, "kafkacluster.kavka.dev/quickstart configured")
+    assert kavka.broker_pid != before
+    assert "restart node 0: its settings have changed" in kavka.said
+    code, said = kavka.run("apply", "-f", str(kavka.file(config="{node.id: 4}")))
+    assert (code, "sets what follows from other fields" in said) == (1, True)
+
+
+def test_detached_it_stays_until_down(kavka: Kavka) -> None:
+    code, said = kavka.run("up", "-f", str(kavka.file()), "--detach")
+    assert (code, "`kavka down` stops it" in said) == (0, True)
+    assert len(kavka.processes()) == 2
+    os.kill(kavka.broker_pid, signal.SIGKILL)
+    log = kavka.cluster / "logs" / "up.log"
+    wait_until(lambda: log.read_text().count("answers on") == 2, "the broker is back")
+    assert kavka.run("down") == (0, "kafkacluster.kavka.dev/quickstart stopped\n")
+    assert kavka.processes() == []
+    code, said = kavka.run("down")
+    assert (code, said.startswith("error: no cluster runs")) == (1, True)
+
+
+def test_kill_9_of_up_takes_the_broker_along(kavka: Kavka) -> None:
+    process = kavka.up()
+    process.kill()
+    process.wait()
+    wait_until(lambda: kavka.processes() == [], "the broker is gone too")
+    kavka.output.unlink()
+    kavka.up()
+
+
+POINTS: dict[str, Callable[[Kavka], bool]] = {
+    "at once": lambda _: True,
+    "the state directory is there": lambda kavka: kavka.cluster.exists(),
+    "the settings are written": lambda kavka: (kavka.cluster / "config" / "node-0.properties").exists(),
+    "the node is formatted": lambda kavka: any(kavka.cluster.glob("data/node-0/*/meta.properties")),
+    "the broker is started": lambda kavka: (kavka.cluster / "node-0.pid").exists(),
+    "the broker answers": lambda kavka: "answers on" in kavka.said,
+    "the first topic is made": lambda kavka: "create topic" in kavka.said,
+    "it is ready": lambda kavka: "ready;" in kavka.said,
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_ctrl_c_leaves_no_process(kavka: Kavka, point: str) -> None:
+    process = kavka.start("up", "-f", str(kavka.file()))
+    wait_until(lambda: POINTS[point](kavka) or process.poll() is not None, point)
+    ctrl_c_and_nothing_is_left(kavka, process)
+
+
+@pytest.mark.parametrize("number", range(RANDOM_POINTS))
+def test_ctrl_c_at_any_moment_leaves_no_process(kavka: Kavka, number: int) -> None:
+    process = kavka.start("up", "-f", str(kavka.file()))
+    time.sleep(random.Random(f"{SEED} {number}").uniform(0.0, 3.0))
+    ctrl_c_and_nothing_is_left(kavka, process)
+
+
+def ctrl_c_and_nothing_is_left(kavka: Kavka, process: object) -> None:
+    process.send_signal(signal.SIGINT)  # type: ignore[attr-defined]
+    process.wait(60)  # type: ignore[attr-defined]
+    # What was just being started ends with `up`, though perhaps a moment later: the kernel tells it.
+    wait_until(lambda: kavka.processes() == [], f"no process is left: {kavka.processes()}", 5.0)
+    # Python itself complains when it is interrupted while it loads; nothing of ours does.
+    assert "Traceback" not in kavka.said or "KeyboardInterrupt" in kavka.said
