@@ -1,9 +1,9 @@
 """What a leader demands of a batch before it takes it, and how it makes it its own.
 
 The append judges the ordinary case by itself, field by field, in a few comparisons; whatever is out of the ordinary
-comes here, to be refused with Kafka's own error or to be rewritten: the leader's time instead of the producer's, another
-codec, records that a compacted topic must look into. Kafka's order of the checks is kept, so that a batch with two
-faults gets the same answer.
+comes here, to be refused with Kafka's own error or to be rewritten: the leader's time instead of the producer's,
+another codec, records that a compacted topic must look into. Kafka's order of the checks is kept, so that a batch with
+two faults gets the same answer.
 """
 
 from enum import Enum, auto

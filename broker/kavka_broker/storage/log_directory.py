@@ -1,9 +1,9 @@
 """One directory of logs: whose it is, how it was left, and what its checkpoints say.
 
-A directory belongs to one node of one cluster, and says so in `meta.properties`; one that belongs to somebody else, or to a
-newer format, is refused before anything in it is touched. While a broker runs it holds `.lock`, which Kafka respects
-too. A clean stop leaves `.kafka_cleanshutdown`; the next start takes it away first, so that it can never speak for
-two starts.
+A directory belongs to one node of one cluster, and says so in `meta.properties`; one that belongs to somebody else, or
+to a newer format, is refused before anything in it is touched. While a broker runs it holds `.lock`, which Kafka
+respects too. A clean stop leaves `.kafka_cleanshutdown`; the next start takes it away first, so that it can never
+speak for two starts.
 """
 
 import json

@@ -1,7 +1,7 @@
 """All logs of a broker, over its log directories.
 
-A new log goes to the directory that has the fewest. A directory that fails goes offline with all its logs; the others go
-on. What takes time is made for threads and touches no log's structure: `flush_due`, `write_checkpoints`,
+A new log goes to the directory that has the fewest. A directory that fails goes offline with all its logs; the others
+go on. What takes time is made for threads and touches no log's structure: `flush_due`, `write_checkpoints`,
 `remove_deleted`, `close`. What changes a log runs on the loop: `create`, `delete`, `retain`.
 
 A log that nobody knows any more is moved aside (`-stray`), as Kafka does it, and never removed by itself: metadata that

@@ -266,7 +266,7 @@ class SegmentedLog:
         return True
 
     def delete_expired(self, now_ms: int, high_watermark: int) -> int:
-        """Delete old segments as the topic's retention says; returns how many. Nothing above the high watermark goes."""
+        """Delete old segments as the topic's retention says; returns how many. None above the high watermark goes."""
         count = retention.expired_count(self, now_ms, high_watermark)
         if not count:
             return 0

@@ -48,7 +48,7 @@ class OffsetIndex(IndexFile):
         self._keep_below(0, offset - self.base_offset)
 
     def is_sane(self, log_size: int) -> bool:
-        """Whether it can be an index of this log: a cut entry, zeros of a preallocated file or wild positions cannot."""
+        """Whether it can be an index of this log: not with a cut entry, a preallocated tail or wild positions."""
         if self.is_cut:
             return False
         last = self._last

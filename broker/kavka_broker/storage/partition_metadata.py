@@ -1,4 +1,6 @@
-"""The file `partition.metadata`: which topic a log belongs to, by id, so that a topic of the same name is not mistaken for it.
+"""The file `partition.metadata`: which topic a log belongs to.
+
+By id, so that another topic of the same name is not mistaken for it.
 
 version: 0
 topic_id: 8pQhXzKfQ0mZJ6m3oY3c1A

@@ -1,9 +1,9 @@
 """Opening a log: find its segments, and after a crash find out which bytes to believe.
 
 After a clean stop everything is as it was left. After any other, what lies behind the recovery point may be torn,
-missing, or zeros. Those segments are read batch by batch: length, magic, CRC, ascending offsets. At the first batch that
-does not hold, the log is cut, and later segments go. Indexes, leader epochs and the producers' state are derived from
-batches, so they are built anew for what was checked.
+missing, or zeros. Those segments are read batch by batch: length, magic, CRC, ascending offsets. At the first batch
+that does not hold, the log is cut, and later segments go. Indexes, leader epochs and the producers' state are derived
+from batches, so they are built anew for what was checked.
 
 Segments below the recovery point keep their indexes if these look sane, else they are rebuilt from the log.
 """
@@ -102,7 +102,7 @@ def _clean_up(disk: Disk, directory: str) -> list[int]:
         if name.endswith(SWAP):
             raise BrokerError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{directory}/{name}: a compaction by Apache Kafka was interrupted; start Kafka on it once to finish it",
+                f"{directory}/{name}: a compaction by Kafka was interrupted; start Kafka on it once to finish it",
             )
         if name.endswith(UNFINISHED_SUFFIXES):
             disk.remove(os.path.join(directory, name))

@@ -6,8 +6,8 @@ From the oldest on, a segment goes when one of these holds:
 - by time: its youngest record is older than `retention.ms`;
 - by size: without it the log still has `retention.bytes`.
 
-The last two count only where the clean-up policy says `delete`. Nothing that is not below the high watermark goes, and the
-first segment that stays keeps all that follow. The active segment may go too, if it has records; another takes its
+The last two count only where the clean-up policy says `delete`. Nothing that is not below the high watermark goes, and
+the first segment that stays keeps all that follow. The active segment may go too, if it has records; another takes its
 place.
 """
 

@@ -1,8 +1,8 @@
 """Where each leader's reign begins in a log (KIP-101, KIP-279).
 
-A leader epoch is a number that grows with every election. Two logs that have the same epoch at the same offset are equal
-up to there. So a returning follower asks its leader where an epoch ended, and cuts its own log there; an offset alone
-could not say so.
+A leader epoch is a number that grows with every election. Two logs that have the same epoch at the same offset are
+equal up to there. So a returning follower asks its leader where an epoch ended, and cuts its own log there; an offset
+alone could not say so.
 """
 
 from bisect import bisect_left, bisect_right
