@@ -17,7 +17,7 @@ from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.quota.entities import entity_of
 from kavka_operator.reconcile import quotas, topics
 from kavka_operator.reconcile.plan import KafkaAction, Plan, Word, reconciling, stalled
-from kavka_operator.reconcile.seen import SeenCluster, SeenTopic
+from kavka_operator.reconcile.seen import SeenCluster, SeenTopic, SeenUsage
 from kavka_operator.reconcile.status import Status, quota_status, topic_status
 
 ROUNDS_MAX = 4
@@ -40,8 +40,16 @@ def key_of(resource: Resource) -> Key:
     return resource.kind_name, resource.metadata.namespace, resource.metadata.name
 
 
-def settle(resources: Sequence[Topic | ClientQuota], admin: Admin, now: datetime) -> Outcome:
-    """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen."""
+def settle(
+    resources: Sequence[Topic | ClientQuota],
+    admin: Admin,
+    now: datetime,
+    usage: Mapping[str, tuple[SeenUsage, ...]] | None = None,
+) -> Outcome:
+    """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
+
+    `usage` is what the brokers' metrics tell, where somebody has read them.
+    """
     names = {each.topic_name for each in resources if isinstance(each, Topic)}
     failures: dict[Key, tuple[Word, ...]] = {}
     managed: dict[Key, Topic | ClientQuota] = {key_of(each): each for each in resources}
@@ -61,7 +69,7 @@ def settle(resources: Sequence[Topic | ClientQuota], admin: Admin, now: datetime
     else:
         seen = admin.look(names)
         plans = plan_all(list(managed.values()), seen, now)
-    return _outcome(managed, plans, failures, seen, done, now)
+    return _outcome(managed, plans, failures, replace(seen, usage=usage or {}), done, now)
 
 
 def plan_all(resources: Sequence[Topic | ClientQuota], seen: SeenCluster, now: datetime) -> dict[Key, Plan]:

@@ -247,6 +247,11 @@ class ClientQuotaStatus(Status):
         strict=False,
         description="Quotas that this one wins over for clients that both meet.",
     )
+    used: str | None = Field(
+        default=None,
+        max_length=16,
+        description="How much of its limit the client uses that is nearest to it; 100% is at the limit.",
+    )
     usage: tuple[BrokerUsage, ...] = Field(
         default=(),
         max_length=BROKERS_MAX,
@@ -269,6 +274,7 @@ class ClientQuota(Resource):
         Column("Level", ".status.level", "integer"),
         Column("Produce", ".spec.limits.producerByteRate"),
         Column("Fetch", ".spec.limits.consumerByteRate"),
+        Column("Used", ".status.used"),
         READY_COLUMN,
         REASON_COLUMN,
         Column("Mode", ".spec.mode", priority=1),

@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.quota import ClientQuota
@@ -25,7 +25,10 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.demo.clients import ClientFailedError, Group, Load, Member, produce_flights, run_load
 from kavka_operator.demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
 from kavka_operator.platform.local import leash, processes
+from kavka_operator.platform.local.layout import clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
+from kavka_operator.platform.local.store import Store
+from kavka_operator.table import aligned, table
 
 QUICKSTART = Path("examples") / "quickstart.yaml"
 BOOTSTRAP = "127.0.0.1:9092"
@@ -61,8 +64,8 @@ def demo(*, throttled_seconds: float, keep: bool) -> int:
             console.print(f"kept: {state}")
         else:
             shutil.rmtree(state, ignore_errors=True)
-    console.print()
-    console.print(_summary(rows, time.monotonic() - began))
+    console.print(f"\nall as it should be, in {time.monotonic() - began:.0f} s\n")
+    console.print(aligned([(f"  {name}", value) for name, value in rows]), soft_wrap=True)
     return 0
 
 
@@ -75,6 +78,7 @@ def _run(console: Console, state: Path, seconds: float, signals: Signals) -> lis
         produced, took = _produce(console, topic)
         members, read_took = _read(console, topic, produced)
         loads = _throttle(console, archive_topic, seconds, quota)
+        _show_status(console, state)
     console.print("the cluster is stopped")
     return [
         ("cluster ready after", f"{started:.1f} s"),
@@ -223,6 +227,14 @@ def _throttle(console: Console, topic: Topic, seconds: float, quota: ClientQuota
     return limited, unlimited
 
 
+def _show_status(console: Console, state: Path) -> None:
+    """What the resource itself says of the quota, while it still remembers."""
+    (layout,) = clusters(state)
+    documents = [each for key, each in Store(layout).documents().items() if key[0] == "ClientQuota"]
+    console.print("\n$ kavka get clientquota")
+    console.print(table(ClientQuota, documents, datetime.now(UTC), wide=False) + "\n", soft_wrap=True)
+
+
 def check_loads(limited: Load, unlimited: Load, limit: float) -> None:
     """Raise MismatchError unless the one was held at its limit and the other kept its speed."""
     for each in (limited, unlimited):
@@ -250,10 +262,3 @@ def _bar(console: Console, title: str, total: int) -> Generator[Callable[[int], 
 
 def _shares(members: list[Member]) -> str:
     return " + ".join(f"{member.tally.count:,}" for member in members)
-
-
-def _summary(rows: list[tuple[str, str]], took: float) -> Table:
-    table = Table(show_header=False, title=f"all as it should be, in {took:.0f} s", title_justify="left")
-    for name, value in rows:
-        table.add_row(name, value)
-    return table

@@ -34,6 +34,17 @@ class SeenBroker:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenUsage:
+    """What the clients of one entity use of one broker. `used` is 1.0 for a client that is at its limit."""
+
+    broker: int
+    producer_byte_rate: float
+    consumer_byte_rate: float
+    throttled_seconds: float
+    used: float
+
+
+@dataclass(frozen=True, slots=True)
 class SeenCluster:
     """A cluster at one moment."""
 
@@ -42,6 +53,7 @@ class SeenCluster:
     brokers: Mapping[int, SeenBroker]
     topics: Mapping[str, SeenTopic] = field(default_factory=dict)
     quotas: Mapping[AnyEntity, Mapping[str, float]] = field(default_factory=dict)
+    usage: Mapping[str, tuple[SeenUsage, ...]] = field(default_factory=dict)  # by the entity's description
 
 
 NodeState = Literal["Running", "Starting", "Restarting", "Failed", "Stopped"]

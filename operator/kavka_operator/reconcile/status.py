@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Any
 
 from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus
-from kavka_operator.api.quota import ClientQuota, ClientQuotaStatus
+from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus
 from kavka_operator.api.topic import Topic, TopicStatus
 from kavka_operator.quota.entities import entity_of, entity_text
 from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
 from kavka_operator.reconcile.cluster import rollout_status
 from kavka_operator.reconcile.plan import Word, settled
 from kavka_operator.reconcile.quotas import active_override, target_values
-from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenTopic, WantedNode
+from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, WantedNode
 from kavka_operator.reconcile.topics import FORGET
 
 Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus
@@ -48,6 +48,7 @@ def quota_status(quota: ClientQuota, seen: SeenCluster, words: Sequence[Word], n
     target = target_values(quota, len(seen.brokers), now)
     applied = {key: value for key, value in in_kafka.items() if key in target or key in quota.status.applied}
     override = active_override(quota, now)
+    usage = seen.usage.get(str(entity), ())
     return ClientQuotaStatus(
         **common,
         entity=entity_text(entity),
@@ -57,8 +58,27 @@ def quota_status(quota: ClientQuota, seen: SeenCluster, words: Sequence[Word], n
         override=override.reason if override else None,
         shadowed_by=shadowed_by(entity, seen.quotas),
         shadows=shadows(entity, seen.quotas),
-        usage=quota.status.usage,
+        used=_percent(max((each.used for each in usage), default=None)),
+        usage=tuple(map(_usage_line, usage)),
     )
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else f"{share:.0%}"
+
+
+def _usage_line(seen: SeenUsage) -> BrokerUsage:
+    return BrokerUsage(
+        broker=seen.broker,
+        producer_byte_rate=_rounded(seen.producer_byte_rate),
+        consumer_byte_rate=_rounded(seen.consumer_byte_rate),
+        throttled_seconds=int(seen.throttled_seconds),
+    )
+
+
+def _rounded(rate: float) -> int:
+    """To two digits, so that the status does not change with every look."""
+    return round(float(f"{rate:.1e}"))
 
 
 def _shadow_words(quota: ClientQuota, seen: SeenCluster) -> list[Word]:

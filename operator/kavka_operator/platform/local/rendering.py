@@ -24,6 +24,7 @@ class LocalNode:
     ports: tuple[int, ...]
     address: str
     properties: str
+    metrics: str | None
 
     @property
     def id(self) -> int:
@@ -60,7 +61,9 @@ def _local(cluster: KafkaCluster, layout: Layout, node: Node, nodes: list[Node],
         **common_properties(cluster, nodes),
     }
     ports = (*(listener.port for listener in listeners), *((admin_port,) if metrics.enabled else ()))
-    return LocalNode(node, first.host, ports, f"{first.host}:{first.port}", format_properties(properties))
+    metrics_address = f"{first.host}:{admin_port}" if metrics.enabled else None
+    address = f"{first.host}:{first.port}"
+    return LocalNode(node, first.host, ports, address, format_properties(properties), metrics_address)
 
 
 def _listeners(cluster: KafkaCluster, node: Node) -> list[Listener]:

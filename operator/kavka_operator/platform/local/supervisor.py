@@ -77,6 +77,11 @@ class Supervisor:
         """Address and directory of each wanted node."""
         return {number: (each.address, str(self.layout.data(number))) for number, each in self._wanted.items()}
 
+    def metrics_addresses(self) -> Mapping[int, str]:
+        """Where the running nodes show their metrics."""
+        running = [number for number, each in self._nodes.items() if each.state == "Running"]
+        return {n: node.metrics for n in running if (node := self._nodes[n].node).metrics is not None}
+
     def perform(self, action: NodeAction) -> None:
         """Start or restart a node; `seen` tells when it runs."""
         match action:

@@ -10,13 +10,14 @@ import os
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from kavka_operator.api.cluster import KafkaCluster, KafkaClusterStatus
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
+from kavka_operator.kafka import usage
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.platform.base import PlatformUnavailableError
 from kavka_operator.platform.local.files import Lock, write_whole
@@ -29,13 +30,13 @@ from kavka_operator.platform.local.supervisor import Supervisor, read_cluster_id
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quotas
 from kavka_operator.reconcile.plan import Plan, stalled, unknown
-from kavka_operator.reconcile.seen import SeenCluster
+from kavka_operator.reconcile.seen import SeenCluster, SeenUsage
 from kavka_operator.reconcile.status import cluster_status
 from kavka_operator.settle import key_of, settle
 
 TURN_SECONDS = 0.2
 MOVING_TURN_SECONDS = 0.02
-DRIFT_SECONDS = 10.0
+DRIFT_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 
 
@@ -133,7 +134,7 @@ class Up:
         try:
             if self._admin is None:
                 self._admin = self.connect(next(iter(self._supervisor.places().values()))[0])
-            outcome = settle(resources, self._admin, now)
+            outcome = settle(resources, self._admin, now, self._usage(resources))
         except AdminError as error:
             self.tell(str(error))
             self._disconnect()
@@ -150,6 +151,12 @@ class Up:
         if outcome.released:
             self._stamp = self._store.stamp()
         return True
+
+    def _usage(self, resources: list[Topic | ClientQuota]) -> Mapping[str, tuple[SeenUsage, ...]]:
+        if not any(isinstance(each, ClientQuota) for each in resources):
+            return {}
+        pages = {number: usage.fetch(address) for number, address in self._supervisor.metrics_addresses().items()}
+        return usage.usage_by_entity({number: page for number, page in pages.items() if page is not None})
 
     def _refuse(self, cluster: KafkaCluster, problem: str, now: datetime) -> None:
         """A cluster that cannot be run is refused at the start, and left as it runs when it has been changed into one."""

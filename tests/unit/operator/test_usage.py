@@ -1,0 +1,49 @@
+"""Usage of quotas, from the metrics page to the status."""
+
+from kavka_broker.core.quota.entity import DEFAULT, Entity
+from kavka_operator.api.quota import BrokerUsage, ClientQuotaStatus
+from kavka_operator.kafka.usage import fetch, usage_by_entity
+from kavka_operator.reconcile.seen import SeenUsage
+from kavka_operator.settle import key_of, settle
+from tests.unit.operator.fakes import NOW, FakeKafka, quota
+
+ETL = str(Entity(client_id="etl"))
+USERS = str(Entity(DEFAULT))
+PAGE = r"""# TYPE kavka_client_quota_limit_bytes_per_second gauge
+kavka_client_quota_limit_bytes_per_second{user="",client_id="etl",quota_type="produce",level="7",source="client id \"etl\""} 1000
+kavka_client_quota_limit_bytes_per_second{user="alice",client_id="",quota_type="fetch",level="6",source="default user"} 500
+kavka_client_quota_limit_bytes_per_second{user="bob",client_id="",quota_type="fetch",level="6",source="default user"} 500
+# TYPE kafka_server_produce_byte_rate gauge
+kafka_server_produce_byte_rate{user="",client_id="etl"} 1234.5
+kafka_server_produce_byte_rate{user="alice",client_id=""} 99
+# TYPE kafka_server_fetch_byte_rate gauge
+kafka_server_fetch_byte_rate{user="alice",client_id=""} 100
+kafka_server_fetch_byte_rate{user="bob",client_id=""} 400
+# TYPE kavka_client_throttle_seconds_total counter
+kavka_client_throttle_seconds_total{user="",client_id="etl",quota_type="produce"} 12.9
+kavka_client_throttle_seconds_total{user="__other__",client_id="",quota_type="produce"} 5
+"""
+
+
+def test_clients_are_summed_up_under_whose_limit_they_are() -> None:
+    assert usage_by_entity({0: PAGE}) == {
+        ETL: (SeenUsage(0, 1234.5, 0.0, 12.9, 1.2345),),
+        USERS: (SeenUsage(0, 0.0, 500.0, 0.0, 0.8),),
+    }
+
+
+def test_a_line_a_broker() -> None:
+    assert [line.broker for line in usage_by_entity({2: PAGE, 1: PAGE})[ETL]] == [1, 2]
+
+
+def test_a_page_without_clients_and_a_broker_that_is_silent() -> None:
+    assert usage_by_entity({0: "# TYPE up gauge\nup 1\n"}) == {}
+    assert fetch("127.0.0.1:1") is None
+
+
+def test_the_status_shows_it_rounded() -> None:
+    outcome = settle([quota()], FakeKafka(), NOW, usage_by_entity({0: PAGE}))
+    status = outcome.statuses[key_of(quota())]
+    assert isinstance(status, ClientQuotaStatus)
+    assert status.used == "123%"
+    assert status.usage == (BrokerUsage(broker=0, producer_byte_rate=1200, consumer_byte_rate=0, throttled_seconds=12),)
