@@ -75,7 +75,8 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, instance: str | Non
     consumer.subscribe([topic], listener=Listener())
     try:
         while True:
-            for records in consumer.poll(50).values():
+            # Not shorter: kafka-python 3.0.12 can lose an assignment that arrives as a poll ends, with any broker.
+            for records in consumer.poll(1_000).values():
                 for record in records:
                     say(read=[record.partition, record.offset])
     except Stopped:

@@ -1,5 +1,6 @@
 """Members of a group as processes: start, watch, kill."""
 
+import itertools
 import json
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from tests.support.servers import Server
 LIBRARIES = ["confluent_kafka", "kafka_python", "aiokafka"]
 PROGRAM = Path(__file__).with_name("member.py")
 SECONDS_MAX = 40.0
+NUMBERS = itertools.count(1)
 
 
 class Member:
@@ -25,9 +27,11 @@ class Member:
         self.assigned: list[int] | None = None
         self.reads: list[tuple[int, int]] = []
         self.assignments = 0
-        self.process = subprocess.Popen(
-            command if instance is None else [*command, instance], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        self.errors = server.directory / f"member-{next(NUMBERS)}.log"
+        with self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                command if instance is None else [*command, instance], stdout=subprocess.PIPE, stderr=errors
+            )
         self._watch = threading.Thread(target=self._listen, daemon=True)
         self._watch.start()
 
@@ -52,9 +56,8 @@ class Member:
             self.process.send_signal(how)
             self.process.wait(SECONDS_MAX)
         self._watch.join(SECONDS_MAX)
-        for pipe in (self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            pipe.close()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
 
 class Fleet:
@@ -87,6 +90,10 @@ def fleet(server: Server, group: str, topic: str) -> Iterator[Fleet]:
     members = Fleet(server, group, topic)
     try:
         yield members
+    except AssertionError as error:
+        for member in members.members:
+            error.add_note(f"member has {member.assigned}: {member.errors.read_text()[-2000:]}")
+        raise
     finally:
         for member in members.members:
             member.kill()
