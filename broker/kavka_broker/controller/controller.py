@@ -159,19 +159,22 @@ class Controller:
 
     async def _flush_all(self) -> None:
         try:
+            # Again after a snapshot: what was decided while it was written found this flusher at work and waits for it.
             while self._appended:
-                batches, self._appended = self._appended, deque()
-                end_offset = self._log.end_offset
-                await self._run_blocking(self._log.flush)
-                self.high_watermark = majority_offset({self.node_id: end_offset}, self.voters)
-                for records in batches:
-                    self._publish(records)
-                self._wake()
-            await self._snapshot_if_due()
-        except BaseException as error:
-            # Nobody knows what is on the disk, or an image is wrong: whoever waits must not be told that it is true.
+                await self._flush_appended()
+                if not self._appended:
+                    await self._snapshot_if_due()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the process must stop
             self._fail(error)
-            raise
+
+    async def _flush_appended(self) -> None:
+        batches, self._appended = self._appended, deque()
+        end_offset = self._log.end_offset
+        await self._run_blocking(self._log.flush)
+        self.high_watermark = majority_offset({self.node_id: end_offset}, self.voters)
+        for records in batches:
+            self._publish(records)
+        self._wake()
 
     def _publish(self, records: Sequence[Message]) -> None:
         for record in records:
@@ -185,14 +188,14 @@ class Controller:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: Exception) -> None:
+        """Nobody knows what is on the disk, or an image is wrong: whoever waits must not be told that it is true."""
         self._closing = True
         while self._waiting:
             _, waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_exception(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log has failed"))
-        if isinstance(error, Exception):
-            self._crash(error)
+        self._crash(error)
 
     # --- snapshots ----------------------------------------------------------------------------------------------
 

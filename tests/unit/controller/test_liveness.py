@@ -1,0 +1,46 @@
+"""Nobody waits for ever: what is decided while the controller is busy elsewhere is answered all the same."""
+
+import asyncio
+from collections.abc import Callable
+
+from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.registration import register_broker
+from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
+from tests.support.cluster import START_MS, Machine, uuid
+
+WITHIN_SECONDS = 5
+EVERY_MS = 3_600_000
+
+
+async def create(controller: Controller, name: str) -> None:
+    command = CreateTopic(name, controller.new_uuid(), 1, 1)
+    await controller.submit(lambda metadata, _: create_topics(metadata, [command], Defaults()))
+
+
+class HeldMachine(Machine):
+    """Its disk can be made to wait with the next snapshot."""
+
+    held: asyncio.Event | None = None
+
+    async def run_blocking(self, work: Callable[[], None]) -> None:
+        if work.__name__ == "write" and self.held is not None:
+            await self.held.wait()
+        await super().run_blocking(work)
+
+
+def test_what_is_decided_while_a_snapshot_is_written_is_committed() -> None:
+    async def scenario() -> None:
+        machine = HeldMachine(metadata_log_max_snapshot_interval_ms=str(EVERY_MS))
+        machine.format()
+        async with asyncio.timeout(WITHIN_SECONDS), machine.leading() as controller:
+            await register_broker(controller, machine.config, directories=[uuid(1)])
+            machine.held = asyncio.Event()
+            machine.clock.time_ms = START_MS + EVERY_MS
+            await create(controller, "first")
+            waiting = asyncio.create_task(create(controller, "second"))
+            await asyncio.sleep(0.01)
+            machine.held.set()
+            await waiting
+            assert [*controller.metadata.topics.names()] == ["first", "second"]
+
+    asyncio.run(scenario())
