@@ -25,7 +25,7 @@ from tools.kafka_jars import VERSION
 
 QUICK: Final = Plan(
     repetitions=3,
-    records=1_000_000,
+    records=2_000_000,
     operations=4_000,
     warm_up_seconds=20.0,
     clients=(load.RDKAFKA,),
@@ -35,7 +35,7 @@ QUICK: Final = Plan(
     crash=False,
 )
 FULL: Final = replace(
-    QUICK, records=3_000_000, operations=20_000, warm_up_seconds=60.0, clients=(load.RDKAFKA, load.JAVA), crash=True
+    QUICK, records=4_000_000, operations=20_000, warm_up_seconds=60.0, clients=(load.RDKAFKA, load.JAVA), crash=True
 )
 SECTIONS: Final = ("process", "produce", "consume", "latency")
 RESULTS: Final = Path(__file__).parent / "results"
