@@ -79,6 +79,7 @@ class Controller:
         self._appended: deque[Sequence[Message]] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._flusher: asyncio.Task[None] | None = None
+        self._snapshotter: asyncio.Task[None] | None = None
         self._bytes_since_snapshot = 0
         self._snapshot_ms = clock.now_ms()
         self._closing = False
@@ -123,8 +124,9 @@ class Controller:
     async def stop(self) -> None:
         """Let what was decided become true, then close the log."""
         self._closing = True
-        if self._flusher is not None:
-            await self._flusher
+        for task in (self._flusher, self._snapshotter):
+            if task is not None:
+                await task
         self._log.close()
 
     # --- append and commit --------------------------------------------------------------------------------------
@@ -159,11 +161,9 @@ class Controller:
 
     async def _flush_all(self) -> None:
         try:
-            # Again after a snapshot: what was decided while it was written found this flusher at work and waits for it.
             while self._appended:
                 await self._flush_appended()
-                if not self._appended:
-                    await self._snapshot_if_due()
+                self._snapshot_if_due()
         except Exception as error:  # noqa: BLE001 - whatever it is, the process must stop
             self._fail(error)
 
@@ -199,14 +199,24 @@ class Controller:
 
     # --- snapshots ----------------------------------------------------------------------------------------------
 
-    async def _snapshot_if_due(self) -> None:
+    def _snapshot_if_due(self) -> None:
+        """In a task of its own: decisions do not wait for a snapshot."""
+        if self._snapshotter is not None and not self._snapshotter.done():
+            return
         age_ms = self._clock.now_ms() - self._snapshot_ms
         interval_ms = self._config["metadata.log.max.snapshot.interval.ms"]
         if (
             self._bytes_since_snapshot >= self._config["metadata.log.max.record.bytes.between.snapshots"]
             or 0 < interval_ms <= age_ms
         ):
+            self._snapshotter = asyncio.get_running_loop().create_task(self._try_snapshot(), name="metadata snapshot")
+
+    async def _try_snapshot(self) -> None:
+        try:
             await self.snapshot()
+        except (OSError, BrokerError) as error:
+            # Nothing is lost: the log still has what the snapshot would have held.
+            log.error("metadata.snapshot.failed", reason=str(error))
 
     async def snapshot(self) -> SnapshotId:
         """Write down the committed image, and forget what it makes superfluous."""

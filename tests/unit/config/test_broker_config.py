@@ -1,0 +1,135 @@
+"""A broker's configuration: what a file comes to, and which files are refused."""
+
+import pytest
+
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.core.config.listeners import Listener
+from kavka_broker.core.config.topic import check_topic_config, topic_config
+from tests.support.cluster import PROPERTIES
+
+HOUR_MS = 3_600_000
+
+
+def parse(**settings: str) -> BrokerConfig:
+    return BrokerConfig.parse({**PROPERTIES, **{key.replace("_", "."): value for key, value in settings.items()}})
+
+
+def refusal(**settings: str) -> str:
+    with pytest.raises(ConfigError) as refused:
+        parse(**settings)
+    return str(refused.value)
+
+
+def test_defaults_are_kafkas() -> None:
+    config = parse()
+    assert config["log.segment.bytes"] == 1 << 30
+    assert config.log_config.retention_ms == 7 * 24 * HOUR_MS
+    assert config["auto.create.topics.enable"] is True
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"^node\.id: is missing"):
+        BrokerConfig.parse({key: value for key, value in PROPERTIES.items() if key != "node.id"})
+
+
+def test_unknown_keys_are_kept_and_named() -> None:
+    config = parse(my_plugin="7", listener_name_internal_ssl_keystore_type="PEM")
+    assert config.unknown == ("my.plugin",)
+    assert config.given["my.plugin"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("settings", "retention_ms"),
+    [
+        ({"log_retention_hours": "2"}, 2 * HOUR_MS),
+        ({"log_retention_hours": "2", "log_retention_minutes": "30"}, HOUR_MS // 2),
+        ({"log_retention_minutes": "30", "log_retention_ms": "5"}, 5),
+        ({"log_retention_hours": "-1"}, -1),
+    ],
+)
+def test_the_finest_unit_counts(settings: dict[str, str], retention_ms: int) -> None:
+    assert parse(**settings).log_config.retention_ms == retention_ms
+
+
+def test_listeners_are_parted_by_who_they_are_for() -> None:
+    config = parse()
+    assert config.listeners == (Listener("PLAINTEXT", "127.0.0.1", 9092),)
+    assert config.controller_listeners == (Listener("CONTROLLER", "127.0.0.1", 9093),)
+    assert config.advertised_listeners == config.listeners
+    assert config.inter_broker_listener_name == "PLAINTEXT"
+
+
+def test_a_listener_may_be_of_six_bytes_or_of_none() -> None:
+    config = parse(
+        listeners="PLAINTEXT://[::1]:9092,CONTROLLER://:9093", advertised_listeners="PLAINTEXT://kafka.example:19092"
+    )
+    assert config.all_listeners[0].host == "::1"
+    assert str(config.all_listeners[0]) == "PLAINTEXT://[::1]:9092"
+    assert config.all_listeners[1].host == ""
+    assert config.advertised_listeners == (Listener("PLAINTEXT", "kafka.example", 19092),)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"listeners": "PLAINTEXT:9092"}, 'listeners: "PLAINTEXT:9092" is not a listener; write NAME://HOST:PORT'),
+        ({"listeners": "PLAINTEXT://:70000"}, "is not a listener"),
+        ({"listeners": "A://:1"}, "A has no protocol; add A:PLAINTEXT to listener.security.protocol.map"),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "PLAINTEXT is there twice"),
+        ({"listeners": "PLAINTEXT://:9092"}, "CONTROLLER is not among listeners"),
+        ({"listeners": "CONTROLLER://:9093"}, "has only controller listeners"),
+        ({"advertised_listeners": "SSL://a:1"}, "SSL is not among listeners"),
+        ({"advertised_listeners": "PLAINTEXT://0.0.0.0:9092"}, "is no address to connect to"),
+        ({"inter_broker_listener_name": "SSL"}, "SSL is not advertised"),
+        ({"process_roles": "observer"}, "write one of broker, controller"),
+        ({"process_roles": ""}, "process.roles: is empty"),
+        ({"log_retention_ms": "0"}, "log.retention.ms: keeps nothing"),
+        ({"log_dirs": "/a,/a"}, "names a directory twice"),
+        ({"queued_max_request_bytes": "5"}, "holds not even one request"),
+        ({"broker_heartbeat_interval_ms": "9000"}, "leaves no second chance"),
+        ({"replica_fetch_wait_max_ms": "40000"}, "is above replica.lag.time.max.ms"),
+        ({"listener_security_protocol_map": "PLAINTEXT"}, "is not a mapping"),
+    ],
+)
+def test_what_cannot_stand_is_refused_with_the_fix(settings: dict[str, str], words: str) -> None:
+    assert words in refusal(**settings)
+
+
+def test_later_words_win() -> None:
+    config = parse(log_retention_ms="1000")
+    altered = config.altered({"log.retention.ms": "2000", "message.max.bytes": "10"}, {"log.retention.ms": "3000"})
+    assert altered.log_config.retention_ms == 3000
+    assert altered.log_config.max_message_bytes == 10
+    assert config.log_config.retention_ms == 1000
+
+
+def test_a_dynamic_value_that_cannot_be_read_does_not_keep_a_broker_from_starting() -> None:
+    assert parse().altered({"log.retention.ms": "soon"}).log_config.retention_ms == 7 * 24 * HOUR_MS
+
+
+def test_a_topics_own_word_comes_first() -> None:
+    config = topic_config({"retention.ms": "5", "cleanup.policy": "compact,delete"}, parse(log_retention_ms="1000"))
+    assert config.retention_ms == 5
+    assert config.compacts
+    assert config.deletes
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"retention": "5"}, "retention: is not a config of a topic"),
+        ({"segment.bytes": "5"}, "write 1048576 or more"),
+        ({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "1"}, "is above max.compaction.lag.ms"),
+        ({"remote.storage.enable": "true"}, "has no remote storage"),
+        ({"leader.replication.throttled.replicas": "0-1"}, "partition:broker"),
+    ],
+)
+def test_a_topics_word_is_checked(overrides: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        check_topic_config(overrides)
+
+
+@pytest.mark.parametrize("throttled", ["*", "0:1,1:2", ""])
+def test_throttled_replicas_are_pairs_or_all(throttled: str) -> None:
+    check_topic_config({"follower.replication.throttled.replicas": throttled})

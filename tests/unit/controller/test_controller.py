@@ -1,0 +1,383 @@
+"""The controller over a simulated disk: what is answered is on the disk, and a start finds it again."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from random import Random
+
+import pytest
+
+from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.recovery import CannotStart
+from kavka_broker.controller.registration import leave_cluster, register_broker
+from kavka_broker.controller.snapshots import GENESIS, SnapshotId, build
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.features import INITIAL_LEVELS
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.topic_commands import Created, CreateTopic, Defaults, create_topics
+from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.core.raft.voters import Voter, voters_record
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
+from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
+from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from tests.support.cluster import Machine, uuid
+
+LOG = "/data/__cluster_metadata-0"
+Scenario = Callable[[Machine], Coroutine[None, None, None]]
+
+
+def play(scenario: Scenario, **settings: str) -> None:
+    machine = Machine(**settings)
+    machine.format()
+    asyncio.run(scenario(machine))
+
+
+async def create(controller: Controller, *names: str) -> list[Created | BrokerError]:
+    commands = [CreateTopic(name, controller.new_uuid(), 1, 1) for name in names]
+    return await controller.submit(lambda metadata, _: create_topics(metadata, commands, Defaults()))
+
+
+async def join(controller: Controller, machine: Machine) -> int:
+    return await register_broker(controller, machine.config, directories=[uuid(1)])
+
+
+def names(metadata: Metadata) -> list[str]:
+    return [*metadata.topics.names()]
+
+
+def write(*records: Message) -> Callable[[Metadata, int], Decision[None]]:
+    return lambda metadata, now_ms: Decision(records, None)
+
+
+def test_a_new_cluster_has_the_levels_of_the_format() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            levels = dict(controller.metadata.features.levels)
+            assert levels.pop("kraft.version") == 1
+            assert levels == INITIAL_LEVELS
+            assert controller.metadata.configs.all_brokers() == {"min.insync.replicas": "1"}
+            assert controller.epoch == 1
+            assert [voter.node_id for voter in controller.voters] == [1]
+
+    play(scenario)
+
+
+def test_what_was_answered_is_there_after_a_loss_of_power() -> None:
+    async def scenario(machine: Machine) -> None:
+        controller = machine.open()
+        await controller.start()
+        await join(controller, machine)
+        await create(controller, "a", "b")
+        before = list(controller.metadata.records())
+        machine.disk.crash(Random(7))
+        recovered = machine.open()
+        assert list(recovered.metadata.records()) == before
+        assert recovered.metadata.offset == controller.metadata.offset
+
+    play(scenario)
+
+
+def test_every_start_leads_in_a_new_epoch() -> None:
+    async def scenario(machine: Machine) -> None:
+        epochs = []
+        for _ in range(3):
+            async with machine.leading() as controller:
+                epochs.append(controller.epoch)
+                await join(controller, machine)
+        assert epochs == [1, 2, 3]
+        assert machine.disk.read_file(f"{LOG}/quorum-state").startswith(b'{"leaderId":1,"leaderEpoch":3,')
+
+    play(scenario)
+
+
+def test_an_epoch_that_was_promised_is_not_used_again() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading():
+            pass
+        # The process died after it had remembered its epoch, before it wrote anything in it.
+        log = MetadataLog.open(machine.disk, machine.config, now_ms=machine.clock.now_ms())
+        log.save_state(QuorumState(leader_epoch=8, leader_id=1))
+        async with machine.leading() as controller:
+            assert controller.epoch == 9
+
+    play(scenario)
+
+
+def test_decisions_that_wait_together_share_a_sync() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            syncs = machine.syncs
+            await asyncio.gather(*(create(controller, f"t{number}") for number in range(20)))
+            assert machine.syncs - syncs <= 2
+            assert len(controller.metadata.topics) == 20
+
+    play(scenario)
+
+
+def test_a_decision_sees_those_that_are_on_their_way() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            first, second = await asyncio.gather(create(controller, "t"), create(controller, "t"))
+            assert isinstance(first[0], Created)
+            assert isinstance(second[0], BrokerError)
+            assert second[0].code is ErrorCode.TOPIC_ALREADY_EXISTS
+
+    play(scenario)
+
+
+def test_a_refusal_waits_for_what_it_was_based_on() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            creation = asyncio.create_task(create(controller, "t"))
+            await asyncio.sleep(0)
+            await create(controller, "t")
+            assert names(controller.metadata) == ["t"]
+            await creation
+
+    play(scenario)
+
+
+def test_subscribers_are_told_what_is_committed_before_the_answer() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            told: list[Sequence[Message]] = []
+
+            def subscriber(records: Sequence[Message]) -> None:
+                assert controller.metadata.topics.get("t") is not None
+                told.append(records)
+
+            controller.subscribers.append(subscriber)
+            await create(controller, "t")
+            assert [type(record).__name__ for record in told[0]] == ["TopicRecord", "PartitionRecord"]
+
+    play(scenario)
+
+
+def test_a_refused_decision_writes_nothing() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            offset = controller.metadata.offset
+
+            def refuse(metadata: Metadata, now_ms: int) -> Decision[None]:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "no")
+
+            with pytest.raises(BrokerError):
+                await controller.submit(refuse)
+            assert controller.metadata.offset == offset
+
+    play(scenario)
+
+
+def test_a_full_disk_refuses_and_goes_on_when_there_is_room() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            machine.disk.space_bytes = 0
+            with pytest.raises(BrokerError) as refusal:
+                await create(controller, "t")
+            assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+            machine.disk.space_bytes = None
+            await create(controller, "u")
+            assert names(controller.metadata) == ["u"]
+
+    play(scenario)
+
+
+def test_a_failed_sync_stops_the_process_and_answers_nobody() -> None:
+    async def scenario(machine: Machine) -> None:
+        crashes: list[BaseException] = []
+        controller = machine.open(crash=crashes.append)
+        await controller.start()
+        await join(controller, machine)
+        machine.disk.fail_syncs = True
+        with pytest.raises(BrokerError) as refusal:
+            await create(controller, "t")
+        assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert len(crashes) == 1
+        assert names(controller.metadata) == []
+        with pytest.raises(BrokerError, match="shutting down"):
+            await create(controller, "u")
+
+    play(scenario)
+
+
+def test_a_decision_is_bounded() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            huge = write(*(TopicRecord("t" * 200 + str(number), uuid(number)) for number in range(40_000)))
+            with pytest.raises(BrokerError) as refusal:
+                await controller.submit(huge)
+            assert refusal.value.code is ErrorCode.POLICY_VIOLATION
+            await create(controller)
+
+    play(scenario)
+
+
+def test_a_start_from_a_snapshot_and_what_follows_is_the_same_image() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            await create(controller, "a")
+            snapshot = await controller.snapshot()
+            assert snapshot == SnapshotId(controller.metadata.offset + 1, 1)
+            await create(controller, "b")
+            before = list(controller.metadata.records())
+        recovered = machine.open()
+        assert list(recovered.metadata.records()) == before
+        assert recovered.voters == controller.voters
+
+    play(scenario)
+
+
+def test_a_snapshot_stands_in_for_a_log_that_is_gone() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            await create(controller, "a")
+            await leave_cluster(controller)
+            await controller.snapshot()
+            offset = controller.metadata.offset
+        for name in machine.disk.names(LOG):
+            if name.endswith((".log", ".index", ".timeindex")):
+                machine.disk.remove(f"{LOG}/{name}")
+        async with machine.leading() as controller:
+            assert names(controller.metadata) == ["a"]
+            assert controller.metadata.offset > offset
+            await join(controller, machine)
+            await create(controller, "b")
+        assert names(machine.open().metadata) == ["a", "b"]
+
+    play(scenario)
+
+
+def test_snapshots_are_taken_by_bytes() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            for number in range(10):
+                await create(controller, f"t{number}")
+        snapshots = [name for name in machine.disk.names(LOG) if name.endswith(".checkpoint")]
+        assert len(snapshots) > 1
+
+    play(scenario, metadata_log_max_record_bytes_between_snapshots="500")
+
+
+def test_snapshots_are_taken_by_time_when_something_changed() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            machine.clock.time_ms += 3_600_000
+            await create(controller, "t")
+        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        assert [snapshot.end_offset > 0 for snapshot in log.snapshots.ids()] == [False, True]
+
+    play(scenario)
+
+
+def test_old_snapshots_and_the_log_below_them_go() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            newest = GENESIS
+            for number in range(5):
+                await create(controller, f"t{number}")
+                newest = await controller.snapshot()
+        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        assert log.snapshots.ids() == [newest]
+        assert GENESIS not in log.snapshots.ids()
+        assert names(machine.open().metadata) == [f"t{number}" for number in range(5)]
+
+    play(scenario, metadata_max_retention_bytes="100")
+
+
+def test_a_transaction_that_a_crash_cut_short_is_aborted() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await controller.submit(write(BeginTransactionRecord("half"), TopicRecord("t", uuid(1))))
+        async with machine.leading() as controller:
+            assert controller.metadata.transaction is None
+            assert names(controller.metadata) == []
+
+    play(scenario)
+
+
+def test_a_torn_tail_is_cut_off() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            await create(controller, "a")
+        file = machine.disk.open(f"{LOG}/{0:020d}.log")
+        file.append(b"\0\0\0\0\0\0\0\x63\0\0\1\0torn")
+        file.sync()
+        async with machine.leading() as controller:
+            assert names(controller.metadata) == ["a"]
+
+    play(scenario)
+
+
+def test_a_cluster_of_another_level_is_refused_with_the_way_out() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await controller.submit(write(FeatureLevelRecord("metadata.version", 31)))
+        with pytest.raises(CannotStart, match=r"metadata\.version 31, which this version does not; upgrade"):
+            machine.open()
+
+    play(scenario)
+
+
+def test_a_quorum_of_several_is_refused() -> None:
+    machine = Machine()
+    machine.format()
+    path = f"{LOG}/{GENESIS.file_name}"
+    control: list[Message] = [KRaftVersionRecord(0, 1), voters_record([Voter(1, uuid(1)), Voter(2, uuid(2))])]
+    machine.disk.write_file(path, build(control, [], epoch=0, last_timestamp_ms=0, now_ms=0))
+    with pytest.raises(CannotStart, match=r"controllers \[1, 2\] vote; this version runs a quorum of one"):
+        machine.open()
+
+
+def test_a_quorum_of_the_older_kind_takes_its_voters_from_the_configuration() -> None:
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            assert "kraft.version" not in controller.metadata.features.levels
+            assert [voter.node_id for voter in controller.voters] == [1]
+        async with machine.leading() as controller:
+            assert controller.epoch == 2
+
+    play(scenario, controller_quorum_voters="1@127.0.0.1:9093")
+
+
+def test_a_subscriber_that_fails_stops_the_process() -> None:
+    async def scenario(machine: Machine) -> None:
+        crashes: list[BaseException] = []
+        controller = machine.open(crash=crashes.append)
+        await controller.start()
+
+        def broken(records: Sequence[Message]) -> None:
+            raise InvariantViolation("a replica disagrees")
+
+        controller.subscribers.append(broken)
+        with pytest.raises(BrokerError):
+            await join(controller, machine)
+        assert [str(crash) for crash in crashes] == ["a replica disagrees"]
+
+    play(scenario)
+
+
+def test_producer_ids_are_given_once_across_restarts() -> None:
+    async def scenario(machine: Machine) -> None:
+        given: list[int] = []
+        for _ in range(2):
+            async with machine.leading() as controller:
+                await join(controller, machine)
+                given += await asyncio.gather(*(controller.producer_ids.next() for _ in range(1500)))
+        assert len(set(given)) == len(given)
+        assert given[:3] == [0, 1, 2]
+
+    play(scenario)

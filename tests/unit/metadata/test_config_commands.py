@@ -1,0 +1,102 @@
+"""IncrementalAlterConfigs' rules: operations, checks, and what writes nothing."""
+
+import pytest
+
+from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs
+from kavka_broker.core.metadata.configs import Resource, ResourceType
+from kavka_broker.core.metadata.features import ELR_FEATURE
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
+from tests.support.cluster import cluster, enact
+
+TOPIC = Resource(ResourceType.TOPIC, "t")
+BROKER = Resource(ResourceType.BROKER, "1")
+EVERY_BROKER = Resource(ResourceType.BROKER, "")
+SET, DELETE, APPEND, SUBTRACT = Operation
+
+
+def after(*steps: Change, resource: Resource = TOPIC) -> dict[str, str]:
+    """What a resource says after changes, one request each."""
+    metadata = cluster(1, topics={"t": 1})
+    for step in steps:
+        enact(metadata, alter_configs(metadata, resource, [step]))
+    return dict(metadata.configs.of(resource))
+
+
+def test_a_value_is_set_changed_and_deleted() -> None:
+    assert after(Change("retention.ms", SET, "5")) == {"retention.ms": "5"}
+    assert after(Change("retention.ms", SET, "5"), Change("retention.ms", SET, "6")) == {"retention.ms": "6"}
+    assert after(Change("retention.ms", SET, "5"), Change("retention.ms", DELETE)) == {}
+
+
+def test_a_list_begins_with_its_default() -> None:
+    assert after(Change("cleanup.policy", APPEND, "compact")) == {"cleanup.policy": "delete,compact"}
+    assert after(Change("cleanup.policy", SUBTRACT, "delete")) == {"cleanup.policy": ""}
+
+
+def test_an_item_is_appended_only_once() -> None:
+    assert after(Change("cleanup.policy", APPEND, "compact,delete")) == {"cleanup.policy": "delete,compact"}
+
+
+def test_what_says_the_same_writes_nothing() -> None:
+    metadata = cluster(1, topics={"t": 1})
+    enact(metadata, alter_configs(metadata, TOPIC, [Change("retention.ms", SET, "5")]))
+    assert not alter_configs(metadata, TOPIC, [Change("retention.ms", SET, "5")]).records
+    assert not alter_configs(metadata, TOPIC, [Change("segment.ms", DELETE)]).records
+
+
+def test_an_unknown_key_can_be_deleted() -> None:
+    assert after(Change("nope", DELETE)) == {}
+
+
+def test_a_broker_may_be_told_what_only_a_plugin_knows() -> None:
+    assert after(Change("my.plugin", SET, "7"), resource=BROKER) == {"my.plugin": "7"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "changes", "code"),
+    [
+        (Resource(2, "nope"), [Change("retention.ms", SET, "5")], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (Resource(2, "a b"), [Change("retention.ms", SET, "5")], ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (Resource(2, ""), [Change("retention.ms", SET, "5")], ErrorCode.INVALID_REQUEST),
+        (Resource(5, "x"), [Change("retention.ms", SET, "5")], ErrorCode.INVALID_REQUEST),
+        (TOPIC, [Change("nope", SET, "5")], ErrorCode.INVALID_CONFIG),
+        (TOPIC, [Change("retention.ms", SET, "soon")], ErrorCode.INVALID_CONFIG),
+        (TOPIC, [Change("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST),
+        (TOPIC, [Change("retention.ms", SET, "1"), Change("retention.ms", DELETE)], ErrorCode.INVALID_REQUEST),
+        (TOPIC, [Change("retention.ms", APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        (TOPIC, [Change("cleanup.policy", APPEND, None)], ErrorCode.INVALID_REQUEST),
+        (TOPIC, [Change("nope", APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        (TOPIC, [Change("cleanup.policy", 9, "1")], ErrorCode.INVALID_REQUEST),
+        (BROKER, [Change("node.id", SET, "5")], ErrorCode.INVALID_REQUEST),
+        (BROKER, [Change("log.cleaner.threads", SET, "x")], ErrorCode.INVALID_REQUEST),
+        (Resource(4, "one"), [Change("log.cleaner.threads", SET, "2")], ErrorCode.INVALID_REQUEST),
+        (EVERY_BROKER, [Change("listeners", SET, "PLAINTEXT://:1")], ErrorCode.INVALID_REQUEST),
+        (Resource(32, ""), [Change("consumer.session.timeout.ms", SET, "50000")], ErrorCode.INVALID_REQUEST),
+        (Resource(32, "g"), [Change("nope", SET, "5")], ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_refusals_have_kafkas_codes(resource: Resource, changes: list[Change], code: ErrorCode) -> None:
+    with pytest.raises(BrokerError) as refusal:
+        alter_configs(cluster(1, topics={"t": 1}), resource, changes)
+    assert refusal.value.code is code
+    assert refusal.value.message
+
+
+def test_two_keys_that_cannot_stand_together_are_refused_together() -> None:
+    changes = [Change("min.compaction.lag.ms", SET, "5"), Change("max.compaction.lag.ms", SET, "1")]
+    with pytest.raises(BrokerError, match=r"is above max\.compaction\.lag\.ms"):
+        alter_configs(cluster(1, topics={"t": 1}), TOPIC, changes)
+
+
+def test_with_eligible_leader_replicas_the_bound_is_the_same_everywhere() -> None:
+    metadata = cluster(1)
+    metadata.replay(FeatureLevelRecord(ELR_FEATURE, 1))
+    enact(metadata, alter_configs(metadata, EVERY_BROKER, [Change("min.insync.replicas", SET, "2")]))
+    for resource, change in (
+        (BROKER, Change("min.insync.replicas", SET, "2")),
+        (EVERY_BROKER, Change("min.insync.replicas", DELETE)),
+    ):
+        with pytest.raises(BrokerError) as refusal:
+            alter_configs(metadata, resource, [change])
+        assert refusal.value.code is ErrorCode.INVALID_CONFIG

@@ -1,0 +1,148 @@
+"""The image: every record of Kafka 4.3 is understood, transactions show only when they end."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import kavka_broker.protocol.messages.metadata as records_package
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.producer_ids import BLOCK_SIZE
+from kavka_broker.core.metadata.topics import changed
+from kavka_broker.protocol.errors import InvariantViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
+from kavka_broker.protocol.messages.metadata.abort_transaction_record import AbortTransactionRecord
+from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
+from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
+from kavka_broker.protocol.messages.metadata.end_transaction_record import EndTransactionRecord
+from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
+from kavka_broker.protocol.messages.metadata.no_op_record import NoOpRecord
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
+from kavka_broker.protocol.messages.metadata.producer_ids_record import ProducerIdsRecord
+from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
+from tests.support.cluster import cluster, enact, uuid
+
+TRANSACTIONAL = {"BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"}
+
+
+def record_kinds() -> list[type[Message]]:
+    kinds = []
+    for module in pkgutil.iter_modules(records_package.__path__):
+        loaded = importlib.import_module(f"{records_package.__name__}.{module.name}")
+        kinds += [
+            one for one in vars(loaded).values() if isinstance(one, type) and getattr(one, "KIND", "") == "metadata"
+        ]
+    return kinds
+
+
+def test_every_record_of_kafka_is_known() -> None:
+    kinds = record_kinds()
+    assert len(kinds) == 26
+    unknown = {kind.__name__ for kind in kinds} - {kind.__name__ for kind in Metadata()._replays} - TRANSACTIONAL
+    assert not unknown
+
+
+def test_what_is_no_metadata_record_is_refused_by_name() -> None:
+    with pytest.raises(InvariantViolation, match="ApiVersionsRequest"):
+        Metadata().replay(ApiVersionsRequest())
+
+
+def test_a_transaction_shows_nothing_before_it_ends() -> None:
+    metadata = Metadata()
+    metadata.replay(BeginTransactionRecord("a"))
+    metadata.replay(TopicRecord("t", uuid(1)))
+    assert metadata.topics.get("t") is None
+    metadata.replay(EndTransactionRecord())
+    assert metadata.topics.get("t") is not None
+    assert metadata.offset == 2
+
+
+def test_an_aborted_transaction_never_was() -> None:
+    metadata = Metadata()
+    for record in (BeginTransactionRecord("a"), TopicRecord("t", uuid(1)), AbortTransactionRecord("no")):
+        metadata.replay(record)
+    assert metadata.topics.get("t") is None
+    metadata.replay(TopicRecord("t", uuid(1)))
+    assert metadata.topics.get("t") is not None
+
+
+def test_marks_of_time_change_nothing_but_the_offset() -> None:
+    metadata = cluster(1, topics={"t": 1})
+    before = list(metadata.records())
+    metadata.replay(NoOpRecord())
+    assert list(metadata.records()) == before
+
+
+def test_feature_levels_are_finalised_and_withdrawn() -> None:
+    metadata = Metadata()
+    metadata.replay(FeatureLevelRecord("metadata.version", 30))
+    metadata.replay(FeatureLevelRecord("group.version", 1))
+    metadata.replay(FeatureLevelRecord("group.version", 0))
+    metadata.replay(KRaftVersionRecord(0, 1))
+    assert metadata.features.levels == {"metadata.version": 30, "kraft.version": 1}
+    assert metadata.features.epoch == 3
+    # kraft.version is a control record of the log, so a snapshot's records do not repeat it.
+    assert list(metadata.features.records()) == [FeatureLevelRecord("metadata.version", 30)]
+
+
+@pytest.mark.parametrize(
+    ("level", "unsupported"), [(30, []), (29, ["metadata.version 29"]), (31, ["metadata.version 31"])]
+)
+def test_a_level_that_cannot_be_written_is_named(level: int, unsupported: list[str]) -> None:
+    metadata = Metadata()
+    metadata.replay(FeatureLevelRecord("metadata.version", level))
+    assert metadata.features.unsupported() == unsupported
+
+
+def test_blocks_of_producer_ids_follow_each_other() -> None:
+    metadata = cluster(1)
+    first = enact(metadata, metadata.producer_ids.allocate(1, 0))
+    second = enact(metadata, metadata.producer_ids.allocate(1, 0))
+    assert (first.first, second.first) == (0, BLOCK_SIZE)
+    with pytest.raises(AssertionError, match="given out twice"):
+        metadata.replay(ProducerIdsRecord(1, 0, BLOCK_SIZE))
+
+
+def test_what_nobody_acts_on_is_kept_whole() -> None:
+    metadata = Metadata()
+    credential = UserScramCredentialRecord("bob", 1, b"salt", b"stored", b"server", 4096)
+    metadata.replay(credential)
+    assert list(metadata.records()) == [credential]
+    assert metadata.kept.scram_users() == {"bob": [(1, 4096)]}
+    metadata.replay(RemoveUserScramCredentialRecord("bob", 1))
+    assert not list(metadata.records())
+
+
+def test_a_change_of_a_partition_leaves_what_it_does_not_name() -> None:
+    metadata = cluster(1, topics={"t": 1})
+    topic = metadata.topics.get("t")
+    assert topic is not None
+    before = topic.partitions[0]
+    after = changed(before, PartitionChangeRecord(0, topic.topic_id, eligible_leader_replicas=[2]))
+    assert after == before._replace(elr=(2,), partition_epoch=1)
+    assert changed(after, PartitionChangeRecord(0, topic.topic_id, leader=1)).leader_epoch == 1
+
+
+@pytest.mark.parametrize("name", ["t", ""])
+def test_eligible_leaders_are_cleared_of_one_topic_or_of_all(name: str) -> None:
+    metadata = cluster(1, topics={"t": 1, "u": 1})
+    for topic in metadata.topics:
+        metadata.replay(PartitionChangeRecord(0, topic.topic_id, eligible_leader_replicas=[2], last_known_elr=[3]))
+    metadata.replay(ClearElrRecord(name))
+    cleared = [topic.name for topic in metadata.topics if not topic.partitions[0].elr]
+    assert cleared == ([name] if name else ["t", "u"])
+
+
+def test_what_readers_kept_of_a_topic_goes_with_a_change() -> None:
+    metadata = cluster(1, topics={"t": 1})
+    topic = metadata.topics.get("t")
+    assert topic is not None
+    topic.answers["PLAINTEXT"] = "made before"
+    metadata.replay(PartitionChangeRecord(0, topic.topic_id, leader=1))
+    assert not topic.answers
