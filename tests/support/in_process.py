@@ -27,12 +27,13 @@ class Client:
     """One connection; requests may be sent ahead of their answers."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.client_id = "test"
         self._reader = reader
         self._writer = writer
 
     def send(self, request: Message, version: int) -> None:
         assert request.API_KEY is not None
-        header = RequestHeader(request.API_KEY, version, 7, "test")
+        header = RequestHeader(request.API_KEY, version, 7, self.client_id)
         frame = encode_request_header(header) + encode(request, version)
         self._writer.write(pack(">i", len(frame)) + frame)
 

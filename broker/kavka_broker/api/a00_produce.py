@@ -4,6 +4,8 @@
 - acks=1 is answered when the leader's log has the records, acks=all when every in-sync replica has them or after
   `timeout_ms` with REQUEST_TIMED_OUT, acks=0 not at all; an acks=0 request that fails closes the connection, the only
   way left to tell.
+- Internal topics take records from clients of the id `__admin_client` only, as in Apache Kafka: a stray batch in
+  `__consumer_offsets` would cost groups their offsets.
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
 - The answer leaves at once with `throttle_time_ms`; a client over its quota is muted afterwards.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
@@ -13,6 +15,7 @@ import asyncio
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
+from kavka_broker.core.metadata.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import (
@@ -21,10 +24,13 @@ from kavka_broker.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from kavka_broker.protocol.records.batch import TRANSACTIONAL_BIT
 from kavka_broker.replica.partition import Partition
 
 TOPIC_ID_VERSION = 13
 ACKS = (-1, 0, 1)
+ADMIN_CLIENT_ID = "__admin_client"
+ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
 
 Waiting = tuple[PartitionProduceResponse, Partition, asyncio.Future[None]]
 
@@ -62,8 +68,13 @@ def append_all(
     if client.version >= TOPIC_ID_VERSION:
         known = broker.metadata.topics.by_id(topic.topic_id)
         if known is None:
-            return [PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data]
+            return [
+                PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data
+            ]
         name = known.name
+    if name in INTERNAL and client.client_id != ADMIN_CLIENT_ID:
+        error = BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"'{name}' is internal; clients may not write to it")
+        return [refusal(name, data.index, error, broker) for data in topic.partition_data]
     return [append(name, data, request, broker, waiting) for data in topic.partition_data]
 
 
@@ -95,6 +106,8 @@ def check(request: ProduceRequest, data: PartitionProduceData) -> None:
         raise BrokerError(ErrorCode.INVALID_TXN_STATE, "transactions are not served yet")
     if not data.records:
         raise BrokerError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
+    if len(data.records) > ATTRIBUTES_POSITION and data.records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
+        raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without an id")
 
 
 def refusal(topic: str, index: int, error: BrokerError, broker: Broker) -> PartitionProduceResponse:

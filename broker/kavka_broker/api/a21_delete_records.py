@@ -3,12 +3,14 @@
 - Offset -1 stands for the high watermark.
 - An offset above the high watermark is OFFSET_OUT_OF_RANGE, and nothing moves; one below the start changes nothing.
 - A topic whose cleanup.policy lacks `delete` is POLICY_VIOLATION: deleting a prefix would break compaction's promise.
+- Records of internal topics stay: INVALID_TOPIC_EXCEPTION.
 - Answered with the new start of the log, the low watermark.
 Versions: flexible from 2.
 """
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
+from kavka_broker.core.metadata.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest
 from kavka_broker.protocol.messages.delete_records_response import (
@@ -32,6 +34,8 @@ def delete_records(request: DeleteRecordsRequest, broker: Broker, client: Client
 
 def delete(topic: str, wanted: DeleteRecordsPartition, broker: Broker) -> DeleteRecordsPartitionResult:
     try:
+        if topic in INTERNAL:
+            raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         partition = broker.replicas.leader(topic, wanted.partition_index)
         if "delete" not in partition.log.config.cleanup_policy:
             raise BrokerError(ErrorCode.POLICY_VIOLATION)

@@ -10,6 +10,7 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 - ApiVersions of a version that is not served: a v0 answer with UNSUPPORTED_VERSION and the table, so that the client
   can choose again;
 - BrokerError out of a handler: the answer with that code, where the API has one at its top;
+- ProtocolViolation out of a handler (Produce with acks=0 has no other way to tell): the connection closes;
 - any other error of a handler: logged with its traceback, and UNKNOWN_SERVER_ERROR;
 - InvariantViolation or a failed assertion: nobody sees an answer, since the process stops.
 """
@@ -113,7 +114,8 @@ class Dispatcher:
         assert exchange.waiting.done()
         waiting, exchange.waiting = exchange.waiting, None
         if waiting.cancelled():
-            return
+            # An answer that never comes would shift all that follow it.
+            raise ProtocolViolation(f"{exchange.api.name} was given up")
         error = waiting.exception()
         self._finish(exchange, waiting.result() if error is None else self._failure(exchange, error))
 
@@ -130,6 +132,8 @@ class Dispatcher:
         match error:
             case BrokerError():
                 code, message = error.code, error.message
+            case ProtocolViolation():
+                raise error
             case AssertionError():
                 self._crash(error)
                 raise error

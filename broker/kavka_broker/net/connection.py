@@ -146,6 +146,10 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolViolation as violation:
             self.close(str(violation))
             return
+        except Exception:
+            # An answer that cannot be written is a defect of ours; what waits behind it must not wait for ever.
+            self.abort()
+            raise
         if not exchange.api.pipelined:
             self._is_blocked = False
         while self._exchanges and self._exchanges[0].waiting is None:

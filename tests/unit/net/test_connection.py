@@ -1,7 +1,8 @@
 """A connection over a real loopback socket, with handlers that the test completes by hand.
 
 The first byte of a request's body says what it is: `s` is answered at once, `w` waits and holds the connection, `p`
-waits and lets the next begin, `t` is answered at once and throttles, `n` gets no answer, `x` breaks the protocol.
+waits and lets the next begin, `t` is answered at once and throttles, `n` gets no answer, `x` breaks the protocol,
+`wx` waits and then cannot be answered.
 The answer is the body.
 """
 
@@ -49,6 +50,8 @@ class Handlers:
 
     def complete(self, exchange: Any) -> None:
         exchange.waiting = None
+        if exchange.body[:2] == b"wx":
+            raise ValueError("an answer that cannot be encoded")
         exchange.pieces = [framed(exchange.body)]
 
 
@@ -202,5 +205,19 @@ def test_a_slow_reader_gets_every_byte_and_holds_up_nobody() -> None:
             assert await slow.answer() == large
             assert await slow.answer() == large
             assert await slow.answer() == body("s2")
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_that_cannot_be_written_closes_the_connection() -> None:
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("wx", "s")
+            await until(lambda: body("wx") in handlers.waiting)
+            handlers.waiting[body("wx")].set_result(None)
+            async with asyncio.timeout(5):
+                assert await client.is_closed()
 
     asyncio.run(scenario())

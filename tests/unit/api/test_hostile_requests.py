@@ -1,0 +1,117 @@
+"""Requests that no honest client sends: refused with Kafka's code, told in one line, and without a trace in the broker."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kavka_broker.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kavka_broker.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kavka_broker.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from tests.support.in_process import Client, InProcess, batch, running
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def play(directory: Path, scenario: Callable[[InProcess, Client], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with running(directory) as inside:
+            await scenario(inside, await inside.connect())
+
+    asyncio.run(run())
+
+
+def write(topic: str, records: bytes, acks: int = -1) -> ProduceRequest:
+    return ProduceRequest(
+        None, acks, 1000, [TopicProduceData(topic, partition_data=[PartitionProduceData(0, records)])]
+    )
+
+
+async def produced(client: Client, request: ProduceRequest) -> ErrorCode:
+    answer = await client.call(request, ProduceResponse, 9)
+    return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+
+def stamped(**options: int) -> bytes:
+    return batch(b"a", timestamp_ms=-1, **options)
+
+
+async def make_offsets_topic(client: Client) -> None:
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    answer = await client.call(request, FindCoordinatorResponse, 4)
+    assert answer.coordinators[0].error_code == ErrorCode.NONE
+
+
+def test_only_the_admin_client_writes_to_internal_topics(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await make_offsets_topic(client)
+        log = inside.broker.replicas.leader(OFFSETS_TOPIC, 0).log
+        assert await produced(client, write(OFFSETS_TOPIC, stamped())) == ErrorCode.INVALID_TOPIC_EXCEPTION
+        assert log.log_end_offset == 0
+        client.client_id = ADMIN_CLIENT_ID
+        # Let through, and refused as what it is: a record without a key in a compacted topic.
+        assert await produced(client, write(OFFSETS_TOPIC, stamped())) == ErrorCode.INVALID_RECORD
+
+    play(tmp_path, scenario)
+
+
+def test_records_of_internal_topics_are_not_deleted(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await make_offsets_topic(client)
+        request = DeleteRecordsRequest([DeleteRecordsTopic(OFFSETS_TOPIC, [DeleteRecordsPartition(0, -1)])])
+        answer = await client.call(request, DeleteRecordsResponse, 2)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+    play(tmp_path, scenario)
+
+
+def test_a_transactional_batch_needs_a_transactional_id(tmp_path: Path) -> None:
+    """An open transaction is never forgotten: producers that nobody ends would fill the memory."""
+
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        records = stamped(producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        code = await produced(client, write("t", records))
+        assert code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert len(inside.broker.replicas.leader("t", 0).log.producers) == 0
+
+    play(tmp_path, scenario)
+
+
+def test_acks_0_that_fails_is_one_line_of_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        client.send(write("nowhere", stamped(), acks=0), 9)
+        assert await client.is_closed()
+
+    with caplog.at_level(logging.WARNING, "kavka"):
+        play(tmp_path, scenario)
+    assert [record.getMessage() for record in caplog.records] == ["connection.closed"]
+
+
+def test_an_epoch_below_all_is_unknown(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        wanted = OffsetForLeaderPartition(partition=0, leader_epoch=-2)
+        request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic("t", [wanted])])
+        answer = await client.call(request, OffsetForLeaderEpochResponse, 4)
+        found = answer.topics[0].partitions[0]
+        assert (found.error_code, found.leader_epoch, found.end_offset) == (0, -1, -1)
+
+    play(tmp_path, scenario)
