@@ -8,6 +8,7 @@ speak for two starts.
 
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -81,6 +82,8 @@ class LogDirectory:
         self.path = path
         self.directory_id = meta.directory_id
         self.is_online = True
+        # Held from looking at the logs until a checkpoint is written: an older look must not replace a newer one.
+        self.checkpoint_lock = threading.Lock()
         self._disk = disk
         try:
             self._lock = disk.lock(os.path.join(path, LOCK))
@@ -118,6 +121,17 @@ class LogDirectory:
 
     def write(self, name: str, offsets: Mapping[PartitionName, int]) -> None:
         checkpoints.write_offsets(self._disk, os.path.join(self.path, name), offsets)
+        match name:
+            case checkpoints.RECOVERY_POINTS:
+                self.recovery_points = dict(offsets)
+            case checkpoints.LOG_STARTS:
+                self.log_starts = dict(offsets)
+            case checkpoints.HIGH_WATERMARKS:
+                self.high_watermarks = dict(offsets)
+
+    def vouches_for(self, name: PartitionName) -> bool:
+        """Whether the checkpoints on the disk would make a start believe, or forget, anything of a log of this name."""
+        return bool(self.recovery_points.get(name) or self.log_starts.get(name))
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Say that every log was closed."""

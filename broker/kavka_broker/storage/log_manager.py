@@ -181,6 +181,9 @@ class LogManager:
         directory = self._emptiest()
         path = os.path.join(directory.path, str(name))
         try:
+            if directory.vouches_for(name):
+                # For a deleted log of this name. A crash would cut the new one at the old one's start.
+                self._write_checkpoints(directory, None)
             self.disk.make_directory(path)
             partition_metadata.write(self.disk, path, topic_id)
             made = Log.open(self.disk, path, config, recover=False, now_ms=now_ms)
@@ -291,17 +294,18 @@ class LogManager:
                 log.error("checkpoint.failed", directory=directory.path, reason=str(problem))
 
     def _write_checkpoints(self, directory: LogDirectory, high_watermark_of: HighWatermark | None) -> None:
-        logs = self._logs_in(directory)
-        directory.write(checkpoints.RECOVERY_POINTS, {one.name: one.recovery_point for one in logs})
-        starts = {one.name: one.log_start_offset for one in logs if one.log_start_offset > one.segments[0].base_offset}
-        directory.write(checkpoints.LOG_STARTS, starts)
-        if high_watermark_of is not None:
-            directory.high_watermarks = {one.name: high_watermark_of(one) for one in logs}
-            directory.write(checkpoints.HIGH_WATERMARKS, directory.high_watermarks)
+        with directory.checkpoint_lock:
+            logs = self._logs_in(directory)
+            directory.write(checkpoints.RECOVERY_POINTS, {one.name: one.recovery_point for one in logs})
+            moved = (one for one in logs if one.log_start_offset > one.segments[0].base_offset)
+            directory.write(checkpoints.LOG_STARTS, {one.name: one.log_start_offset for one in moved})
+            if high_watermark_of is not None:
+                directory.write(checkpoints.HIGH_WATERMARKS, {one.name: high_watermark_of(one) for one in logs})
 
     def _write_recovery_points(self, directory: LogDirectory) -> None:
-        offsets = {one.name: one.recovery_point for one in self._logs_in(directory)}
-        directory.write(checkpoints.RECOVERY_POINTS, offsets)
+        with directory.checkpoint_lock:
+            offsets = {one.name: one.recovery_point for one in self._logs_in(directory)}
+            directory.write(checkpoints.RECOVERY_POINTS, offsets)
 
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
         return [one for one in self if self._homes.get(one.name) is directory]

@@ -325,9 +325,11 @@ class SegmentedLog:
 
     def _load_snapshot(self) -> int:
         for offset in sorted(self._snapshots(), reverse=True):
-            if offset > self.log_end_offset:
-                continue
             path = os.path.join(self.directory, offset_file(offset, SNAPSHOT))
+            if offset > self.log_end_offset:
+                # Of what was cut off: once the log is as long again, it would tell another history.
+                self.disk.remove(path)
+                continue
             try:
                 self.producers.replace(producer_snapshot.decode(self.disk.read_file(path)))
             except ProtocolViolation as problem:
