@@ -5,8 +5,8 @@ timers cost a heap operation each and linger when cancelled. Here timers that en
 a dict in the order of setting; cancelling removes the timer from its bucket at once. Only ticks stand in a heap, and
 only the earliest one is armed on the loop.
 
-A timer never fires early, and at most one tick late. Where the armed tick has lost all its timers the loop wakes once for
-nothing and arms the next that has any; without timers nothing wakes. Ticks whose buckets are empty are swept when
+A timer never fires early, and at most one tick late. Where the armed tick has lost all its timers the loop wakes once
+for nothing and arms the next that has any; without timers nothing wakes. Ticks whose buckets are empty are swept when
 they outnumber what the last sweep left (`SWEEP_TICKS_MIN` at least), so memory follows the timers that live.
 """
 

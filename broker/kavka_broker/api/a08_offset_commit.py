@@ -4,7 +4,8 @@
 - From anybody, with generation -1, while the group has no members; a group that does not exist begins to.
 - A topic or partition that does not exist gets an error of its own, as does metadata that is too large.
 - Answered when the offsets are committed in `__consumer_offsets`.
-Versions: a retention time in 2 to 4, static members from 7, flexible from 8, GROUP_ID_NOT_FOUND from 9, topic ids in 10.
+Versions: a retention time in 2 to 4, static members from 7, flexible from 8, GROUP_ID_NOT_FOUND from 9, topic ids
+in 10.
 """
 
 from collections.abc import Awaitable

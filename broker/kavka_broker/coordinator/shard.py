@@ -4,8 +4,8 @@ Everything happens on the loop, one step after the other: a command changes its 
 and `_run` carries them out. Records go through the partition like anybody's, with acks=all. Where this broker is the
 whole ISR they are committed when the append returns, and the answer leaves in the same step; else it waits.
 
-An append that is not committed within `offsets.commit.timeout.ms` is reported as failed. It may still come true later, and
-then its offsets count: the same as a client sees whose answer was lost.
+An append that is not committed within `offsets.commit.timeout.ms` is reported as failed. It may still come true later,
+and then its offsets count: the same as a client sees whose answer was lost.
 """
 
 import asyncio

@@ -8,6 +8,7 @@ import asyncio
 import json
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -55,7 +56,7 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, instance: str | Non
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-    class Listener(ConsumerRebalanceListener):
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_revoked(self, _revoked: Any) -> None:
             pass
 
@@ -87,7 +88,7 @@ def run_aiokafka(bootstrap: str, group: str, topic: str, _instance: str | None) 
     from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
     from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
-    class Listener(ConsumerRebalanceListener):
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         async def on_partitions_revoked(self, _revoked: Any) -> None:
             pass
 
@@ -116,7 +117,11 @@ def run_aiokafka(bootstrap: str, group: str, topic: str, _instance: str | None) 
     asyncio.run(run())
 
 
-RUN = {"confluent_kafka": run_confluent, "kafka_python": run_kafka_python, "aiokafka": run_aiokafka}
+RUN: dict[str, Callable[[str, str, str, str | None], None]] = {
+    "confluent_kafka": run_confluent,
+    "kafka_python": run_kafka_python,
+    "aiokafka": run_aiokafka,
+}
 
 
 def stop(_number: int, _frame: FrameType | None) -> None:
@@ -126,4 +131,5 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, stop)
     library, *arguments = sys.argv[1:]
-    RUN[library](*arguments[:3], arguments[3] if len(arguments) > 3 else None)
+    bootstrap, group, topic, *instance = arguments
+    RUN[library](bootstrap, group, topic, instance[0] if instance else None)

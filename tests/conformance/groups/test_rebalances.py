@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tests.conformance.groups.members import LIBRARIES, Fleet, eventually, fleet
 from tests.support.servers import Server

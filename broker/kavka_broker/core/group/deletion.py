@@ -1,4 +1,4 @@
-"""Deleting groups and offsets, by request or because their time is over. All of it decides; `GroupImage.replay` does."""
+"""Deleting groups and offsets, by request or because their time is over: all of it only decides."""
 
 from collections.abc import Collection
 

@@ -1,8 +1,8 @@
 """All groups of one partition of `__consumer_offsets`, as the log says.
 
-`replay` is the only way in when a broker takes the partition over. While it serves, only offsets come this way, each once
-its record is committed: nobody reads an offset that could still be lost. Groups are ahead of the log by their soft
-state and write down where they are.
+`replay` is the only way in when a broker takes the partition over. While it serves, only offsets come this way, each
+once its record is committed: nobody reads an offset that could still be lost. Groups are ahead of the log by their
+soft state and write down where they are.
 """
 
 from collections.abc import Iterable

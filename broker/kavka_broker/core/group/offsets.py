@@ -1,8 +1,8 @@
 """How far a group has read.
 
 A commit is taken from a member of the running generation, or, with generation -1, from anybody while the group has no
-members: that is how tools reset offsets, and how consumers that assign themselves keep theirs. While assignments are being
-handed out nobody may commit: the committer could already have lost its partitions.
+members: that is how tools reset offsets, and how consumers that assign themselves keep theirs. While assignments are
+being handed out nobody may commit: the committer could already have lost its partitions.
 
 Offsets end some time after the group does (KIP-211), never while somebody may still want them: see `expired_offsets`.
 """
@@ -81,7 +81,7 @@ def expired_offsets(
 ) -> Iterator[tuple[str, int]]:
     """The offsets whose time is over.
 
-    - No members any more: the retention counts from when the last one left.
+    - No members any more: the retention counts from when the last one left, or the commit if that came later.
     - No members ever (the group only commits): from the commit.
     - Consumers with members: only topics that nobody subscribes to, from the commit.
     - Anything else with members: never.

@@ -1,9 +1,9 @@
 """Handing out assignments.
 
-The leader's sync carries everybody's assignment. It is written to the log first; when it is there the group is Stable and
-every sync that waits is answered. A follower's sync before that waits, one after it is answered at once. If the write
-fails the assignment is void and the group rebalances. A write that comes back when the group has moved on changes
-nothing.
+The leader's sync carries everybody's assignment. It is written to the log first; when it is there the group is Stable
+and every sync that waits is answered. A follower's sync before that waits, one after it is answered at once. If the
+write fails the assignment is void and the group rebalances. A write that comes back when the group has moved on
+changes nothing.
 """
 
 from collections.abc import Mapping

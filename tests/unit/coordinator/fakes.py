@@ -1,0 +1,114 @@
+"""A partition whose commits the test decides on, and a shard over it."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from kavka_broker.coordinator.shard import Shard
+from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.record import Record, read_records
+from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.log_reading import Chunk
+from kavka_broker.timers import Timers
+
+NOW_MS = 1_800_000_000_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.ms = NOW_MS
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic_ms(self) -> float:
+        return float(self.ms)
+
+
+@dataclass(slots=True)
+class Appended:
+    last_offset: int
+
+
+@dataclass(slots=True)
+class FakeLog:
+    """Batches in a row."""
+
+    batches: list[bytes] = field(default_factory=list)
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+
+    def read(self, offset: int, bytes_max: int, *, upper_offset: int, at_least_one: bool) -> Chunk:
+        assert at_least_one
+        for batch in self.batches:
+            ((header, _),) = split_batches(batch)
+            if offset <= header.last_offset < upper_offset:
+                return Chunk([memoryview(batch)], len(batch))
+        return Chunk([], 0)
+
+
+class FakePartition:
+    """Commits at once, or when `commit` is called where `holds` is set."""
+
+    topic, index, is_leader = "__consumer_offsets", 0, True
+
+    def __init__(self) -> None:
+        self.log = FakeLog()
+        self.holds = False
+        self.refuses: ErrorCode | None = None
+        self.waiting: list[asyncio.Future[None]] = []
+
+    def append(self, batch: memoryview, _acks: int, _origin: object) -> Appended:
+        if self.refuses is not None:
+            raise BrokerError(self.refuses)
+        count = len(read_records(batch))
+        self.log.batches.append(bytes(batch))
+        self.log.log_end_offset += count
+        return Appended(self.log.log_end_offset - 1)
+
+    def when_committed(self, _offset: int) -> asyncio.Future[None] | None:
+        if not self.holds:
+            return None
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        return self.waiting[-1]
+
+    async def commit(self, error: Exception | None = None) -> None:
+        """What was held is committed, or will never be."""
+        waiting, self.waiting = self.waiting, []
+        for future in waiting:
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+        await asyncio.sleep(0)
+
+    def records(self) -> list[Record]:
+        return [record for batch in self.log.batches for record in read_records(batch)]
+
+
+class World:
+    """A shard that serves. Made inside a running loop."""
+
+    def __init__(self, **settings: int) -> None:
+        self.partition = FakePartition()
+        self.clock = Clock()
+        self.timers = Timers(self.clock, asyncio.get_running_loop())
+        self.shard = Shard(
+            cast(Partition, self.partition), GroupSettings(**settings), self.clock, self.timers, commit_timeout_ms=5_000
+        )
+        self.shard.open()
+
+    def advance(self, by_ms: int) -> None:
+        self.clock.ms += by_ms
+        self.timers._fire()
+
+    def token(self) -> "asyncio.Future[Any]":
+        return asyncio.get_running_loop().create_future()
+
+    @staticmethod
+    def answer(token: "asyncio.Future[Any]") -> Message:
+        assert token.done(), "not answered"
+        return cast(Message, token.result())

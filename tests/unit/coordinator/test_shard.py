@@ -1,0 +1,313 @@
+"""The shell around groups: writes that wait, writes that fail, time, and the end of a shard."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kavka_broker.core.group.join import Join
+from kavka_broker.core.group.offsets import Commit
+from kavka_broker.core.group.state import GroupState
+from kavka_broker.core.group.sync import Sync
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from tests.unit.coordinator.fakes import World
+
+DAY_MS = 24 * 3_600_000
+WEEK_MS = 7 * DAY_MS
+SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
+
+
+def play(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await scenario()
+
+    asyncio.run(run())
+
+
+def commit(world: World, group: str, offset: int, topic: str = "t", retention_ms: int = -1) -> Any:
+    return world.shard.commit(group, -1, "", None, [Commit(topic, 0, offset)], retention_ms, 9)
+
+
+def offset(world: World, group: str, topic: str = "t") -> int | None:
+    value = world.shard.image.offsets(group).get(topic, {}).get(0)
+    return None if value is None else value.offset
+
+
+def join(world: World, member_id: str = "", name: str = "m", session_ms: int = 10_000) -> "asyncio.Future[Any]":
+    token = world.token()
+    command = Join(
+        token=token,
+        member_id=member_id,
+        instance_id=None,
+        client_id=name,
+        client_host="/h",
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=30_000,
+        protocol_type="consumer",
+        protocols=(("range", SUBSCRIPTION),),
+        new_member_id=name,
+        needs_known_id=False,
+        can_skip_assignment=True,
+    )
+    world.shard.join("g", command)
+    return token
+
+
+def sync(world: World, member_id: str, generation: int = 1) -> "asyncio.Future[Any]":
+    token = world.token()
+    world.shard.sync("g", Sync(token, generation, member_id, None, None, None, {member_id: b"all"}))
+    return token
+
+
+def state(world: World) -> GroupState | None:
+    group = world.shard.image.groups.get("g")
+    return None if group is None else group.state
+
+
+# --- offsets ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_offset_counts_when_it_is_committed_not_before() -> None:
+    async def scenario() -> None:
+        world = World()
+        world.partition.holds = True
+        errors, waiting = commit(world, "g", 7)
+        assert errors == [ErrorCode.NONE]
+        assert offset(world, "g") is None
+        await world.partition.commit()
+        assert await waiting == ErrorCode.NONE
+        assert offset(world, "g") == 7
+
+    play(scenario)
+
+
+def test_a_commit_that_takes_too_long_is_reported_and_may_still_come_true() -> None:
+    async def scenario() -> None:
+        world = World()
+        world.partition.holds = True
+        _, waiting = commit(world, "g", 7)
+        world.advance(5_010)
+        assert await waiting == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        await world.partition.commit()
+        assert offset(world, "g") == 7
+
+    play(scenario)
+
+
+def test_a_commit_that_is_lost_with_the_leadership() -> None:
+    async def scenario() -> None:
+        world = World()
+        world.partition.holds = True
+        _, waiting = commit(world, "g", 7)
+        await world.partition.commit(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        assert await waiting == ErrorCode.NOT_COORDINATOR
+        assert offset(world, "g") is None
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+    ],
+)
+def test_a_log_that_refuses(refusal: ErrorCode, told: ErrorCode) -> None:
+    async def scenario() -> None:
+        world = World()
+        world.partition.refuses = refusal
+        with pytest.raises(BrokerError) as caught:
+            commit(world, "g", 7)
+        assert caught.value.code == told
+        assert offset(world, "g") is None
+
+    play(scenario)
+
+
+def test_offsets_of_a_group_without_members_expire_by_their_commit() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit(world, "g", 7)
+        world.clock.ms += DAY_MS
+        commit(world, "g", 8, topic="u")
+        world.clock.ms += WEEK_MS - DAY_MS
+        assert world.shard.expire() == 1
+        assert (offset(world, "g"), offset(world, "g", "u")) == (None, 8)
+        world.clock.ms += DAY_MS
+        assert world.shard.expire() == 2, "the offset and the group"
+        assert state(world) is None
+        assert world.shard.expire() == 0
+
+    play(scenario)
+
+
+def test_a_retention_of_the_clients_own_counts() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit(world, "g", 7, retention_ms=1_000)
+        world.clock.ms += 999
+        assert world.shard.expire() == 0
+        world.clock.ms += 1
+        assert world.shard.expire() == 2
+
+    play(scenario)
+
+
+def test_offsets_of_a_running_group_are_kept_while_somebody_subscribes() -> None:
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        join(world, session_ms=1_800_000)
+        world.advance(10)
+        sync(world, "m")
+        commits = [Commit("t", 0, 7), Commit("u", 0, 8)]
+        world.shard.commit("g", 1, "m", None, commits, -1, 9)
+        world.clock.ms += WEEK_MS
+        assert world.shard.expire() == 1
+        assert (offset(world, "g"), offset(world, "g", "u")) == (7, None)
+
+        world.shard.leave("g", [_departure("m")])
+        assert state(world) is GroupState.EMPTY
+        world.clock.ms += WEEK_MS - 1
+        assert world.shard.expire() == 0, "the retention counts from when the last member left"
+        world.clock.ms += 1
+        assert world.shard.expire() == 2
+
+    play(scenario)
+
+
+def test_an_offset_on_its_way_is_not_overtaken_by_its_expiry() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit(world, "g", 7)
+        world.clock.ms += WEEK_MS
+        world.partition.holds = True
+        commit(world, "g", 8)
+        assert world.shard.expire() == 0
+        with pytest.raises(BrokerError, match="NON_EMPTY_GROUP"):
+            world.shard.delete_group("g")
+        await world.partition.commit()
+        assert offset(world, "g") == 8
+
+    play(scenario)
+
+
+def test_topics_that_are_gone() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit(world, "g", 7)
+        commit(world, "g", 8, topic="u")
+        world.shard.forget_topics(["u"])
+        assert (offset(world, "g"), offset(world, "g", "u")) == (None, 8)
+
+    play(scenario)
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_assignment_is_given_when_it_is_committed() -> None:
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        joined = join(world)
+        world.advance(10)
+        assert joined.result().generation_id == 1
+        world.partition.holds = True
+        synced = sync(world, "m")
+        assert not synced.done()
+        await world.partition.commit()
+        await asyncio.sleep(0)
+        assert synced.result().assignment == b"all"
+        assert state(world) is GroupState.STABLE
+
+    play(scenario)
+
+
+def test_an_assignment_that_cannot_be_written() -> None:
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        join(world)
+        world.advance(10)
+        world.partition.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        assert sync(world, "m").result().error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert state(world) is GroupState.PREPARING_REBALANCE
+
+    play(scenario)
+
+
+def test_a_client_that_is_gone_when_its_answer_comes() -> None:
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        joined = join(world)
+        joined.cancel()
+        world.advance(10)
+        assert state(world) is GroupState.COMPLETING_REBALANCE
+
+    play(scenario)
+
+
+def test_a_member_is_dropped_when_its_session_ends() -> None:
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        join(world)
+        world.advance(10)
+        sync(world, "m")
+        world.advance(9_000)
+        assert world.shard.heartbeat("g", 1, "m", None) is ErrorCode.NONE
+        world.advance(9_000)
+        assert state(world) is GroupState.STABLE
+        world.advance(1_010)
+        assert state(world) is GroupState.EMPTY
+        assert len(world.timers) == 0
+
+    play(scenario)
+
+
+def test_a_join_that_is_refused_leaves_no_group() -> None:
+    async def scenario() -> None:
+        world = World()
+        assert join(world, session_ms=1).result().error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+        assert join(world, member_id="stranger").result().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert state(world) is None
+        assert world.shard.heartbeat("g", 1, "m", None) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert sync(world, "m").result().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert world.shard.leave("g", [_departure("m")]) == [ErrorCode.UNKNOWN_MEMBER_ID]
+
+    play(scenario)
+
+
+def test_a_group_that_is_deleted_can_begin_anew_before_that_is_committed() -> None:
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        commit(world, "g", 7)
+        world.partition.holds = True
+        waiting = world.shard.delete_group("g")
+        joined = join(world)
+        await world.partition.commit()
+        assert waiting is not None
+        assert await waiting == ErrorCode.NONE
+        world.advance(10)
+        assert joined.result().error_code == 0
+        assert offset(world, "g") is None
+
+    play(scenario)
+
+
+def test_a_shard_that_goes_elsewhere_tells_whoever_waits() -> None:
+    async def scenario() -> None:
+        world = World()
+        joined = join(world)
+        world.shard.close()
+        assert joined.result().error_code == ErrorCode.NOT_COORDINATOR
+        assert len(world.timers) == 0
+
+    play(scenario)
+
+
+def _departure(member_id: str) -> Any:
+    from kavka_broker.core.group.membership import Departure
+
+    return Departure(member_id)
