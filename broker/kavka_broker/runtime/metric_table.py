@@ -38,6 +38,12 @@ FAMILIES = tuple(
         ("kavka_broker_info", Kind.GAUGE, ("node_id", "cluster_id"), "Always 1; the labels say who this is."),
         ("kavka_broker_ready", Kind.GAUGE, (), "1 when the broker serves clients; see /readyz for what is missing."),
         (
+            "kavka_memory_anonymous_bytes",
+            Kind.GAUGE,
+            (),
+            "Memory of the process without mapped log files, which process_resident_memory_bytes counts too.",
+        ),
+        (
             "kavka_series_omitted",
             Kind.GAUGE,
             ("family",),

@@ -116,6 +116,7 @@ def test_the_process_is_measured() -> None:
 
     assert value(found, "process_resident_memory_bytes") > 1_000_000
     assert value(found, "process_cpu_seconds_total") > 0
+    assert 1_000_000 < value(found, "kavka_memory_anonymous_bytes") <= value(found, "process_resident_memory_bytes") * 2
 
 
 def test_every_family_of_the_table_can_be_seen() -> None:
