@@ -26,7 +26,9 @@ def offset_for_leader_epoch(
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[
-            OffsetForLeaderTopicResult(topic.topic, [look_up(topic.topic, wanted, broker) for wanted in topic.partitions])
+            OffsetForLeaderTopicResult(
+                topic.topic, [look_up(topic.topic, wanted, broker) for wanted in topic.partitions]
+            )
             for topic in request.topics
         ]
     )

@@ -32,9 +32,7 @@ LeadershipListener = Callable[[Partition, bool], None]
 class ReplicaManager:
     """All partitions of this broker by topic and index."""
 
-    def __init__(
-        self, node_id: int, config: BrokerConfig, metadata: Metadata, logs: LogManager, clock: Clock
-    ) -> None:
+    def __init__(self, node_id: int, config: BrokerConfig, metadata: Metadata, logs: LogManager, clock: Clock) -> None:
         self._node_id = node_id
         self._config = config
         self._metadata = metadata
@@ -110,7 +108,7 @@ class ReplicaManager:
 
     def _open(self, topic: Topic, index: int, state: PartitionState, config: LogConfig) -> None:
         try:
-            opened = self._logs.get(topic.name, index) or self._logs.create(topic.name, index, topic.topic_id, config)
+            opened = self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms())
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
             return

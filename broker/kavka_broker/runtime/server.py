@@ -210,7 +210,8 @@ class Server:
 
     async def _close_logs(self, logs: LogManager) -> None:
         if not self.health.is_ready:
-            return await asyncio.to_thread(logs.close)
+            await asyncio.to_thread(logs.close)
+            return
         self.broker.groups.close()
         self.broker.replicas.close()
         await asyncio.to_thread(logs.close, high_watermark_of=self.housekeeping.high_watermark_of)
@@ -219,7 +220,9 @@ class Server:
 def check(config: BrokerConfig) -> None:
     """What this version cannot be. Raises StartError."""
     if set(config.roles) != {"broker", "controller"}:
-        raise StartError("process.roles: this version runs broker and controller in one process; write broker,controller")
+        raise StartError(
+            "process.roles: this version runs broker and controller in one process; write broker,controller"
+        )
     for address in config.listeners:
         if address.security_protocol not in SERVED_PROTOCOLS:
             raise StartError(f"listeners: {address.name} is {address.security_protocol}; this version serves PLAINTEXT")
@@ -229,7 +232,9 @@ def check(config: BrokerConfig) -> None:
 
 def limits_of(config: BrokerConfig) -> Limits:
     overrides = config["max.connections.per.ip.overrides"]
-    pairs = (item.rpartition(":") for item in (overrides.split(",") if isinstance(overrides, str) else overrides) if item)
+    pairs = (
+        item.rpartition(":") for item in (overrides.split(",") if isinstance(overrides, str) else overrides) if item
+    )
     return Limits(
         request_bytes_max=config["socket.request.max.bytes"],
         connections_max=config["max.connections"],

@@ -11,7 +11,9 @@ from kavka_broker.replica.fetch_sessions import EVICTION_MS, FetchSessions
 ORDERS = b"orders".ljust(16, b"\0")
 
 
-def request(session_id: int, epoch: int, *partitions: int, forget: tuple[int, ...] = (), offset: int = 0) -> FetchRequest:
+def request(
+    session_id: int, epoch: int, *partitions: int, forget: tuple[int, ...] = (), offset: int = 0
+) -> FetchRequest:
     topics = [FetchTopic(topic_id=ORDERS, partitions=[FetchPartition(p, fetch_offset=offset) for p in partitions])]
     forgotten = [ForgottenTopic(topic_id=ORDERS, partitions=list(forget))] if forget else []
     return FetchRequest(
