@@ -202,6 +202,7 @@ def test_nobody_listens() -> None:
 def test_a_stranger_with_our_pid_is_not_touched() -> None:
     stranger = subprocess.Popen(SLEEPER)
     try:
+        wait_until(lambda: "time.sleep" in processes.command_line(stranger.pid))
         assert not processes.stop_known(stranger.pid, ["kavka_broker", "run"], 5.0)
         assert stranger.poll() is None
         assert processes.stop_known(stranger.pid, ["time.sleep"], 5.0)

@@ -40,7 +40,7 @@ class Store:
         """Ask for a resource to be deleted."""
         with self._alone():
             path = self._wanted(resource.kind, resource.name)
-            value = yaml.safe_load(path.read_text())
+            value = _parse(path.read_text())
             value["metadata"].setdefault("deletionTimestamp", _stamp(now))
             _write(path, value)
 
@@ -77,19 +77,19 @@ class Store:
         return info.st_mtime_ns, info.st_ctime_ns
 
     def _document(self, resource: AnyResource) -> dict[str, Any]:
-        value: dict[str, Any] = yaml.safe_load(self._wanted(resource.kind, resource.name).read_text())
+        value: dict[str, Any] = _parse(self._wanted(resource.kind, resource.name).read_text())
         status = {key: each for key, each in resource.status.to_dict().items() if each not in ([], {})}
         return {**value, "status": status}
 
     def _read(self, path: Path) -> AnyResource:
-        value = yaml.safe_load(path.read_text())
+        value = _parse(path.read_text())
         seen = read_text(self.layout.status / path.name)
-        return resource_from({**value, "status": yaml.safe_load(seen) or {}} if seen else value)
+        return resource_from({**value, "status": _parse(seen) or {}} if seen else value)
 
     def _apply(self, resource: AnyResource, document: dict[str, Any], now: datetime) -> tuple[AnyResource, Change]:
         path = self._wanted(resource.kind, resource.name)
         before = read_text(path)
-        old = yaml.safe_load(before) if before is not None else None
+        old = _parse(before) if before is not None else None
         value = _merged(resource, document, old, now)
         if old == value:
             return resource, "unchanged"
@@ -146,6 +146,11 @@ def _plain(value: Any) -> Any:
 
 def _stamp(now: datetime) -> str:
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _parse(text: str) -> Any:
+    """By the C parser where PyYAML has it: ten times as fast, and every look at the cluster reads all resources."""
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
