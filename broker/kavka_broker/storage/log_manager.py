@@ -174,7 +174,10 @@ class LogManager:
         existing = self._logs.get(name)
         if existing is not None:
             if existing.topic_id in (topic_id, ZERO):
-                self._identify(existing, topic_id)
+                try:
+                    self._identify(existing, topic_id)
+                except OSError as problem:
+                    raise _refused(name, "identify", problem) from problem
                 existing.config = config
                 return existing
             self._move_aside(name, STRAY_DIRECTORY)
@@ -188,7 +191,7 @@ class LogManager:
             partition_metadata.write(self.disk, path, topic_id)
             made = Log.open(self.disk, path, config, recover=False, now_ms=now_ms)
         except OSError as problem:
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: create: {problem.strerror}") from problem
+            raise _refused(name, "create", problem) from problem
         self._add(directory, made)
         return made
 
@@ -341,6 +344,10 @@ class LogManager:
             one.close()
         except BrokerError:
             self._fail(self._homes[one.name])
+
+
+def _refused(name: PartitionName, what: str, problem: OSError) -> BrokerError:
+    return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: {what}: {problem.strerror}")
 
 
 def _nothing(directory: LogDirectory) -> None:
