@@ -1,4 +1,4 @@
-"""Where downloads and builds of the workshop live: outside the tree, by version, so that a clean clone finds them again."""
+"""Where downloads and builds of the workshop live: outside the tree, by version, so that a clean clone finds them."""
 
 import os
 from pathlib import Path

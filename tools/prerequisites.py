@@ -1,7 +1,7 @@
 """What the tests need beside Python, and what this machine lacks of it.
 
-One list, asked twice: tools/run_tests.py says the lacks first and last, tests/conftest.py skips the tests that carry the
-marker of one. Nothing here is needed for `make demo`.
+One list, asked twice: tools/run_tests.py says the lacks first and last, tests/conftest.py skips the tests that carry
+the marker of one. Nothing here is needed for `make demo`.
 """
 
 import functools

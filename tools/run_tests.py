@@ -26,6 +26,7 @@ LINT = {
     "mypy": ("mypy", "--no-error-summary", *CODE),
     "import-linter": ("lint-imports", "--no-cache"),
 }
+SUITE_SECONDS_MAX = 1800
 QUICK = ("tests/tidy", "tests/unit", "tests/property")
 
 
@@ -74,7 +75,11 @@ def run_pytest(paths: tuple[str, ...], tally: Tally) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}", *present]
-        status = subprocess.run(command, cwd=ROOT, check=False).returncode
+        try:
+            status = subprocess.run(command, cwd=ROOT, check=False, timeout=SUITE_SECONDS_MAX).returncode
+        except subprocess.TimeoutExpired:
+            print(f"{' '.join(present)}: ended after {SUITE_SECONDS_MAX} s; the test that hangs is named above")
+            status = 1
         failed_before = tally.failed
         if report.exists():
             tally.count_suites(report)

@@ -1,7 +1,7 @@
 """The shape of the code, as far as a linter does not hold it.
 
-Lengths may only shrink: a file or function that is too long is listed with its length, and the list fails as soon as the
-thing is shorter than it says. So an exception is granted once, by a line in a diff, and never grows.
+Lengths may only shrink: a file or function that is too long is listed with its length, and the list fails as soon as
+the thing is shorter than it says. So an exception is granted once, by a line in a diff, and never grows.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The documents say what is there: links lead somewhere, commands are those that the tests run, decisions are numbered."""
+"""The documents say what is there: links lead somewhere, commands are those that tests run, decisions are numbered."""
 
 import re
 import subprocess
