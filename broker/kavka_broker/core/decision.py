@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 
 from kavka_broker.protocol.message import Message
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision(Generic[R]):
+class Decision(Generic[R_co]):
     """Records to append, all or none of them, and the response that goes with them."""
 
     records: Sequence[Message]
-    response: R
+    response: R_co

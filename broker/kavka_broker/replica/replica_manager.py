@@ -8,7 +8,8 @@ placed here, closes those that are gone, and hands over leadership and configura
 from collections.abc import Callable, Iterable, Iterator
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.config.topic import LogConfig, topic_config
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.topics import PartitionState, Topic
 from kavka_broker.logs import get
@@ -34,7 +35,7 @@ class ReplicaManager:
 
     def __init__(self, node_id: int, config: BrokerConfig, metadata: Metadata, logs: LogManager, clock: Clock) -> None:
         self._node_id = node_id
-        self._config = config
+        self._effective = EffectiveConfig(config, metadata.configs)
         self._metadata = metadata
         self._logs = logs
         self._clock = clock
@@ -141,7 +142,7 @@ class ReplicaManager:
             partition.log.config = config
 
     def _topic_config(self, name: str) -> LogConfig:
-        return topic_config(self._metadata.configs.topic(name), self._config)
+        return self._effective.topic(name)
 
     def _tell(self, partition: Partition, is_leader: bool) -> None:
         for listener in self.leadership_listeners:

@@ -20,7 +20,7 @@ from kavka_broker.controller.registration import leave_cluster, register_broker
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.listeners import Listener as Address
-from kavka_broker.core.config.topic import LogConfig, topic_config
+from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
 from kavka_broker.net.listener import Limits, Listener
@@ -110,14 +110,13 @@ class Server:
         await self._open(controller, logs)
 
     async def _load(self, logs: LogManager, controller: Controller) -> None:
-        def config_of(topic: str) -> LogConfig:
-            return topic_config(controller.metadata.configs.topic(topic), self.config)
+        effective = EffectiveConfig(self.config, controller.metadata.configs)
 
         def progress(count: int, total: int, name: str) -> None:
             if count % max(1, total // 10) == 0:
                 log.info("logs.loading", done=count, total=total, last=name)
 
-        await asyncio.to_thread(logs.load, config_of, self._clock.now_ms(), progress=progress)
+        await asyncio.to_thread(logs.load, effective.topic, self._clock.now_ms(), progress=progress)
         self.health.cleared("logs")
 
     def _wire(self, logs: LogManager, controller: Controller) -> Broker:

@@ -1,0 +1,29 @@
+"""What holds for a broker right now: its file, and over it what was altered for all brokers and for this one."""
+
+from collections.abc import Mapping
+
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.topic import LogConfig, with_overrides
+from kavka_broker.core.metadata.configs import Configs
+
+
+class EffectiveConfig:
+    """Follows the image; laid together anew only when something was altered."""
+
+    def __init__(self, config: BrokerConfig, configs: Configs) -> None:
+        self._config = config
+        self._configs = configs
+        self._altered: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+        self._effective = config
+
+    @property
+    def broker(self) -> BrokerConfig:
+        altered = (self._configs.all_brokers(), self._configs.broker(self._config.node_id))
+        if altered != self._altered:
+            self._altered = (dict(altered[0]), dict(altered[1]))
+            self._effective = self._config.altered(*self._altered)
+        return self._effective
+
+    def topic(self, name: str) -> LogConfig:
+        """What holds for the logs of a topic."""
+        return with_overrides(self.broker.log_config, self._configs.topic(name))

@@ -1,0 +1,179 @@
+"""The state after a live run equals the state after a replay: of all records, and of a snapshot's."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
+
+from kavka_broker.controller.snapshots import build, read
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.broker_commands import Register, leave, register
+from kavka_broker.core.metadata.brokers import Endpoint
+from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs
+from kavka_broker.core.metadata.configs import Resource, ResourceType
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.quotas import Alteration
+from kavka_broker.core.metadata.topic_commands import (
+    Created,
+    CreateTopic,
+    Defaults,
+    GrowTopic,
+    create_topics,
+    delete_topic,
+    grow_topics,
+)
+from kavka_broker.core.metadata.topics import NO_LEADER
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
+from kavka_broker.protocol.metadata_records import frame, unframe
+from tests.support.cluster import START_MS, directory_of, uuid
+
+BROKERS = st.integers(1, 4)
+NAMES = st.sampled_from(["a", "b", "c", "a.b", "a_b", "__consumer_offsets"])
+PARTS = st.lists(
+    st.tuples(st.sampled_from(["user", "client-id", "ip"]), st.sampled_from([None, "alice", "<default>", "192.0.2.7"])),
+    min_size=1,
+    max_size=2,
+)
+LIMITS = st.lists(
+    st.tuples(
+        st.sampled_from(["producer_byte_rate", "request_percentage", "connection_creation_rate"]),
+        st.sampled_from([None, 1.0, 1024.0, 0.5]),
+    ),
+    max_size=3,
+)
+CHANGES = st.lists(
+    st.builds(
+        Change,
+        st.sampled_from(["retention.ms", "cleanup.policy", "log.cleaner.threads", "consumer.session.timeout.ms"]),
+        st.sampled_from(list(Operation)),
+        st.sampled_from([None, "5000", "compact"]),
+    ),
+    max_size=3,
+)
+RESOURCES = st.one_of(
+    st.builds(Resource, st.just(ResourceType.TOPIC), NAMES),
+    st.builds(Resource, st.just(ResourceType.BROKER), st.sampled_from(["", "1"])),
+    st.builds(Resource, st.just(ResourceType.GROUP), st.just("g")),
+)
+
+
+class LiveRun(RuleBasedStateMachine):
+    """Commands as they come, refused ones among them, against images that only ever replay."""
+
+    ids = Bundle("ids")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = Metadata()
+        self.follower = Metadata()
+        self.history: list[bytes] = []
+        self.numbers = 0
+        self._enact([FeatureLevelRecord("metadata.version", 30)])
+
+    def _enact(self, records: list[Message]) -> None:
+        """Replay here, and there what went over the wire."""
+        for record in records:
+            self.live.replay(record)
+            value = frame(record)
+            self.history.append(value)
+            self.follower.replay(unframe(value))
+
+    def _decide(self, decision: Decision[object]) -> object:
+        self._enact(list(decision.records))
+        return decision.response
+
+    def _next(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    @rule(broker_id=BROKERS, rack=st.sampled_from([None, "a", "b"]))
+    def broker_starts(self, broker_id: int, rack: str | None) -> None:
+        endpoint = Endpoint("PLAINTEXT", "localhost", 9092)
+        command = Register(broker_id, uuid(self._next()), (endpoint,), (directory_of(broker_id),), rack=rack)
+        epoch = self._decide(register(self.live, command))
+        registration = self.live.brokers.get(broker_id)
+        assert registration is not None
+        assert registration.epoch == epoch
+
+    @rule(broker_id=BROKERS)
+    def broker_leaves(self, broker_id: int) -> None:
+        self._decide(leave(self.live, broker_id))
+
+    @rule(target=ids, name=NAMES, partitions=st.integers(-1, 4), factor=st.integers(-1, 3))
+    def topic_is_created(self, name: str, partitions: int, factor: int) -> object:
+        command = CreateTopic(name, uuid(self._next()), partitions, factor, configs={"retention.ms": "1000"})
+        decision = create_topics(self.live, [command], Defaults(2, 1))
+        self._decide(decision)
+        (result,) = decision.response
+        return result.topic_id if isinstance(result, Created) else multiple()
+
+    @rule(topic_id=consumes(ids))
+    def topic_is_deleted(self, topic_id: bytes) -> None:
+        topic = self.live.topics.by_id(topic_id)
+        assert topic is not None
+        self._decide(delete_topic(topic))
+
+    @rule(name=NAMES, count=st.integers(0, 6))
+    def topic_grows(self, name: str, count: int) -> None:
+        self._decide(grow_topics(self.live, [GrowTopic(name, count)]))
+
+    @rule(resource=RESOURCES, changes=CHANGES)
+    def configs_are_altered(self, resource: Resource, changes: list[Change]) -> None:
+        try:
+            decision = alter_configs(self.live, resource, changes)
+        except BrokerError:
+            return
+        self._decide(decision)
+
+    @rule(parts=PARTS, limits=LIMITS)
+    def quotas_are_altered(self, parts: list[tuple[str, str | None]], limits: list[tuple[str, float | None]]) -> None:
+        try:
+            decision = self.live.quotas.alter(Alteration(parts, limits))
+        except BrokerError:
+            return
+        self._decide(decision)
+
+    @rule(broker_id=BROKERS)
+    def producer_ids_are_given(self, broker_id: int) -> None:
+        self._decide(self.live.producer_ids.allocate(broker_id, 0))
+
+    @invariant()
+    def who_follows_sees_the_same(self) -> None:
+        assert list(self.follower.records()) == list(self.live.records())
+        assert self.follower.offset == self.live.offset
+
+    @invariant()
+    def only_the_living_lead_and_from_the_in_sync(self) -> None:
+        for topic in self.live.topics:
+            assert sorted(topic.partitions) == list(range(len(topic.partitions)))
+            for state in topic.partitions.values():
+                assert state.isr
+                assert set(state.isr) <= set(state.replicas)
+                if state.leader != NO_LEADER:
+                    assert state.leader in state.isr
+                    assert self.live.brokers.is_usable(state.leader)
+
+    @invariant()
+    def partitions_are_counted(self) -> None:
+        assert self.live.topics.partition_count == sum(len(topic.partitions) for topic in self.live.topics)
+
+    def teardown(self) -> None:
+        """From nothing, and from a snapshot: the same."""
+        again = Metadata()
+        for value in self.history:
+            again.replay(unframe(value))
+        assert list(again.records()) == list(self.live.records())
+        data = build([], self.live.records(), epoch=1, last_timestamp_ms=0, now_ms=START_MS)
+        restored = Metadata()
+        for record in read(data):
+            restored.replay(record)
+        assert list(restored.records()) == list(self.live.records())
+        assert restored == self.live
+        assert restored.topics == self.live.topics
+        assert restored.configs == self.live.configs
+        assert restored.quotas == self.live.quotas
+
+
+TestLiveRun = LiveRun.TestCase
+TestLiveRun.settings = settings(max_examples=40, stateful_step_count=20)
