@@ -25,7 +25,18 @@ class IndexFile:
 
     ENTRY: ClassVar[Struct]
 
-    __slots__ = ("_disk", "_file", "_last", "_lock", "_pending", "_stored", "base_offset", "entries_max", "path")
+    __slots__ = (
+        "_disk",
+        "_file",
+        "_is_closed",
+        "_last",
+        "_lock",
+        "_pending",
+        "_stored",
+        "base_offset",
+        "entries_max",
+        "path",
+    )
 
     def __init__(self, disk: Disk, path: str, base_offset: int, bytes_max: int) -> None:
         self.path = path
@@ -35,6 +46,7 @@ class IndexFile:
         self._file: File = disk.open(path)
         self._stored = self._file.size // self.ENTRY.size
         self._pending = bytearray()
+        self._is_closed = False
         self._lock = threading.Lock()
         self._last: tuple[int, int] | None = None
         if self._stored:
@@ -80,7 +92,7 @@ class IndexFile:
         """Write out what waits in memory."""
         with self._lock:
             ready = bytes(self._pending)
-            if ready:
+            if ready and not self._is_closed:
                 self._file.append(ready)
                 self._stored += len(ready) // self.ENTRY.size
                 del self._pending[: len(ready)]
@@ -135,7 +147,11 @@ class IndexFile:
 
     def release(self) -> None:
         """Let go of the descriptor; an index that is looked up rarely need not hold one."""
-        self._file.release()
+        # Under the lock: a descriptor that is closed under a thread's write may be another file's by then.
+        with self._lock:
+            self._file.release()
 
     def close(self) -> None:
-        self._file.close()
+        with self._lock:
+            self._is_closed = True
+            self._file.close()

@@ -276,7 +276,10 @@ class LogManager:
                 continue
             one.producers.expire(now_ms, expiration_ms)
             high_watermark = one.log_end_offset if high_watermark_of is None else high_watermark_of(one)
-            count += one.delete_expired(now_ms, high_watermark)
+            try:
+                count += one.delete_expired(now_ms, high_watermark)
+            except BrokerError as problem:
+                log.error("retention.failed", log=str(one.name), reason=str(problem))
             one.release_idle()
         return count
 
@@ -286,7 +289,13 @@ class LogManager:
             one.remove_deleted()
         paths, self._deleted_directories = self._deleted_directories, []
         for path in paths:
-            self.disk.remove_tree(path)
+            try:
+                self.disk.remove_tree(path)
+            except FileNotFoundError:
+                continue
+            except OSError as problem:
+                log.warning("directory.not_removed", path=path, reason=str(problem))
+                self._deleted_directories.append(path)
 
     def write_checkpoints(self, high_watermark_of: HighWatermark | None = None) -> None:
         """Write down recovery points, log starts and high watermarks. Blocks: call it in a thread."""
@@ -333,7 +342,9 @@ class LogManager:
         for directory in self.online:
             try:
                 self._write_checkpoints(directory, high_watermark_of)
-                directory.mark_clean(broker_epoch)
+                # A log whose sync has failed must be recovered: nobody knows what of it is on the disk.
+                if not any(one.is_failed for one in self._logs_in(directory)):
+                    directory.mark_clean(broker_epoch)
             except OSError as problem:
                 log.error("directory.not_clean", directory=directory.path, reason=str(problem))
         for directory in self.directories:

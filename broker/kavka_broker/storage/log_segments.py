@@ -26,6 +26,7 @@ from kavka_broker.storage.names import (
     DELETED,
     LEADER_EPOCHS,
     PARTITION_METADATA,
+    SEGMENT_FILES,
     SNAPSHOT,
     PartitionName,
     offset_file,
@@ -129,6 +130,7 @@ class SegmentedLog:
             self._active.finish()
             segment = self.new_segment(base_offset, now_ms)
         except OSError as problem:
+            self._remove_unborn(base_offset)
             raise self._storage_error("roll", problem) from problem
         self.segments.append(segment)
         self._bases.append(base_offset)
@@ -138,6 +140,14 @@ class SegmentedLog:
             # Without it the next start reads more batches, no more than that.
             self.write_snapshot(base_offset, durable=False)
         return segment
+
+    def _remove_unborn(self, base_offset: int) -> None:
+        """A start would take what is left of a segment that could not be made for the end of the log."""
+        if base_offset in self._bases:
+            return
+        for suffix in SEGMENT_FILES:
+            with suppress(OSError):
+                self.disk.remove(os.path.join(self.directory, offset_file(base_offset, suffix)))
 
     def new_segment(self, base_offset: int, now_ms: int) -> Segment:
         return Segment(
@@ -271,7 +281,10 @@ class SegmentedLog:
         if not count:
             return 0
         if count == len(self.segments):
-            self.roll(now_ms)
+            try:
+                self.roll(now_ms)
+            except BrokerError:
+                count -= 1  # the disk may be full; the older ones make room
         try:
             self._discard(self.segments[:count])
         except OSError as problem:
@@ -290,8 +303,9 @@ class SegmentedLog:
             self.on_recovery_point_lowered()
 
     def _set_segments(self, segments: list[Segment]) -> None:
-        self.segments = segments
+        # In this order: a flush in another thread must not look up new segments by old bases, and leave some out.
         self._bases = [segment.base_offset for segment in segments]
+        self.segments = segments
         self._active = segments[-1]
         self._is_directory_changed = True
         self._readers.clear()
@@ -310,8 +324,13 @@ class SegmentedLog:
         """Remove the files that were renamed away. Blocks: a large file takes its time."""
         paths, self.deleted_paths = self.deleted_paths, []
         for path in paths:
-            with suppress(FileNotFoundError):
+            try:
                 self.disk.remove(path)
+            except FileNotFoundError:
+                continue
+            except OSError as problem:
+                log.warning("segment.not_removed", path=path, reason=str(problem))
+                self.deleted_paths.append(path)
 
     # --- producers ----------------------------------------------------------------------------------------------
 
