@@ -114,7 +114,7 @@ class GroupCoordinator:
         index = shard.partition.index
         started_ms = self._clock.monotonic_ms()
         try:
-            replayer = await load(shard.partition, shard.image)
+            loaded = await load(shard.partition, shard.image)
         except (BrokerError, ProtocolViolation) as error:
             log.error("groups.unreadable", partition=index, reason=str(error))
             return
@@ -124,8 +124,8 @@ class GroupCoordinator:
             "groups.loaded",
             partition=index,
             groups=len(shard.image.groups),
-            records=replayer.records,
-            passed_over=replayer.passed_over,
+            records=loaded.records,
+            passed_over=loaded.passed_over,
             took_ms=round(self._clock.monotonic_ms() - started_ms),
         )
 

@@ -1,12 +1,16 @@
 """Reading a partition of `__consumer_offsets` when this broker becomes its leader.
 
 The log is read in slices, and the loop gets its turn after each, so a long load holds up nobody else; meanwhile the
-partition's groups are answered COORDINATOR_LOAD_IN_PROGRESS. Offsets that a transaction committed (by Apache Kafka,
-before this broker took over) count when its marker says so. Keys of features that this release does not know are
-passed over; a value that it cannot read stops the load, because serving half of what is known would lose the rest.
+partition's groups are answered COORDINATOR_LOAD_IN_PROGRESS. What a group is depends on the last record of each key and
+on nothing before it, so only those are decoded: most of an offsets log is commits that later ones replaced.
+
+Offsets that a transaction committed (by Apache Kafka, before this broker took over) count when its marker says so.
+Keys of features that this release does not know are passed over; a value that it cannot read stops the load, because
+serving half of what is known would lose the rest.
 """
 
 import asyncio
+from dataclasses import dataclass
 from struct import error, unpack_from
 
 from kavka_broker.core.group.image import GroupImage
@@ -18,69 +22,91 @@ from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.protocol.records.record import Record, read_records
 from kavka_broker.replica.partition import Partition
 
-SLICE_BYTES_MAX = 128 * 1024
-"""Decodes in a few milliseconds."""
+SLICE_BYTES_MAX = 64 * 1024
+DECODED_PER_SLICE_MAX = 500
+"""Either takes a few milliseconds."""
 
 
-class Replayer:
-    """Turns batches into what they say of groups. `passed_over` counts records of unknown kinds."""
+class Latest:
+    """The last record of each key, batch by batch. `records` counts all that were seen."""
 
-    def __init__(self, image: GroupImage) -> None:
-        self._image = image
-        self._open: dict[int, list[tuple[Message, Message | None]]] = {}  # by producer id: a transaction's offsets
+    def __init__(self) -> None:
+        self.by_key: dict[bytes, Record] = {}
         self.records = 0
-        self.passed_over = 0
+        self._open: dict[int, list[Record]] = {}  # by producer id: a transaction that has not ended
 
     def batch(self, header: BatchHeader, batch: memoryview) -> None:
         if header.is_control:
-            self._marker(header, batch)
+            self._end(header, batch)
             return
-        for record in read_records(batch):
-            self.records += 1
-            decoded = self._decode(record)
-            if decoded is None:
-                self.passed_over += 1
-            elif header.is_transactional:
-                self._open.setdefault(header.producer_id, []).append(decoded)
-            else:
-                self._image.replay(*decoded)
+        records = read_records(batch)
+        self.records += len(records)
+        if header.is_transactional:
+            self._open.setdefault(header.producer_id, []).extend(records)
+        else:
+            self._keep(records)
 
-    def _marker(self, header: BatchHeader, batch: memoryview) -> None:
+    def _end(self, header: BatchHeader, batch: memoryview) -> None:
         marker = read_marker(batch)
-        if marker is None:
-            return
-        waiting = self._open.pop(header.producer_id, [])
-        if marker.kind is ControlType.COMMIT:
-            for key, value in waiting:
-                self._image.replay(key, value)
+        if marker is not None:
+            records = self._open.pop(header.producer_id, [])
+            if marker.kind is ControlType.COMMIT:
+                self._keep(records)
 
-    def _decode(self, record: Record) -> tuple[Message, Message | None] | None:
-        try:
-            (number,) = unpack_from(">h", record.key or b"")
-        except error:
-            return None
-        if record_classes(Coordinator.GROUP, number) is None:
-            return None
-        try:
-            return unframe(record.key or b"", record.value)
-        except ProtocolViolation as problem:
-            raise ProtocolViolation(f"offset {record.offset}: {problem}") from None
+    def _keep(self, records: list[Record]) -> None:
+        for record in records:
+            self.by_key[record.key or b""] = record
 
 
-async def load(partition: Partition, image: GroupImage) -> Replayer:
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a load came to, for the log."""
+
+    records: int
+    passed_over: int  # keys of unknown kinds
+
+
+async def load(partition: Partition, image: GroupImage) -> Loaded:
     """Replay the log from its start to where it ends now."""
-    log = partition.log
-    replayer = Replayer(image)
+    latest = await read(partition)
+    passed_over = 0
+    for number, record in enumerate(latest.by_key.values(), 1):
+        decoded = decode(record)
+        if decoded is None:
+            passed_over += 1
+        else:
+            image.replay(*decoded)
+        if number % DECODED_PER_SLICE_MAX == 0:
+            await asyncio.sleep(0)
+    image.finish_loading()
+    return Loaded(latest.records, passed_over)
+
+
+async def read(partition: Partition) -> Latest:
+    log, latest = partition.log, Latest()
     offset, end_offset = log.log_start_offset, log.log_end_offset
     while offset < end_offset:
         chunk = log.read(offset, SLICE_BYTES_MAX, upper_offset=end_offset, at_least_one=True)
         before = offset
         for part in chunk.parts:
             for header, batch in split_batches(part):
-                replayer.batch(header, batch)
+                latest.batch(header, batch)
                 offset = header.next_offset
         if offset == before:  # the rest has been compacted away
             break
         await asyncio.sleep(0)
-    image.finish_loading()
-    return replayer
+    return latest
+
+
+def decode(record: Record) -> tuple[Message, Message | None] | None:
+    """Key and value, or None for a kind of record that is not known here."""
+    try:
+        (number,) = unpack_from(">h", record.key or b"")
+    except error:
+        return None
+    if record_classes(Coordinator.GROUP, number) is None:
+        return None
+    try:
+        return unframe(record.key or b"", record.value)
+    except ProtocolViolation as problem:
+        raise ProtocolViolation(f"offset {record.offset}: {problem}") from None

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from kavka_broker.coordinator.loading import Replayer, load
+from kavka_broker.coordinator.loading import Loaded, load
 from kavka_broker.coordinator.shard import framed
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.records import KeyedRecord, group_record, group_tombstone, offset_tombstone
@@ -59,7 +59,7 @@ class Log:
         log.batches.append(bytes(batch))
         log.log_end_offset += count
 
-    def load(self) -> tuple[GroupImage, Replayer]:
+    def load(self) -> tuple[GroupImage, Loaded]:
         image = GroupImage()
         return image, asyncio.run(load(cast(Partition, self.partition), image))
 
@@ -73,9 +73,9 @@ def test_the_newest_record_of_a_key_counts() -> None:
     log.write(committed("g", 1), committed("g", 5, partition=1))
     log.write(committed("g", 2))
     log.write(offset_tombstone("g", "t", 1))
-    image, replayer = log.load()
+    image, loaded = log.load()
     assert offsets(image, "g") == {0: 2}
-    assert replayer.records == 4
+    assert loaded.records == 4
 
 
 def test_a_generation_comes_back_with_its_members() -> None:
@@ -118,10 +118,10 @@ def test_offsets_of_a_transaction_count_when_it_commits(kind: ControlType, expec
 
 def test_kinds_of_other_features_are_passed_over() -> None:
     log = Log()
-    log.raw((b"\x00\x63rest", b"x"), (None, b"x"), (b"", b""))
+    log.raw((b"\x00\x63rest", b"x"), (None, b"x"), (b"x", b""))
     log.write(committed("g", 1))
-    image, replayer = log.load()
-    assert replayer.passed_over == 3
+    image, loaded = log.load()
+    assert loaded.passed_over == 3
     assert offsets(image, "g") == {0: 1}
 
 
