@@ -42,12 +42,16 @@ def produce_flights(
         }
     )
     tally = Tally()
-    for key, value in flights:
-        _produce(producer, topic, key, value, delivered)
-        tally.add(key, value)
-        if tally.count % REPORT_EVERY == 0:
-            producer.poll(0)
-            progress(tally.count)
+    try:
+        for key, value in flights:
+            _produce(producer, topic, key, value, delivered)
+            tally.add(key, value)
+            if tally.count % REPORT_EVERY == 0:
+                producer.poll(0)
+                progress(tally.count)
+    except BaseException:
+        producer.purge()  # or the client complains, at its end, of what was left in its queue
+        raise
     left = producer.flush(FLUSH_SECONDS_MAX)
     if left or failures:
         raise ClientFailedError(f"{left + len(failures)} flights were not acknowledged; {failures[:1] or 'no answer'}")
