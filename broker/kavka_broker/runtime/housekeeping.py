@@ -11,6 +11,7 @@ from functools import partial
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.seams import Clock
@@ -36,8 +37,15 @@ class Housekeeping:
     """The chores of one broker, as tasks that end with `stop`."""
 
     def __init__(
-        self, config: BrokerConfig, logs: LogManager, replicas: ReplicaManager, quotas: ClientQuotas, clock: Clock
+        self,
+        config: BrokerConfig,
+        logs: LogManager,
+        replicas: ReplicaManager,
+        quotas: ClientQuotas,
+        clock: Clock,
+        crash: Callable[[BaseException], None],
     ) -> None:
+        self._crash = crash
         self._config = config
         self._logs = logs
         self._replicas = replicas
@@ -47,7 +55,7 @@ class Housekeeping:
         self._checkpointed: dict[str, tuple[int, int, int]] = {}
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(self._every(chore), name=chore.name) for chore in self._chores()]
+        self._tasks = [asyncio.create_task(self.repeat(chore), name=chore.name) for chore in self._chores()]
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -68,13 +76,21 @@ class Housekeeping:
             Chore("quota expiry", QUOTA_EXPIRY_MS, self._expire_quotas),
         ]
 
-    async def _every(self, chore: Chore) -> None:
+    async def repeat(self, chore: Chore) -> None:
+        """Do it for ever. Whatever fails is told and comes round again: a chore that ended in silence would be missed
+        only when a disk is full.
+        """
         while True:
             await asyncio.sleep(chore.interval_ms / 1000)
             try:
                 await chore.work()
-            except OSError as problem:
+            except (OSError, BrokerError) as problem:
                 log.error("housekeeping.failed", chore=chore.name, reason=str(problem))
+            except AssertionError as error:
+                self._crash(error)
+                return
+            except Exception as error:  # noqa: BLE001 - a defect of ours, and no reason to stop for
+                log.exception("housekeeping.failed", error, chore=chore.name)
 
     async def _flush(self) -> None:
         if any(one.unflushed_messages for one in self._logs):
@@ -85,8 +101,8 @@ class Housekeeping:
             str(one.name): (one.recovery_point, one.log_start_offset, self.high_watermark_of(one)) for one in self._logs
         }
         if points != self._checkpointed:
-            self._checkpointed = points
             await asyncio.to_thread(self._logs.write_checkpoints, self.high_watermark_of)
+            self._checkpointed = points
 
     async def _retain(self) -> None:
         expiration_ms = self._config["producer.id.expiration.ms"]

@@ -135,7 +135,7 @@ class Server:
         )
         groups = GroupCoordinator(config, metadata, controller, replicas, clock, self._timers)
         controller.subscribers.append(groups.apply)
-        self.housekeeping = Housekeeping(config, logs, replicas, quotas, clock)
+        self.housekeeping = Housekeeping(config, logs, replicas, quotas, clock, self._crash)
         return Broker(
             node_id=config.node_id,
             cluster_id=logs.cluster_id,
