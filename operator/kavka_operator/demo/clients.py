@@ -51,6 +51,7 @@ def produce_flights(
                 progress(tally.count)
     except BaseException:
         producer.purge()  # or the client complains, at its end, of what was left in its queue
+        producer.flush(1.0)
         raise
     left = producer.flush(FLUSH_SECONDS_MAX)
     if left or failures:
