@@ -1,0 +1,26 @@
+"""Requests as messages, over one connection each: for what no client library would send."""
+
+from struct import pack
+from typing import TypeVar
+
+from kavka_broker.protocol.codec import decode, encode
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
+from kavka_broker.protocol.message import Message
+from tests.support.wire import Connection
+
+R = TypeVar("R", bound=Message)
+
+
+def ask(address: tuple[str, int], request: Message, kind: type[R], version: int | None = None) -> R:
+    """The answer to a request, in its newest version unless one is named."""
+    assert request.API_KEY is not None
+    chosen = request.VERSIONS[1] if version is None else version
+    header = encode_request_header(RequestHeader(request.API_KEY, chosen, 7, "asking"))
+    frame = header + encode(request, chosen)
+    with Connection(address) as connection:
+        connection.send(pack(">i", len(frame)) + frame)
+        answer = connection.receive()
+    assert answer is not None, f"the broker closed the connection on {type(request).__name__} v{chosen}"
+    view = memoryview(answer)
+    _, body = read_response_header(request.API_KEY, chosen, view)
+    return decode(kind, chosen, view[body:])
