@@ -9,7 +9,7 @@ was lost must not take the data with it.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
@@ -53,6 +53,7 @@ class LogManager:
         self._homes: dict[PartitionName, LogDirectory] = {}
         # Logs that are there but could not be opened; nothing new may take their place.
         self._unusable: dict[PartitionName, str] = {}
+        self._is_loaded = False
         self._deleted_directories: list[str] = []
 
     @classmethod
@@ -96,8 +97,6 @@ class LogManager:
         `progress` is called with how many are open, how many there are, and the name of the last one.
         """
         found = [(directory, name) for directory in self.online for name in self._log_names(directory)]
-        if not found:
-            return
         with ThreadPoolExecutor(threads_max, "recovery") as pool:
             opening = partial(self._open, config_of=config_of, now_ms=now_ms)
             for count, (directory, opened) in enumerate(pool.map(lambda place: opening(*place), found), 1):
@@ -106,6 +105,7 @@ class LogManager:
                 self._add(directory, opened)
                 if progress is not None:
                     progress(count, len(found), str(opened.name))
+        self._is_loaded = True
 
     def _log_names(self, directory: LogDirectory) -> list[PartitionName]:
         names = []
@@ -308,16 +308,24 @@ class LogManager:
     def _write_checkpoints(self, directory: LogDirectory, high_watermark_of: HighWatermark | None) -> None:
         with directory.checkpoint_lock:
             logs = self._logs_in(directory)
-            directory.write(checkpoints.RECOVERY_POINTS, {one.name: one.recovery_point for one in logs})
+            points = self._kept(directory.recovery_points) | {one.name: one.recovery_point for one in logs}
+            directory.write(checkpoints.RECOVERY_POINTS, points)
             moved = (one for one in logs if one.log_start_offset > one.segments[0].base_offset)
-            directory.write(checkpoints.LOG_STARTS, {one.name: one.log_start_offset for one in moved})
+            starts = self._kept(directory.log_starts) | {one.name: one.log_start_offset for one in moved}
+            directory.write(checkpoints.LOG_STARTS, starts)
             if high_watermark_of is not None:
-                directory.write(checkpoints.HIGH_WATERMARKS, {one.name: high_watermark_of(one) for one in logs})
+                marks = self._kept(directory.high_watermarks) | {one.name: high_watermark_of(one) for one in logs}
+                directory.write(checkpoints.HIGH_WATERMARKS, marks)
+
+    def _kept(self, offsets: Mapping[PartitionName, int]) -> dict[PartitionName, int]:
+        """What a checkpoint says of logs that could not be opened: it is all that is known of them."""
+        return {name: offsets[name] for name in self._unusable if name in offsets}
 
     def _write_recovery_points(self, directory: LogDirectory) -> None:
         with directory.checkpoint_lock:
-            offsets = {one.name: one.recovery_point for one in self._logs_in(directory)}
-            directory.write(checkpoints.RECOVERY_POINTS, offsets)
+            logs = self._logs_in(directory)
+            points = self._kept(directory.recovery_points) | {one.name: one.recovery_point for one in logs}
+            directory.write(checkpoints.RECOVERY_POINTS, points)
 
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
         return [one for one in self if self._homes.get(one.name) is directory]
@@ -337,17 +345,38 @@ class LogManager:
         self, *, broker_epoch: int = -1, high_watermark_of: HighWatermark | None = None, threads_max: int = 4
     ) -> None:
         """Close every log and mark the directories clean. Blocks: call it in a thread."""
+        if not self._is_loaded:
+            self._leave_as_found()
+            return
         with ThreadPoolExecutor(threads_max, "closing") as pool:
             list(pool.map(self._close, self))
         for directory in self.online:
             try:
                 self._write_checkpoints(directory, high_watermark_of)
-                # A log whose sync has failed must be recovered: nobody knows what of it is on the disk.
-                if not any(one.is_failed for one in self._logs_in(directory)):
+                if self._is_clean(directory):
                     directory.mark_clean(broker_epoch)
             except OSError as problem:
                 log.error("directory.not_clean", directory=directory.path, reason=str(problem))
         for directory in self.directories:
+            directory.release()
+
+    def _is_clean(self, directory: LogDirectory) -> bool:
+        """Whether no log of it needs recovery.
+
+        One does whose sync has failed: nobody knows what is on the disk. And one that could not be opened, unless the
+        last stop was clean.
+        """
+        if self._unusable and not directory.is_clean:
+            return False
+        return not any(one.is_failed for one in self._logs_in(directory))
+
+    def _leave_as_found(self) -> None:
+        """The start did not come to its end: what was clean stays so, what needs recovery still does."""
+        for one in self:
+            one.abandon()
+        for directory in self.directories:
+            if directory.is_online and directory.is_clean and directory.broker_epoch is not None:
+                directory.mark_clean(directory.broker_epoch)
             directory.release()
 
     def _close(self, one: Log) -> None:

@@ -5,6 +5,7 @@ import pytest
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.log_directory import MetaProperties, UnusableDirectory, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.sim_disk import SimDisk
@@ -261,3 +262,42 @@ def test_a_clean_stop_needs_no_recovery() -> None:
     assert found is not None
     assert values(found) == [b"%d" % index + b"x" * 100 for index in range(12)]
     assert not disk.exists("/data/.kafka_cleanshutdown")
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+def test_a_start_that_is_broken_off_leaves_everything_as_it_was(was_clean: bool) -> None:
+    disk = formatted()
+    manager = start(disk)
+    fill(manager.create("t", 0, ID, SMALL), 12)
+    manager.write_checkpoints()
+    if was_clean:
+        manager.close(broker_epoch=5)
+    disk.kill()
+    before = disk.read_file("/data/recovery-point-offset-checkpoint")
+    start(disk, load=False).close(broker_epoch=-1)
+    disk.kill()
+    assert disk.read_file("/data/recovery-point-offset-checkpoint") == before
+    (directory,) = start(disk).directories
+    assert (directory.is_clean, directory.broker_epoch) == (was_clean, 5 if was_clean else None)
+
+
+def test_a_log_that_could_not_be_opened_still_needs_its_recovery_and_its_checkpoints() -> None:
+    disk = formatted()
+    manager = start(disk)
+    bad = manager.create("bad", 0, ID, SMALL)
+    fill(bad, 12)
+    bad.flush()
+    bad.advance_start(7)
+    manager.write_checkpoints(lambda one: 11)
+    disk.write_file("/data/bad-0/partition.metadata", b"version: 9\n")
+    disk.kill()
+    manager = start(disk)
+    manager.create("good", 0, ID, SMALL)
+    manager.close(high_watermark_of=lambda one: 0)
+    assert not disk.exists("/data/.kafka_cleanshutdown")
+    partition_metadata.write(disk, "/data/bad-0", ID)
+    disk.kill()
+    manager = start(disk)
+    found = manager.get("bad", 0)
+    assert found is not None
+    assert (found.log_start_offset, found.recovery_point, manager.high_watermark("bad", 0)) == (7, 12, 11)
