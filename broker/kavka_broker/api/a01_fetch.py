@@ -1,6 +1,7 @@
 """Fetch (1): read record batches from the partitions that this broker leads.
 
-- Answered when `min_bytes` can be read, when a partition has an error, or after `max_wait_ms`.
+- Answered when `min_bytes` can be read, when a partition has an error, or after `max_wait_ms`. A partition that does not
+  exist keeps nobody from waiting on the others: its consumer would ask again and again.
 - Whole batches; the first one comes even if it is larger than the limits, so that a client can always go on.
 - Reads end at the high watermark, with isolation level read_committed at the last stable offset.
 - Fetch sessions (KIP-227) leave out of the answer what has not changed; the partition that was served goes last.
@@ -30,6 +31,7 @@ from kavka_broker.replica.purgatory import FetchWaiter
 
 TOPIC_ID_VERSION = 13
 READ_COMMITTED = 1
+UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 @dataclass(slots=True)
@@ -85,7 +87,7 @@ def read_all(context: FetchContext, request: FetchRequest, broker: Broker, bytes
             data = PartitionData(wanted.index, error.code, -1)
             if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 data.current_leader = current_leader(wanted, broker)
-            reading.has_error = True
+            reading.has_error = reading.has_error or error.code not in UNKNOWN
         else:
             reading.watched.append(partition)
             size_bytes = data_size(data)

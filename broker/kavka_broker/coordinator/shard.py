@@ -252,13 +252,20 @@ class Shard:
         running = None if timers is None else timers.pop(name, None)
         if running is not None:
             running.cancel()
+            self._forget_timers(group)
 
     def _expired(self, group: ClassicGroup, name: TimerName) -> None:
         self._running[group.group_id].pop(name, None)
+        self._forget_timers(group)
         effects = Effects()
         membership.expired(group, name, self._settings, self._clock.now_ms(), effects)
         self._run(group, effects)
         self.image.forget_trace(group)
+
+    def _forget_timers(self, group: ClassicGroup) -> None:
+        # Groups of which only the name was ever heard must leave nothing behind.
+        if not self._running[group.group_id]:
+            del self._running[group.group_id]
 
     def _persist(self, group: ClassicGroup, effect: Persist, effects: Effects) -> None:
         try:

@@ -89,8 +89,8 @@ class Housekeeping:
             except AssertionError as error:
                 self._crash(error)
                 return
-            except Exception as error:  # noqa: BLE001 - a defect of ours, and no reason to stop for
-                log.exception("housekeeping.failed", error, chore=chore.name)
+            except Exception as error:  # a defect of ours, and no reason to stop for
+                log.exception("housekeeping.failed", error, chore=chore.name)  # noqa: TRY401
 
     async def _flush(self) -> None:
         if any(one.unflushed_messages for one in self._logs):

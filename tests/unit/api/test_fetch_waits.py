@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kavka_broker.api.a01_fetch import fetch
 from kavka_broker.api.broker import Client
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from tests.support.in_process import batch, running
@@ -27,5 +28,29 @@ def test_what_is_appended_before_the_loop_turns_wakes_the_fetch(tmp_path: Path) 
             async with asyncio.timeout(20):
                 answer = await waiting
             assert answer.responses[0].partitions[0].high_watermark == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_partition_that_does_not_exist_keeps_nobody_from_waiting(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            there, gone = (
+                FetchTopic(name, partitions=[FetchPartition(0, partition_max_bytes=1000)]) for name in ("t", "gone")
+            )
+            client = Client(VERSION, "test", 1, "127.0.0.1", "PLAINTEXT")
+            alone = fetch(FetchRequest(max_wait_ms=NEVER_MS, min_bytes=1, topics=[gone]), inside.broker, client)
+            assert isinstance(alone, FetchResponse)
+            waiting = fetch(
+                FetchRequest(max_wait_ms=NEVER_MS, min_bytes=1, topics=[there, gone]), inside.broker, client
+            )
+            assert not isinstance(waiting, FetchResponse)
+            task = asyncio.ensure_future(waiting)
+            inside.broker.replicas.leader("t", 0).interrupt()
+            async with asyncio.timeout(20):
+                answer = await task
+            codes = {topic.topic: topic.partitions[0].error_code for topic in answer.responses}
+            assert codes == {"t": 0, "gone": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
     asyncio.run(scenario())

@@ -311,3 +311,31 @@ def _departure(member_id: str) -> Any:
     from kavka_broker.core.group.membership import Departure
 
     return Departure(member_id)
+
+
+def test_groups_that_nobody_joins_leave_nothing_behind() -> None:
+    async def scenario() -> None:
+        world = World()
+        for number in range(3):
+            command = Join(
+                world.token(),
+                "",
+                None,
+                "m",
+                "/h",
+                10_000,
+                30_000,
+                "consumer",
+                (("range", b""),),
+                f"m{number}",
+                True,
+                True,
+            )
+            world.shard.join(f"g{number}", command)
+        assert len(world.shard.image.groups) == len(world.shard._running) == 3
+        world.advance(11_000)
+        assert not world.shard.image.groups
+        assert not world.shard._running
+        assert not len(world.timers)
+
+    play(scenario)
