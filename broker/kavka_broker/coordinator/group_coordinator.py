@@ -88,9 +88,14 @@ class GroupCoordinator:
     def apply(self, records: Iterable[Message]) -> None:
         """The controller has committed these: offsets of topics that are gone go too."""
         if any(isinstance(record, RemoveTopicRecord) for record in records):
-            known = [topic.name for topic in self._metadata.topics]
-            for shard in self.shards():
-                shard.forget_topics(known)
+            for shard in self._shards.values():
+                if shard.is_loading:
+                    shard.has_missed_removal = True
+                elif not shard.is_unreadable:
+                    self._forget_topics(shard)
+
+    def _forget_topics(self, shard: Shard) -> None:
+        shard.forget_topics([topic.name for topic in self._metadata.topics])
 
     def _elect(self, partition: Partition) -> None:
         shard = Shard(partition, self.settings, self._clock, self._timers, self._commit_timeout_ms)
@@ -117,9 +122,14 @@ class GroupCoordinator:
             loaded = await load(shard.partition, shard.image)
         except (BrokerError, ProtocolViolation) as error:
             log.error("groups.unreadable", partition=index, reason=str(error))
+            shard.is_loading, shard.is_unreadable = False, True
             return
-        self._loads.pop(index, None)
+        finally:
+            if self._shards.get(index) is shard:  # else resigned, and the entry may be of a later load
+                self._loads.pop(index, None)
         shard.open()
+        if shard.has_missed_removal:
+            self._forget_topics(shard)
         log.info(
             "groups.loaded",
             partition=index,
@@ -137,18 +147,22 @@ class GroupCoordinator:
         return None if topic is None else partition_of(group_id, len(topic.partitions))
 
     def shard(self, group_id: str) -> Shard:
-        """Where the group lives. Raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        """Where the group lives. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE."""
         index = self.partition_of(group_id)
         shard = None if index is None else self._shards.get(index)
         if shard is None:
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
+        if shard.is_unreadable:
+            problem = f"{OFFSETS_TOPIC}-{index} cannot be read; the broker's log says why"
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
         if shard.is_loading:
             raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return shard
 
     def shards(self) -> Iterator[Shard]:
         """The shards that serve, by partition."""
-        return (self._shards[index] for index in sorted(self._shards) if not self._shards[index].is_loading)
+        shards = (self._shards[index] for index in sorted(self._shards))
+        return (shard for shard in shards if not shard.is_loading and not shard.is_unreadable)
 
     @property
     def is_loading(self) -> bool:

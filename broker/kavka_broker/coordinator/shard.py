@@ -21,7 +21,7 @@ from kavka_broker.core.group.join import Join, join
 from kavka_broker.core.group.offsets import Commit, check_committer, commit_record
 from kavka_broker.core.group.rebalance import keep_alive
 from kavka_broker.core.group.records import KeyedRecord, group_record, offset_tombstone
-from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.sync import Sync, persisted, sync
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value
@@ -51,7 +51,7 @@ APPEND_ERRORS = {
 
 
 class Shard:
-    """One led partition. `is_loading` until its log has been read."""
+    """One led partition. `is_loading` until its log has been read; `is_unreadable` where it cannot be."""
 
     def __init__(
         self,
@@ -64,6 +64,8 @@ class Shard:
         self.partition = partition
         self.image = GroupImage()
         self.is_loading = True
+        self.is_unreadable = False
+        self.has_missed_removal = False  # a topic was deleted while the log was being read
         self._settings = settings
         self._clock = clock
         self._timers = timers
@@ -94,8 +96,8 @@ class Shard:
             response = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=command.member_id)
             effects.answer(command.token, response)
         if group is None:
-            group = ClassicGroup(group_id)
-            self.image.groups[group_id] = group
+            self._check_room(group_id)
+            group = self.image.groups[group_id] = ClassicGroup(group_id)
         if not effects:
             join(group, command, self._settings, self._clock.now_ms(), effects)
         self._run(group, effects)
@@ -166,6 +168,7 @@ class Shard:
         if group is not None:
             return group
         if generation < 0:
+            self._check_room(group_id)
             return ClassicGroup(group_id)
         missing = version >= GROUP_MISSING_VERSION
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.ILLEGAL_GENERATION)
@@ -211,6 +214,11 @@ class Shard:
                 if records[-1].key.NAME == "GroupMetadataKey":
                     self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
         return count
+
+    def _check_room(self, group_id: str) -> None:
+        if len(self.image.groups) >= GROUPS_PER_PARTITION_MAX:
+            problem = f"group {group_id} would be one more than the {GROUPS_PER_PARTITION_MAX} of its partition"
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 
     def _existing(self, group_id: str) -> ClassicGroup:
         group = self.image.groups.get(group_id)

@@ -9,6 +9,10 @@ client may be gone without a trace (KAFKA-4676)."""
 PENDING_MEMBERS_MAX = 10_000
 """Ids given out that nobody has joined with; past this the oldest is forgotten, and its client starts again."""
 
+GROUPS_PER_PARTITION_MAX = 100_000
+"""Groups that one partition of `__consumer_offsets` holds; past this, new ones are refused. Whoever may join may also
+make up names, and each costs memory until its offsets expire."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:

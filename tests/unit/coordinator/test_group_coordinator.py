@@ -1,0 +1,177 @@
+"""Which partitions' groups a broker serves: election, loading, resignation, and a log that cannot be read."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kavka_broker.coordinator import shard as shard_module
+from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.shard import framed
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.group.offsets import Commit
+from kavka_broker.core.group.records import KeyedRecord
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
+from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.timers import Timers
+from tests.unit.coordinator.fakes import Clock, FakePartition
+
+TOPIC_ID = b"o" * 16
+
+
+class Replicas(list[Any]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.leadership_listeners: list[Any] = []
+
+
+def play(scenario: Callable[[GroupCoordinator], Awaitable[None]]) -> None:
+    async def run() -> None:
+        clock = Clock()
+        metadata = Metadata()
+        metadata.replay(TopicRecord("__consumer_offsets", TOPIC_ID))
+        metadata.replay(PartitionState((1,), (1,), 1).record(TOPIC_ID, 0))
+        config = BrokerConfig.parse({"process.roles": "broker", "node.id": "1", **ADDRESSES})
+        timers = Timers(clock, asyncio.get_running_loop())
+        replicas = cast(Any, Replicas())
+        await scenario(GroupCoordinator(config, metadata, cast(Any, SimpleNamespace()), replicas, clock, timers))
+
+    asyncio.run(run())
+
+
+ADDRESSES = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.voters": "1@127.0.0.1:9093",
+    "log.dirs": "/nowhere",
+}
+
+
+def with_log(*pairs: tuple[bytes, bytes | None]) -> Any:
+    partition = FakePartition()
+    if pairs:
+        partition.append(memoryview(build_batch(pairs, timestamp_ms=1)), -1, None)
+    return partition
+
+
+def committed(offset: int) -> tuple[bytes, bytes | None]:
+    return framed(KeyedRecord(OffsetCommitKey("g", "t", 0), OffsetCommitValue(offset), 4))
+
+
+def code(groups: GroupCoordinator) -> ErrorCode:
+    with pytest.raises(BrokerError) as caught:
+        groups.shard("g")
+    return caught.value.code
+
+
+async def settled(groups: GroupCoordinator) -> None:
+    while groups.is_loading:
+        await asyncio.sleep(0)
+
+
+def test_a_partition_is_served_from_its_election_to_its_loss() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        assert code(groups) == ErrorCode.NOT_COORDINATOR
+        partition = with_log()
+        groups.leadership(partition, True)
+        shard = groups.shard("g")
+        groups.leadership(partition, True)
+        assert groups.shard("g") is shard, "a new epoch of our own leadership changes nothing"
+        groups.leadership(partition, False)
+        assert code(groups) == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_other_topics_are_none_of_its_business() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        partition = with_log()
+        partition.topic = "t"
+        groups.leadership(partition, True)
+        assert code(groups) == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_clients_wait_while_the_log_is_read() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        groups.leadership(with_log(committed(5)), True)
+        assert code(groups) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert list(groups.shards()) == []
+        await settled(groups)
+        assert groups.shard("g").image.offsets("g")["t"][0].offset == 5
+
+    play(scenario)
+
+
+def test_a_partition_that_is_lost_while_it_is_read() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        partition = with_log(committed(5))
+        groups.leadership(partition, True)
+        await asyncio.sleep(0)
+        groups.leadership(partition, False)
+        await asyncio.sleep(0)
+        assert code(groups) == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_a_partition_that_is_lost_and_won_again_while_it_is_read() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        first, second = with_log(committed(5)), with_log(committed(6))
+        groups.leadership(first, True)
+        await asyncio.sleep(0)
+        groups.leadership(first, False)
+        groups.leadership(second, True)
+        await asyncio.sleep(0)
+        groups.leadership(second, False)
+        third = with_log(committed(7))
+        groups.leadership(third, True)
+        await settled(groups)
+        assert groups.shard("g").image.offsets("g")["t"][0].offset == 7
+
+    play(scenario)
+
+
+def test_a_topic_that_is_deleted_while_the_log_is_read() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        groups.leadership(with_log(committed(5)), True)
+        groups.apply([RemoveTopicRecord(b"t" * 16)])
+        await settled(groups)
+        assert groups.shard("g").image.offsets("g") == {}
+
+    play(scenario)
+
+
+def test_a_log_that_cannot_be_read_is_not_served_by_half() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        key, _ = committed(5)
+        groups.leadership(with_log((key, b"\x00\x63from the future")), True)
+        await settled(groups)
+        assert code(groups) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert list(groups.shards()) == []
+
+    play(scenario)
+
+
+def test_there_is_a_limit_to_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_module, "GROUPS_PER_PARTITION_MAX", 1)
+
+    async def scenario(groups: GroupCoordinator) -> None:
+        groups.leadership(with_log(), True)
+        shard = groups.shard("g")
+        commits = [Commit("t", 0, 1)]
+        shard.commit("g", -1, "", None, commits, -1, 9)
+        shard.commit("g", -1, "", None, commits, -1, 9)
+        with pytest.raises(BrokerError, match="POLICY_VIOLATION"):
+            shard.commit("h", -1, "", None, commits, -1, 9)
+
+    play(scenario)
