@@ -86,13 +86,18 @@ def prepare(batch: memoryview, header: BatchHeader, config: LogConfig, origin: O
 def _check_envelope(batch: memoryview, header: BatchHeader, config: LogConfig, origin: Origin) -> None:
     if origin is Origin.CLIENT and header.base_offset != 0:
         raise invalid(f"the base offset of a produced batch is 0, not {header.base_offset}")
-    if origin is not Origin.RAFT_LEADER and header.size_bytes > config.max_message_bytes:
-        raise BrokerError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {header.size_bytes} bytes, max.message.bytes is {config.max_message_bytes}",
-        )
+    if origin is not Origin.RAFT_LEADER:
+        _check_size(header.size_bytes, config)
     if not crc_is_valid(batch):
         raise corrupt("the batch has a wrong CRC")
+
+
+def _check_size(size_bytes: int, config: LogConfig) -> None:
+    if size_bytes > config.max_message_bytes:
+        raise BrokerError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {size_bytes} bytes, max.message.bytes is {config.max_message_bytes}",
+        )
 
 
 def _check_client(header: BatchHeader) -> None:
@@ -113,15 +118,19 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> No
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         raise BrokerError(ErrorCode.INVALID_TIMESTAMP, "a producer may not say that the broker set the timestamps")
     for timestamp_ms in (header.base_timestamp, header.max_timestamp):
-        early_ms = now_ms - timestamp_ms
-        if timestamp_ms != NO_TIMESTAMP and not (
-            -config.message_timestamp_after_max_ms <= early_ms <= config.message_timestamp_before_max_ms
-        ):
-            raise BrokerError(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"timestamp {timestamp_ms} is outside [{now_ms} - {config.message_timestamp_before_max_ms}, "
-                f"{now_ms} + {config.message_timestamp_after_max_ms}] (message.timestamp.before/after.max.ms)",
-            )
+        _check_timestamp(timestamp_ms, config, now_ms)
+
+
+def _check_timestamp(timestamp_ms: int, config: LogConfig, now_ms: int) -> None:
+    early_ms = now_ms - timestamp_ms
+    if timestamp_ms != NO_TIMESTAMP and not (
+        -config.message_timestamp_after_max_ms <= early_ms <= config.message_timestamp_before_max_ms
+    ):
+        raise BrokerError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {timestamp_ms} is outside [{now_ms} - {config.message_timestamp_before_max_ms}, "
+            f"{now_ms} + {config.message_timestamp_after_max_ms}] (message.timestamp.before/after.max.ms)",
+        )
 
 
 def _rewrite(batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> memoryview:
@@ -130,10 +139,10 @@ def _rewrite(batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: 
         codec = Compression.named(config.compression_type)
     if config.compacts or codec != header.codec:
         records = _read(batch)
-        if config.compacts:
-            _check_keys(records)
+        _check_records(records, header, config, now_ms)
         if codec != header.codec:
             batch = memoryview(rebuild_batch(header, records, Compression(codec), _level(config, codec)))
+            _check_size(len(batch), config)
     if config.log_append_time:
         set_log_append_time(batch, now_ms)
     return batch
@@ -146,9 +155,14 @@ def _read(batch: memoryview) -> list[Record]:
         raise invalid(f"the batch cannot be read: {problem}") from None
 
 
-def _check_keys(records: list[Record]) -> None:
+def _check_records(records: list[Record], header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    """A rebuilt batch takes its header from its records, so they must not say anything else than the header did."""
     for index, record in enumerate(records):
-        if record.key is None:
+        if record.offset != header.base_offset + index:
+            raise invalid(f"record {index} of the batch has the offset delta {record.offset - header.base_offset}")
+        if not config.log_append_time:
+            _check_timestamp(record.timestamp, config, now_ms)
+        if config.compacts and record.key is None:
             raise invalid(f"a compacted topic needs keys; record {index} of the batch has none")
 
 

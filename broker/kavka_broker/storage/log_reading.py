@@ -8,7 +8,7 @@ and a walk over the headers behind the entry.
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
 from kavka_broker.storage.segment import Found, Segment
 
@@ -105,7 +105,7 @@ class ReadableLog(SegmentedLog):
         """The first record whose timestamp is not below `timestamp_ms`."""
         for segment in self.segments:
             if segment.largest.timestamp_ms >= timestamp_ms:
-                found = segment.find_by_timestamp(timestamp_ms, self.log_start_offset)
+                found = self._search(segment, timestamp_ms)
                 if found is not None:
                     return found
         return None
@@ -115,4 +115,13 @@ class ReadableLog(SegmentedLog):
         youngest = max(self.segments, key=lambda segment: segment.largest.timestamp_ms)
         if youngest.largest.timestamp_ms < 0:
             return None
-        return youngest.find_by_timestamp(youngest.largest.timestamp_ms, self.log_start_offset)
+        return self._search(youngest, youngest.largest.timestamp_ms)
+
+    def _search(self, segment: Segment, timestamp_ms: int) -> Found | None:
+        try:
+            return segment.find_by_timestamp(timestamp_ms, self.log_start_offset)
+        except ProtocolViolation as problem:
+            # Only headers are judged when a batch is taken; what a client put behind them shows here.
+            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {problem}") from None
+        except OSError as problem:
+            raise self._storage_error("read", problem) from problem
