@@ -9,7 +9,7 @@ two faults gets the same answer.
 from enum import Enum, auto
 from typing import Final
 
-from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import (
     HEADER_BYTES,
@@ -162,6 +162,8 @@ def _check_records(records: list[Record], header: BatchHeader, config: LogConfig
             raise invalid(f"record {index} of the batch has the offset delta {record.offset - header.base_offset}")
         if not config.log_append_time:
             _check_timestamp(record.timestamp, config, now_ms)
+        elif abs(record.timestamp) > LONG_MAX:
+            raise invalid(f"record {index} of the batch has a timestamp beyond 64 bits")
         if config.compacts and record.key is None:
             raise invalid(f"a compacted topic needs keys; record {index} of the batch has none")
 

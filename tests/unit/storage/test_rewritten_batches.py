@@ -46,6 +46,15 @@ def test_timestamps_inside_a_batch_are_held_to_the_bounds() -> None:
     assert refusal(log, lying([0, 1], [NOW_MS, NOW_MS])) == ErrorCode.NONE
 
 
+def test_a_timestamp_beyond_64_bits_is_refused_where_the_broker_sets_the_time() -> None:
+    log = open_log(config=config(compression_type="zstd", message_timestamp_type="LogAppendTime"))
+    batch = lying([0, 1], [NOW_MS, NOW_MS + DAY_MS])
+    header = BatchHeader._make(HEADER.unpack_from(batch))._replace(base_timestamp=2**63 - 1)
+    HEADER.pack_into(batch, 0, *header)
+    set_crc(batch)
+    assert refusal(log, batch) == ErrorCode.INVALID_RECORD
+
+
 def test_a_batch_that_grows_beyond_the_limit_is_refused() -> None:
     packed = build_batch([Record(0, NOW_MS, b"k", b"v" * 5000)], compression=Compression.GZIP)
     log = open_log(
