@@ -1,4 +1,4 @@
-"""A group member as a process of its own, so that a test can kill it: LIBRARY BOOTSTRAP GROUP TOPIC [INSTANCE].
+"""A group member as a process of its own, so that a test can kill it: LIBRARY BOOTSTRAP GROUP TOPIC SESSION_MS [INSTANCE].
 
 Prints a line of JSON for each change: {"assigned": [0, 2]} and {"read": [partition, offset]}. Each library commits by
 itself what was read, at the latest before it gives a partition up. SIGTERM makes it leave.
@@ -12,7 +12,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-SESSION_MS = 2_000
 HEARTBEAT_MS = 200
 
 
@@ -24,35 +23,39 @@ def say(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 
-def run_confluent(bootstrap: str, group: str, topic: str, instance: str | None) -> None:
+def run_confluent(
+    bootstrap: str, group: str, topic: str, session_ms: int, instance: str | None, strategy: str = "range"
+) -> None:
     from confluent_kafka import Consumer
 
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
         "auto.offset.reset": "earliest",
-        "session.timeout.ms": SESSION_MS,
+        "session.timeout.ms": session_ms,
         "heartbeat.interval.ms": HEARTBEAT_MS,
-        "partition.assignment.strategy": "range",
+        "partition.assignment.strategy": strategy,
     }
     if instance is not None:
         settings["group.instance.id"] = instance
     consumer = Consumer(settings)
 
-    def assigned(_consumer: Consumer, parts: list[Any]) -> None:
-        say(assigned=sorted(part.partition for part in parts))
-
-    consumer.subscribe([topic], on_assign=assigned)
+    consumer.subscribe([topic])
+    last: list[int] = []
     try:
         while True:
             message = consumer.poll(0.05)
+            assigned = sorted(part.partition for part in consumer.assignment())
+            if assigned != last:
+                last = assigned
+                say(assigned=assigned)
             if message is not None and message.error() is None:
                 say(read=[message.partition(), message.offset()])
     except Stopped:
         consumer.close()
 
 
-def run_kafka_python(bootstrap: str, group: str, topic: str, instance: str | None) -> None:
+def run_kafka_python(bootstrap: str, group: str, topic: str, session_ms: int, instance: str | None) -> None:
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
 
@@ -68,7 +71,7 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, instance: str | Non
         group_id=group,
         group_instance_id=instance,
         auto_offset_reset="earliest",
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=session_ms,
         heartbeat_interval_ms=HEARTBEAT_MS,
         max_poll_interval_ms=60_000,
         partition_assignment_strategy=[RangePartitionAssignor],
@@ -84,7 +87,7 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, instance: str | Non
         consumer.close()
 
 
-def run_aiokafka(bootstrap: str, group: str, topic: str, _instance: str | None) -> None:
+def run_aiokafka(bootstrap: str, group: str, topic: str, session_ms: int, _instance: str | None) -> None:
     from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
     from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
@@ -100,7 +103,7 @@ def run_aiokafka(bootstrap: str, group: str, topic: str, _instance: str | None) 
             bootstrap_servers=bootstrap,
             group_id=group,
             auto_offset_reset="earliest",
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=session_ms,
             heartbeat_interval_ms=HEARTBEAT_MS,
             partition_assignment_strategy=[RangePartitionAssignor],
         )
@@ -117,7 +120,13 @@ def run_aiokafka(bootstrap: str, group: str, topic: str, _instance: str | None) 
     asyncio.run(run())
 
 
-RUN: dict[str, Callable[[str, str, str, str | None], None]] = {
+def run_cooperative(bootstrap: str, group: str, topic: str, session_ms: int, instance: str | None) -> None:
+    """KIP-429: a rebalance takes away only what another member gets."""
+    run_confluent(bootstrap, group, topic, session_ms, instance, "cooperative-sticky")
+
+
+RUN: dict[str, Callable[[str, str, str, int, str | None], None]] = {
+    "cooperative": run_cooperative,
     "confluent_kafka": run_confluent,
     "kafka_python": run_kafka_python,
     "aiokafka": run_aiokafka,
@@ -131,5 +140,5 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, stop)
     library, *arguments = sys.argv[1:]
-    bootstrap, group, topic, *instance = arguments
-    RUN[library](bootstrap, group, topic, instance[0] if instance else None)
+    bootstrap, group, topic, session_ms, *instance = arguments
+    RUN[library](bootstrap, group, topic, int(session_ms), instance[0] if instance else None)

@@ -16,14 +16,18 @@ from tests.support.servers import Server
 LIBRARIES = ["confluent_kafka", "kafka_python", "aiokafka"]
 PROGRAM = Path(__file__).with_name("member.py")
 SECONDS_MAX = 40.0
+SHORT_SESSION_MS = 2_000  # a member that is killed is missed soon
+LONG_SESSION_MS = 60_000  # nobody is missed, however slow the machine is
 NUMBERS = itertools.count(1)
 
 
 class Member:
     """One consumer; `assigned` is what it last said it has, `reads` what it has read."""
 
-    def __init__(self, server: Server, library: str, group: str, topic: str, instance: str | None = None) -> None:
-        command = [sys.executable, str(PROGRAM), library, server.bootstrap, group, topic]
+    def __init__(
+        self, server: Server, library: str, group: str, topic: str, session_ms: int, instance: str | None = None
+    ) -> None:
+        command = [sys.executable, str(PROGRAM), library, server.bootstrap, group, topic, str(session_ms)]
         self.assigned: list[int] | None = None
         self.reads: list[tuple[int, int]] = []
         self.assignments = 0
@@ -63,12 +67,14 @@ class Member:
 class Fleet:
     """The members of one group."""
 
-    def __init__(self, server: Server, group: str, topic: str) -> None:
-        self.server, self.group, self.topic = server, group, topic
+    def __init__(self, server: Server, group: str, topic: str, session_ms: int) -> None:
+        self.server, self.group, self.topic, self.session_ms = server, group, topic, session_ms
         self.members: list[Member] = []
 
     def start(self, *libraries: str, instance: str | None = None) -> Member:
-        self.members += [Member(self.server, library, self.group, self.topic, instance) for library in libraries]
+        self.members += [
+            Member(self.server, library, self.group, self.topic, self.session_ms, instance) for library in libraries
+        ]
         return self.members[-1]
 
     def remove(self, member: Member) -> None:
@@ -86,8 +92,8 @@ class Fleet:
 
 
 @contextmanager
-def fleet(server: Server, group: str, topic: str) -> Iterator[Fleet]:
-    members = Fleet(server, group, topic)
+def fleet(server: Server, group: str, topic: str, *, session_ms: int = SHORT_SESSION_MS) -> Iterator[Fleet]:
+    members = Fleet(server, group, topic, session_ms)
     try:
         yield members
     except AssertionError as error:
