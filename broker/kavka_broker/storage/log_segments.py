@@ -236,15 +236,20 @@ class SegmentedLog:
             self._discard(reversed(self.segments[keep:]))
             self._set_segments(self.segments[:keep])
             self.log_end_offset = self._active.truncate(offset)
-            self._active.sync()
-            self.disk.sync_directory(self.directory)
+            self.epochs.truncate_from_end(self.log_end_offset)
+            self._drop_snapshots(lambda at: at > self.log_end_offset)
+            self._seal_truncation()
         except OSError as problem:
             self.is_failed = True
             raise self._storage_error("truncate", problem) from problem
-        self._are_epochs_changed |= self.epochs.truncate_from_end(self.log_end_offset)
-        self._drop_snapshots(lambda at: at > self.log_end_offset)
         self.load_producers()
         return True
+
+    def _seal_truncation(self) -> None:
+        """Sync files and names before anything is appended: nothing of the old history may come back beside the new."""
+        self._active.sync()
+        self._write_epochs(durable=True)  # and with it the names in the directory
+        self._are_epochs_changed = False
 
     def start_at(self, offset: int) -> None:
         """Forget everything and go on at `offset`, as a follower far behind its leader's start."""
@@ -253,14 +258,13 @@ class SegmentedLog:
             self._lower_recovery_point(min(offset, self._bases[0]))
             self._discard(reversed(self.segments))
             self._set_segments([self.new_segment(offset, self.segments[-1].created_ms)])
-            self.disk.sync_directory(self.directory)
+            self.epochs.clear()
+            self._drop_snapshots(lambda at: True)
+            self._seal_truncation()
         except OSError as problem:
             self.is_failed = True
             raise self._storage_error("truncate", problem) from problem
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
-        self.epochs.clear()
-        self._are_epochs_changed = True
-        self._drop_snapshots(lambda at: True)
         self.producers.replace(())
 
     def advance_start(self, offset: int) -> bool:
