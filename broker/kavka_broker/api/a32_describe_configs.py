@@ -73,7 +73,11 @@ def configs_of(resource: Resource, broker: Broker) -> Iterable[Described]:
         case ResourceType.GROUP | ResourceType.CLIENT_METRICS:
             if not resource.name:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "name the resource: it has no common default")
-            return describe_group(broker.metadata.configs.of(resource)) if resource.type == ResourceType.GROUP else ()
+            return (
+                describe_group(broker.metadata.configs.of(resource), layers(broker))
+                if resource.type == ResourceType.GROUP
+                else ()
+            )
     raise BrokerError(ErrorCode.INVALID_REQUEST, f"resources of type {resource.type} have no configs")
 
 

@@ -93,7 +93,7 @@ def test_what_was_altered_for_all_brokers_stands_alone() -> None:
 
 
 def test_every_config_of_a_group_is_shown() -> None:
-    found = {one.name: one for one in describe_group({"consumer.session.timeout.ms": "50000"})}
+    found = {one.name: one for one in describe_group({"consumer.session.timeout.ms": "50000"}, layers())}
     assert found.keys() == GROUP_KEYS.keys()
     assert found["consumer.session.timeout.ms"].source is Source.GROUP
     assert found["consumer.heartbeat.interval.ms"].source is Source.DEFAULT

@@ -14,10 +14,19 @@ from typing import Any, Final
 
 from kavka_broker.core.config.broker_table import BROKER_KEYS
 from kavka_broker.core.config.coordinator_table import COORDINATOR_KEYS
-from kavka_broker.core.config.definition import REQUIRED, ConfigError, ConfigType, Definition, OneOf, render
+from kavka_broker.core.config.definition import (
+    REQUIRED,
+    ConfigError,
+    ConfigType,
+    Definition,
+    Mode,
+    OneOf,
+    Range,
+    render,
+)
 from kavka_broker.core.config.listeners import Listener, parse_listeners, protocol_map
 from kavka_broker.core.config.security_table import SECURITY_KEYS
-from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
 HOUR_MS: Final = 3_600_000
@@ -32,7 +41,23 @@ KAVKA_KEYS: Final = {
     ),
 }
 
-KEYS: Final[Mapping[str, Definition]] = {**BROKER_KEYS, **COORDINATOR_KEYS, **SECURITY_KEYS, **KAVKA_KEYS}
+#: Throttles of replication: altered while a broker runs, and never part of its file (KIP-73). Shown once they are set.
+THROTTLE_KEYS: Final = {
+    name: Definition(name, ConfigType.LONG, LONG_MAX, check=Range(0), mode=Mode.CLUSTER_WIDE, internal=True)
+    for name in (
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+}
+
+KEYS: Final[Mapping[str, Definition]] = {
+    **BROKER_KEYS,
+    **COORDINATOR_KEYS,
+    **SECURITY_KEYS,
+    **KAVKA_KEYS,
+    **THROTTLE_KEYS,
+}
 
 #: Keys that say the same in a coarser unit, the finest first; the first that is set counts.
 SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -60,7 +85,11 @@ class BrokerConfig:
         for name, value in values.items():
             if value is REQUIRED:
                 raise ConfigError(name, "is missing; every server needs it")
-        config = cls(properties, values)
+        given = dict(properties)
+        if "broker.id" not in given:
+            # The older name of node.id; some tools still ask for it.
+            given["broker.id"], values["broker.id"] = given["node.id"], values["node.id"]
+        config = cls(given, values)
         config._check()
         return config
 

@@ -108,8 +108,9 @@ def describe_broker(layers: Layers) -> Iterator[Described]:
     """Every config of a broker, and the keys of its file that nobody knows."""
     effective = layers.effective
     for name, definition in sorted(KEYS.items()):
-        if not definition.internal:
-            yield _described(name, definition, effective.text(name), layers.said(name))
+        synonyms = layers.said(name)
+        if not definition.internal or (synonyms and synonyms[0].source is not Source.DEFAULT):
+            yield _described(name, definition, effective.text(name), synonyms)
     for name in sorted(layers.config.given.keys() - KEYS.keys()):
         synonym = Synonym(name, None, Source.STATIC_BROKER)
         yield Described(name, None, Source.STATIC_BROKER, (synonym,), sensitive=True, read_only=True)
@@ -124,12 +125,20 @@ def describe_every_broker(layers: Layers) -> Iterator[Described]:
         yield _described(name, definition, value, (synonym,))
 
 
-def describe_group(overrides: Mapping[str, str]) -> Iterator[Described]:
-    """Every config of a group."""
+def describe_group(overrides: Mapping[str, str], layers: Layers) -> Iterator[Described]:
+    """Every config of a group. What a group does not say, the broker says in a key of the same name."""
+    effective = layers.effective
     for name, definition in GROUP_KEYS.items():
-        synonyms = (Synonym(name, overrides[name], Source.GROUP),) if name in overrides else ()
-        value = overrides.get(name, render(definition.default))
-        yield Described(name, value, Source.GROUP if synonyms else Source.DEFAULT, synonyms, definition.type)
+        stand_in = f"group.{name}"
+        if stand_in in KEYS:
+            value, synonyms = effective.text(stand_in), layers.said(stand_in)
+        else:
+            value = render(definition.default)
+            synonyms = (Synonym(name, value, Source.DEFAULT),)
+        if name in overrides:
+            value = overrides[name]
+            synonyms = (Synonym(name, value, Source.GROUP), *synonyms)
+        yield Described(name, value, synonyms[0].source, synonyms, definition.type)
 
 
 def _described(name: str, definition: Definition, value: str | None, synonyms: tuple[Synonym, ...]) -> Described:

@@ -1,0 +1,70 @@
+"""DescribeConfigs of Kavka and of Apache Kafka, value by value: what holds, where from, and what it stands before."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.core.config.broker import KAVKA_KEYS
+from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kavka_broker.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from tests.conformance.metadata.asking import ask
+from tests.conformance.metadata.filling import fill
+from tests.support.servers import Server, start_apache_kafka, start_kavka
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+TOPIC, BROKER, GROUP = 2, 4, 32
+RESOURCES = [(TOPIC, "flights"), (BROKER, "1"), (BROKER, ""), (GROUP, "g")]
+SETTINGS = {
+    "log.retention.hours": "48",
+    "num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "ssl.keystore.password": "sesame",
+    "some.plugin.key": "7",
+}
+#: Where the two servers have to differ: their addresses and directories. And Apache Kafka forgets the file's
+#: log.retention.hours once log.retention.ms is altered: it shows the default as the value, and the file as its source.
+OWN = {"listeners", "controller.quorum.bootstrap.servers", "log.dirs", "log.retention.hours"} | KAVKA_KEYS.keys()
+
+Starter = Callable[[Path, dict[str, str]], Server]
+
+
+def described(start: Starter, directory: Path) -> dict[tuple[int, str], dict[str, object]]:
+    server = start(directory, SETTINGS)
+    try:
+        fill(server.address)
+        wanted = [DescribeConfigsResource(kind, name, None) for kind, name in RESOURCES]
+        answer = ask(server.address, DescribeConfigsRequest(wanted, True), DescribeConfigsResponse)
+    finally:
+        server.stop()
+    return {
+        (result.resource_type, result.resource_name): {
+            one.name: facts(one) for one in result.configs if one.name not in OWN
+        }
+        for result in answer.results
+    }
+
+
+def facts(one: DescribeConfigsResourceResult) -> object:
+    synonyms = [(said.source, said.name, said.value) for said in one.synonyms]
+    return (one.value, one.config_source, one.read_only, one.is_sensitive, one.config_type, synonyms)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[tuple[int, str], dict[str, object]], ...]:
+    directory = tmp_path_factory.mktemp("descriptions")
+    return described(start_kavka, directory / "kavka"), described(start_apache_kafka, directory / "kafka")
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_every_config_is_described_as_kafka_does(
+    both: tuple[dict[tuple[int, str], dict[str, object]], ...], resource: tuple[int, str]
+) -> None:
+    ours, theirs = (server[resource] for server in both)
+    assert ours.keys() == theirs.keys()
+    assert {name: value for name, value in ours.items() if value != theirs[name]} == {}
