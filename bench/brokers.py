@@ -134,7 +134,8 @@ class Broker:
         while not wire.answers(self.port):
             waited = time.perf_counter() - started
             if self._process.poll() is not None or waited > START_SECONDS_MAX:
-                raise processes.ClientError(f"{self.name} does not answer after {waited:.1f} s; see {log}")
+                said = log.read_text(errors="replace")[-2000:]
+                raise processes.ClientError(f"{self.name} does not answer after {waited:.1f} s:\n{said}")
             time.sleep(LOOK_AGAIN_SECONDS)
         return time.perf_counter() - started
 

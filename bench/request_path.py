@@ -178,14 +178,16 @@ def fetch_steps(path: RequestPath, records: int, _directory: Path) -> Iterator[S
 def inbox_call(frame: bytearray) -> Callable[[], object]:
     """What a connection does with bytes that have just been received."""
     inbox = Inbox(100 * 1024 * 1024)
-    whole = len(frame).to_bytes(4, "big") + frame
-    # The size comes first: the buffer grows to the frame it promises.
-    inbox.room()[:4] = whole[:4]
-    inbox.received(4)
-    inbox.next_frame()
-    inbox.room()[: len(frame)] = frame
-    inbox.received(len(frame))
-    inbox.next_frame()
+    whole = memoryview(len(frame).to_bytes(4, "big") + frame)
+    # As it comes from a socket: piece by piece into the room that there is, which grows to the size promised.
+    given = 0
+    while given < len(whole):
+        room = inbox.room()
+        size = min(len(room), len(whole) - given)
+        room[:size] = whole[given : given + size]
+        inbox.received(size)
+        inbox.next_frame()
+        given += size
     inbox.next_frame()
 
     def take() -> object:

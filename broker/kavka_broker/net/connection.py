@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kavka_broker.api.dispatch import Exchange, Peer
 from kavka_broker.net.inbox import Inbox
-from kavka_broker.net.outbox import Outbox
+from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.timers import Timer
 
@@ -112,15 +112,26 @@ class Connection(asyncio.BufferedProtocol):
     def _advance(self) -> None:
         """Begin every request that has arrived and may begin."""
         try:
-            while not self._is_held_back():
-                frame = self._inbox.next_frame()
-                if frame is None:
-                    break
-                self._begin(frame)
+            self._begin_all()
         except ProtocolViolation as violation:
             self.close(str(violation))
             return
         self._read_or_pause()
+
+    def _begin_all(self) -> None:
+        outbox = self.outbox
+        outbox.gather()
+        try:
+            while not self._is_held_back():
+                frame = self._inbox.next_frame()
+                if frame is None:
+                    break
+                if len(frame) > GATHERED_BYTES_MAX:
+                    # It takes a while: what is answered already must not wait for it.
+                    outbox.flush()
+                self._begin(frame)
+        finally:
+            outbox.flush()
 
     def _read_or_pause(self) -> None:
         wants_pause = self._mute is not None or (self._is_held_back() and not len(self._inbox.room()))
