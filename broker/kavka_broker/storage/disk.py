@@ -25,6 +25,7 @@ import mmap
 import os
 import shutil
 import threading
+import weakref
 from typing import Final, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -121,13 +122,14 @@ class Disk(Protocol):
 class RealFile:
     """A file of the operating system. The descriptor is opened at first use, so that idle logs hold none."""
 
-    __slots__ = ("_closed", "_fd", "_map", "_view", "path", "size")
+    __slots__ = ("_closed", "_earlier", "_fd", "_map", "_view", "path", "size")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._fd = -1
         self._closed = False
         self._map: mmap.mmap | None = None
+        self._earlier: list[weakref.ref[mmap.mmap]] = []  # maps that were let go, and may have slices that are held
         self._view = _EMPTY
         try:
             self.size = os.stat(path).st_size
@@ -176,6 +178,7 @@ class RealFile:
             raise ValueError(f"{self.path} has {self.size} bytes, not {end}")
         if size <= PREAD_BYTES_MAX:
             return memoryview(os.pread(self._descriptor(), size, position))
+        self._let_go()
         self._map = mmap.mmap(self._descriptor(), self.size, mmap.MAP_SHARED, mmap.PROT_READ)
         self._view = memoryview(self._map)
         return self._view[position:end]
@@ -191,14 +194,17 @@ class RealFile:
 
     def _unmap(self) -> bool:
         """Whether the map is gone for good; False where somebody still holds a slice of it."""
+        self._let_go()
+        return not self._earlier
+
+    def _let_go(self) -> None:
         held, self._map, self._view = self._map, None, _EMPTY
-        if held is None:
-            return True
-        try:
-            held.close()
-        except BufferError:
-            return False
-        return True
+        if held is not None:
+            self._earlier.append(weakref.ref(held))
+        # The map lives exactly as long as a slice of it does.
+        del held
+        if self._earlier:
+            self._earlier = [earlier for earlier in self._earlier if earlier() is not None]
 
     def _replace_by_head(self, size: int) -> None:
         path = self.path + ".cleaned"
@@ -229,7 +235,7 @@ class RealFile:
             os.close(fd)
 
     def release(self) -> None:
-        self._map, self._view = None, _EMPTY
+        self._let_go()
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             os.close(fd)

@@ -219,3 +219,20 @@ def test_names_move_and_go() -> None:
     assert disk.names("/d") == []
     with pytest.raises(FileNotFoundError):
         disk.names("/d/z")
+
+
+def test_slices_of_an_earlier_map_outlive_a_truncation(tmp_path: Path) -> None:
+    """The file is mapped anew when it has grown; what a slow reader holds may be of any map before."""
+    file = RealDisk().open(str(tmp_path / "file"))
+    file.append(b"a" * 200_000)
+    early = file.read(0, 100_000)
+    file.append(b"a" * 200_000)
+    file.read(0, 400_000)
+    file.truncate(10)
+    file.append(b"b" * 400_000)
+    assert early == b"a" * 100_000
+    released = file.read(0, 100_000)
+    file.release()
+    file.truncate(5)
+    file.append(b"c" * 400_000)
+    assert released == b"a" * 10 + b"b" * 99_990
