@@ -9,7 +9,10 @@ from tests.support.cluster import uuid
 
 # As Apache Kafka 4.3.1 wrote it.
 KAFKAS = '{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
-OLDER = '{"clusterId":"","leaderId":1,"leaderEpoch":4,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}'
+OLDER = (
+    '{"clusterId":"","leaderId":1,"leaderEpoch":4,"votedId":-1,"appliedOffset":0,'
+    '"currentVoters":[{"voterId":1}],"data_version":0}'
+)
 
 
 def test_the_file_is_kafkas_to_the_byte() -> None:

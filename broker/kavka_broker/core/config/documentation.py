@@ -9,19 +9,19 @@ from typing import Final
 _TOPIC: Final = {
     "cleanup.policy": "What happens to old records: delete drops whole segments by age and size, compact keeps the "
     "last record of each key, both do both.",
-    "compression.gzip.level": "How hard gzip tries where the broker compresses: 1 is fast, 9 is small, -1 is gzip's own choice.",
+    "compression.gzip.level": "How hard gzip tries where the broker compresses: 1 is fast, 9 small, -1 its own choice.",
     "compression.lz4.level": "How hard lz4 tries where the broker compresses: 1 is fast, 17 is small.",
     "compression.type": "How batches are stored: producer keeps what the producer chose, a codec's name compresses "
     "again, uncompressed stores plain.",
     "compression.zstd.level": "How hard zstd tries where the broker compresses; a higher level is slower and smaller.",
-    "delete.retention.ms": "How long compaction keeps a tombstone, so that a reader that is slow still sees the deletion.",
+    "delete.retention.ms": "How long compaction keeps a tombstone, so that a slow reader still sees the deletion.",
     "file.delete.delay.ms": "How long the files of a deleted segment stay on the disk.",
     "flush.messages": "After how many records the log is synced. Replication is the cheaper way to safety.",
     "flush.ms": "After how long the log is synced. Replication is the cheaper way to safety.",
-    "follower.replication.throttled.replicas": "The replicas whose fetching from leaders is throttled: partition:broker "
-    "pairs, or * for all.",
+    "follower.replication.throttled.replicas": "The replicas whose fetching from leaders is throttled: "
+    "partition:broker pairs, or * for all.",
     "index.interval.bytes": "How many bytes of records lie between two entries of an index.",
-    "leader.replication.throttled.replicas": "The replicas whose followers are throttled: partition:broker pairs, or * for all.",
+    "leader.replication.throttled.replicas": "The replicas whose followers are throttled: partition:broker pairs, or *.",
     "local.retention.bytes": "How much of a tiered log stays on the broker; -2 says as much as retention.bytes.",
     "local.retention.ms": "How long a tiered log stays on the broker; -2 says as long as retention.ms.",
     "max.compaction.lag.ms": "How long a record may wait at most before compaction looks at it.",
@@ -36,9 +36,9 @@ _TOPIC: Final = {
     "remote.log.copy.disable": "Whether a tiered log stops being copied to remote storage.",
     "remote.log.delete.on.disable": "Whether the remote part goes when a topic leaves remote storage.",
     "remote.storage.enable": "Whether old segments go to remote storage.",
-    "retention.bytes": "How large one partition may become before its oldest segments are deleted; -1 is without bound.",
+    "retention.bytes": "How large a partition may become before its oldest segments are deleted; -1: no bound.",
     "retention.ms": "How old a record may become before its segment is deleted; -1 is without bound.",
-    "segment.bytes": "At what size a segment is closed and the next begun. Deletion and compaction take whole segments.",
+    "segment.bytes": "At what size a segment is closed. Deletion and compaction take whole segments.",
     "segment.index.bytes": "How large an index may become before its segment is closed.",
     "segment.jitter.ms": "By how much rolling may be put off at random, so that not all logs roll at once.",
     "segment.ms": "After how long a segment is closed although it is not full, so that deletion can reach it.",

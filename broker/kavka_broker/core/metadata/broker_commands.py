@@ -72,7 +72,7 @@ def leave(metadata: Metadata, broker_id: int) -> Decision[None]:
 
 
 def elect(state: PartitionState, usable: Usable) -> int:
-    """Who leads: the first replica in sync, else the first that is eligible (KIP-966), else who led last, else nobody."""
+    """Who leads: the first replica in sync, else the first eligible (KIP-966), else who led last, else nobody."""
     for candidates in (state.isr, state.elr):
         for broker_id in state.replicas:
             if broker_id in candidates and usable(broker_id):

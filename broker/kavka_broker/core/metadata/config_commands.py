@@ -128,7 +128,7 @@ def _check_outcome(resource: Resource, values: Mapping[str, str], changed: Seque
 
 
 def _check_min_insync(metadata: Metadata, resource: Resource, changed: Sequence[str], after: Mapping[str, str]) -> None:
-    """With eligible leader replicas (KIP-966) every broker must hold to the same bound, so the cluster always says it."""
+    """With eligible leader replicas (KIP-966) every broker must hold to one bound, so the cluster always says it."""
     if MIN_INSYNC not in changed or resource.type != ResourceType.BROKER or not metadata.features.level(ELR_FEATURE):
         return
     if resource.name:

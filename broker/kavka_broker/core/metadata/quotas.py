@@ -160,7 +160,7 @@ def parts_of(entity: AnyEntity) -> dict[str, str | None]:
 
 
 def _replayed_entity(record: ClientQuotaRecord) -> AnyEntity:
-    """The entity of a record, which was judged when it was written; Apache Kafka lets host names stand for addresses."""
+    """The entity of a record, judged when it was written; Apache Kafka lets host names stand for addresses."""
     named = {part.entity_type: DEFAULT if part.entity_name is None else part.entity_name for part in record.entity}
     return IpEntity(named[IP]) if IP in named else Entity(named.get(USER), named.get(CLIENT_ID))
 
