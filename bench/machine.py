@@ -50,7 +50,10 @@ class Cost:
 
 
 def parse_stat(text: str) -> Cpu:
-    """The times in a line of /proc/PID/stat, with those of children that ended. The name may hold spaces and brackets."""
+    """The times in a line of /proc/PID/stat, with those of children that ended.
+
+    The name may hold spaces and brackets.
+    """
     fields = text.rpartition(")")[2].split()
     user, system, children_user, children_system = (int(field) / TICKS_PER_SECOND for field in fields[11:15])
     return Cpu(user + children_user, system + children_system)

@@ -1,7 +1,7 @@
 """Fetch (1): read record batches from the partitions that this broker leads.
 
-- Answered when `min_bytes` can be read, when a partition has an error, or after `max_wait_ms`. A partition that does not
-  exist keeps nobody from waiting on the others: its consumer would ask again and again.
+- Answered when `min_bytes` can be read, when a partition has an error, or after `max_wait_ms`. A partition that does
+  not exist keeps nobody from waiting on the others: its consumer would ask again and again.
 - Whole batches; the first one comes even if it is larger than the limits, so that a client can always go on.
 - Reads end at the high watermark, with isolation level read_committed at the last stable offset.
 - Fetch sessions (KIP-227) leave out of the answer what has not changed; the partition that was served goes last.

@@ -3,8 +3,8 @@
 - No list of topics (null; in version 0 an empty one) asks for all of them.
 - A name that cannot be a topic's is INVALID_TOPIC_EXCEPTION, an unknown one UNKNOWN_TOPIC_OR_PARTITION, an unknown id
   UNKNOWN_TOPIC_ID. Ids can be asked for from version 12, and then a name beside them counts for nothing.
-- A topic that does not exist is created first, where both the broker (`auto.create.topics.enable`) and the request (from
-  version 4) allow it. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION meanwhile; here the answer waits the
+- A topic that does not exist is created first, where both the broker (`auto.create.topics.enable`) and the request
+  (from version 4) allow it. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION meanwhile; here the answer waits the
   millisecond that it takes and already has the new topic.
 - A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
 - Without an authorizer, whoever asks for its operations gets all of them.

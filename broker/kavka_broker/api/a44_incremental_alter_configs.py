@@ -2,8 +2,8 @@
 
 - Operations: set, delete (back to the default), append to a list, subtract from it.
 - A resource changes whole or not at all, and each for itself. One that is there twice is INVALID_REQUEST.
-- A value that cannot stand is INVALID_CONFIG; a config that is read only at start, or that belongs to one broker and was
-  sent for all, INVALID_REQUEST.
+- A value that cannot stand is INVALID_CONFIG; a config that is read only at start, or that belongs to one broker and
+  was sent for all, INVALID_REQUEST.
 - The empty broker name alters the default of all brokers. A broker's id is taken only by that broker.
 - `validate_only` says what would happen, and nothing does.
 Versions: flexible from 1.

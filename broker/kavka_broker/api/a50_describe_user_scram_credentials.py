@@ -1,6 +1,7 @@
 """DescribeUserScramCredentials (50): which users can log in by SCRAM, and how. Never a secret, only the mechanism.
 
-- No user named means all of them. One that has no credentials is RESOURCE_NOT_FOUND, one named twice DUPLICATE_RESOURCE.
+- No user named means all of them. One that has no credentials is RESOURCE_NOT_FOUND, one named twice
+  DUPLICATE_RESOURCE.
 - Kavka stores no credentials of its own yet; what Apache Kafka stored in this cluster before is shown.
 Versions: flexible from 0.
 """

@@ -1,7 +1,7 @@
 """DescribeCluster (60): the brokers of the cluster, without topics.
 
-- Only brokers are shown here: a listener for clients does not know the controllers' addresses. Asking for controllers is
-  MISMATCHED_ENDPOINT_TYPE, for anything else UNSUPPORTED_ENDPOINT_TYPE.
+- Only brokers are shown here: a listener for clients does not know the controllers' addresses. Asking for controllers
+  is MISMATCHED_ENDPOINT_TYPE, for anything else UNSUPPORTED_ENDPOINT_TYPE.
 - Fenced brokers are shown when they are asked for (from version 2).
 Versions: flexible from 0; the type of endpoint from 1.
 """

@@ -1,8 +1,9 @@
 """DescribeTopicPartitions (75): partitions of topics, page by page, with eligible leader replicas (KIP-966).
 
 - Topics come sorted by name; none named means all.
-- A page has at most `response_partition_limit` partitions, and never more than `max.request.partition.size.limit`. Where it
-  ends before the last, `next_cursor` names the topic and partition that come next; sent back, it goes on there.
+- A page has at most `response_partition_limit` partitions, and never more than `max.request.partition.size.limit`.
+  Where it ends before the last, `next_cursor` names the topic and partition that come next; sent back, it goes on
+  there.
 - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that cannot be one INVALID_TOPIC_EXCEPTION.
 - A cursor before the first partition is INVALID_REQUEST on every topic; a page always has room for one partition.
 Versions: flexible from 0.

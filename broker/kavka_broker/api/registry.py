@@ -27,7 +27,7 @@ H = TypeVar("H", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API key: `versions` are decoded and answered, `advertised` is what ApiVersions says (KAFKA-18659 parts them)."""
+    """One API key. `versions` are answered, `advertised` is what ApiVersions says (KAFKA-18659 parts them)."""
 
     key: int
     name: str

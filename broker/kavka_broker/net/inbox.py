@@ -102,4 +102,5 @@ class Inbox:
             return "the client speaks TLS to a listener that has none"
         if first in (b"GET", b"POS", b"HEA"):
             return "the client speaks HTTP to a Kafka listener"
-        return f"frame of {size} bytes; {HEADER_BYTES_MIN} to {self.frame_bytes_max} are allowed (socket.request.max.bytes)"
+        allowed = f"{HEADER_BYTES_MIN} to {self.frame_bytes_max} are allowed (socket.request.max.bytes)"
+        return f"frame of {size} bytes; {allowed}"

@@ -2,7 +2,8 @@
 
 Counters are plain numbers on slotted objects; nothing on the path of a request touches a metrics library. They are
 read when somebody asks (`runtime.metrics`). Traffic is counted for clients without a quota as well, since whoever
-wants to set one needs to know what is used today; only the sampled rate waits until there is a limit to hold it against.
+wants to set one needs to know what is used today; only the sampled rate waits until there is a limit to hold it
+against.
 """
 
 from dataclasses import dataclass

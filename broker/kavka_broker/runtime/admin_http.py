@@ -6,7 +6,8 @@
 
 Three pages without state need no framework: a request line is read, its headers are passed over, one answer is
 written, the connection closes. That is 90 lines for what would cost 19 MiB and a third of a second of import
-(docs/adr/0005). It speaks to probes inside a cluster and is no place for clients; every size, wait and count is bounded.
+(docs/adr/0005). It speaks to probes inside a cluster and is no place for clients; every size, wait and count is
+bounded.
 """
 
 import asyncio

@@ -13,8 +13,8 @@ HEAD = f"""# The resources
 Three kinds, all `{API_VERSION}`, category `kavka`. This page is generated from the models
 (`make generate`); `crds/` holds the same as CustomResourceDefinitions.
 
-Amounts are whole numbers or Kubernetes quantities: `1500`, `500k`, `10Mi`. Settings under `config` have Kafka's own names;
-numbers may stand without quotes, `"true"` and `"false"` need them.
+Amounts are whole numbers or Kubernetes quantities: `1500`, `500k`, `10Mi`. Settings under `config` have Kafka's own
+names; numbers may stand without quotes, `"true"` and `"false"` need them.
 """
 
 

@@ -1,8 +1,8 @@
 """The admin protocol through kafka-python.
 
 kafka-python was chosen because it speaks every call that is needed over one small pure-Python client; confluent-kafka
-has no client quotas at all. kafka-python has no public method for those either, but it carries the generated messages of
-every Kafka API, and its connection manager sends any of them to the node that should answer. So all calls here are
+has no client quotas at all. kafka-python has no public method for those either, but it carries the generated messages
+of every Kafka API, and its connection manager sends any of them to the node that should answer. So all calls here are
 plain messages, sent the same way, and errors are turned into words in one place (docs/adr/0006).
 """
 

@@ -1,8 +1,8 @@
 """Which quotas meet the same clients, and which of them wins.
 
 Two entities meet when some client belongs to both. Of two that meet, the one of the lower level wins for each key that
-both limit (`kavka_broker.core.quota.resolve` is the rule; this only asks it about pairs). A quota that is hidden for all
-of its clients has no effect at all, which is what people find out last: a default on users hides every quota on a
+both limit (`kavka_broker.core.quota.resolve` is the rule; this only asks it about pairs). A quota that is hidden for
+all of its clients has no effect at all, which is what people find out last: a default on users hides every quota on a
 client id.
 """
 
@@ -22,7 +22,10 @@ _STRANGER = "\0"  # stands for a name that no quota has
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What applies to one client for one key. `order` are all levels, most specific first, with what each would allow."""
+    """What applies to one client for one key.
+
+    `order` are all levels, most specific first, with what each would allow.
+    """
 
     key: str
     effective: Effective | None

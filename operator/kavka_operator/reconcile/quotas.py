@@ -22,7 +22,10 @@ def reconcile(
     now: datetime,
     older: ClientQuota | None = None,
 ) -> Plan:
-    """The plan for one quota. `seen` are the entity's values in Kafka; `older` claims the same entity and came first."""
+    """The plan for one quota.
+
+    `seen` are the entity's values in Kafka; `older` claims the same entity and came first.
+    """
     entity = entity_of(wanted.spec.entity)
     if older is not None:
         return Plan(words=stalled("Conflict", f"{older.identity} limits {entity_text(entity)} too and is older"))

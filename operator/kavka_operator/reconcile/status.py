@@ -1,4 +1,7 @@
-"""Statuses: what is seen, in the words of the resource. Pure, and equal for equal input, so that rest means no write."""
+"""Statuses: what is seen, in the words of the resource.
+
+Pure, and equal for equal input, so that rest means no write.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

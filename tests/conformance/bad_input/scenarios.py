@@ -1,8 +1,8 @@
 """What a broken or hostile peer sends, and what Apache Kafka 4.3 does about it.
 
 A scenario plays on one connection and says in a word what came back: `closed`, or the names of the error codes that
-were answered. `expected` is what Apache Kafka does; test_kafka_agrees.py plays all of them against the real one. Where Kavka
-differs on purpose, `kavka` says what it does and `why`.
+were answered. `expected` is what Apache Kafka does; test_kafka_agrees.py plays all of them against the real one. Where
+Kavka differs on purpose, `kavka` says what it does and `why`.
 """
 
 import struct

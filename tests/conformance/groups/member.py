@@ -1,4 +1,5 @@
-"""A group member as a process of its own, so that a test can kill it: LIBRARY BOOTSTRAP GROUP TOPIC SESSION_MS [INSTANCE].
+"""A group member as a process of its own, so that a test can kill it: LIBRARY BOOTSTRAP GROUP TOPIC SESSION_MS
+[INSTANCE].
 
 Prints a line of JSON for each change: {"assigned": [0, 2]} and {"read": [partition, offset]}. Each library commits by
 itself what was read, at the latest before it gives a partition up. SIGTERM makes it leave.

@@ -1,7 +1,7 @@
 """Byte quotas over the wire: every level throttles, and a throttled connection is not heard until its time is over.
 
-A quota of 100 kB/s lets 1 MB pass at once. Two requests of 600 kB are 200 kB too many, so the second is told to wait for
-2 s, less the time that went by between them.
+A quota of 100 kB/s lets 1 MB pass at once. Two requests of 600 kB are 200 kB too many, so the second is told to wait
+for 2 s, less the time that went by between them.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Requests that no honest client sends: refused with Kafka's code, told in one line, and without a trace in the broker."""
+"""Requests that no honest client sends: refused with Kafka's code, told in one line, and they leave no trace."""
 
 import asyncio
 import logging

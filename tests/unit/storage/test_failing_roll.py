@@ -114,7 +114,7 @@ def test_one_directory_that_cannot_be_removed_is_tried_again() -> None:
 
 
 def test_a_flush_that_meets_a_deleted_log_does_nothing(tmp_path: Path) -> None:
-    """The thread that flushes has chosen its logs; meanwhile the loop deletes one, with index entries still in memory."""
+    """The thread that flushes has chosen its logs; meanwhile the loop deletes one, its index still in memory."""
     log = Log.open(RealDisk(), str(tmp_path / "t-0"), config(internal_segment_bytes=100_000), now_ms=NOW_MS)
     fill(log, 20)
     segment = log.segments[0]

@@ -21,7 +21,7 @@ _TOPIC: Final = {
     "follower.replication.throttled.replicas": "The replicas whose fetching from leaders is throttled: "
     "partition:broker pairs, or * for all.",
     "index.interval.bytes": "How many bytes of records lie between two entries of an index.",
-    "leader.replication.throttled.replicas": "The replicas whose followers are throttled: partition:broker pairs, or *.",
+    "leader.replication.throttled.replicas": "The replicas whose followers are throttled: pairs, or *.",
     "local.retention.bytes": "How much of a tiered log stays on the broker; -2 says as much as retention.bytes.",
     "local.retention.ms": "How long a tiered log stays on the broker; -2 says as long as retention.ms.",
     "max.compaction.lag.ms": "How long a record may wait at most before compaction looks at it.",

@@ -1,1 +1,4 @@
-"""Clusters as processes on this machine: what `kavka up` runs. The same resources, the same reconcilers, no Kubernetes."""
+"""Clusters as processes on this machine: what `kavka up` runs.
+
+The same resources, the same reconcilers, no Kubernetes.
+"""

@@ -24,7 +24,10 @@ PROC = Path("/proc")
 
 
 def start(command: Sequence[str], log: Path, *, leashed: bool = True) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own, so that Ctrl-C in our terminal is ours to pass on. Output goes to `log`."""
+    """Start a command in a session of its own, so that Ctrl-C in our terminal is ours to pass on.
+
+    Output goes to `log`.
+    """
     if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
         log.replace(log.with_name(log.name + ".1"))
     tied = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid())] if leashed else []

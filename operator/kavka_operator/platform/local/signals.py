@@ -1,7 +1,7 @@
 """SIGINT and SIGTERM as an exception in the main thread, except where something must not be torn apart.
 
-The first signal raises `Stopped` where the main thread stands, also inside a blocking call; within `held()` it waits for
-the end of the block. During the stop itself a second signal raises again, which ends what does not want to end.
+The first signal raises `Stopped` where the main thread stands, also inside a blocking call; within `held()` it waits
+for the end of the block. During the stop itself a second signal raises again, which ends what does not want to end.
 """
 
 import signal

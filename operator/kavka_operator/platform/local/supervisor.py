@@ -1,8 +1,8 @@
 """The nodes of a local cluster: started, watched, started again when they die, stopped in good order.
 
 `tick` is called a few times a second and never blocks for long. A node that dies is started again after a pause that
-doubles with each death in a row; one that dies `DEATHS_MAX` times without having run for `STEADY_SECONDS` in between has
-failed, and stays down until its settings change.
+doubles with each death in a row; one that dies `DEATHS_MAX` times without having run for `STEADY_SECONDS` in between
+has failed, and stays down until its settings change.
 """
 
 import subprocess

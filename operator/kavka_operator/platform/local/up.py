@@ -159,7 +159,7 @@ class Up:
         return usage.usage_by_entity({number: page for number, page in pages.items() if page is not None})
 
     def _refuse(self, cluster: KafkaCluster, problem: str, now: datetime) -> None:
-        """A cluster that cannot be run is refused at the start, and left as it runs when it has been changed into one."""
+        """A cluster that cannot be run is refused at the start; one changed into such is left as it runs."""
         if not self._supervisor.seen():
             raise UpError(problem)
         words = stalled("Unsupported", problem)
