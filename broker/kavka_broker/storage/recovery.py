@@ -47,6 +47,7 @@ class _Opening:
     epochs: LeaderEpochs
     segments: list[Segment] = field(default_factory=list)
     end_offset: int = 0
+    is_cut: bool = False
 
 
 def open_log(
@@ -92,6 +93,9 @@ def open_log(
         topic_id=partition_metadata.read(disk, directory),
     )
     opened.load_producers()
+    if opening.is_cut:
+        # What was cut off must not come back with the next crash, beside what is appended until then.
+        opened.seal_truncation()
     return opened
 
 
@@ -163,6 +167,7 @@ def _open_segment(opening: _Opening, segment: Segment, next_base: int | None, *,
         else:
             return True
     opening.end_offset, is_whole = recover_segment(segment, opening.epochs)
+    opening.is_cut |= not is_whole
     if next_base is None:
         return True
     # A crash can take all of a segment and leave the name of the next. Compaction leaves such holes too, rightly.
@@ -188,6 +193,8 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs) -> tuple[int, bool]:
             "segment.truncated", path=segment.file.path, to_bytes=end_position, lost_bytes=size_bytes - end_position
         )
         segment.file.truncate(end_position)
+        # Or another crash could bring what was cut back into the place of what is appended now.
+        segment.file.sync()
     segment.note_first_timestamp()
     return end_offset, end_position == size_bytes
 
@@ -217,6 +224,7 @@ def _note_epochs(epochs: LeaderEpochs, segment: Segment) -> None:
 
 
 def _remove_segments(opening: _Opening, bases: list[int]) -> None:
+    opening.is_cut = True
     for base_offset in bases:
         stray = _segment(opening, base_offset)
         log.warning("segment.removed", path=stray.file.path, lost_bytes=stray.size_bytes)
@@ -226,6 +234,7 @@ def _remove_segments(opening: _Opening, bases: list[int]) -> None:
 
 
 def _restart(opening: _Opening, offset: int) -> None:
+    opening.is_cut = True
     for segment in opening.segments:
         segment.close()
         for path in segment.paths():

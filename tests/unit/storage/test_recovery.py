@@ -1,5 +1,7 @@
 """Opening a log after a crash, and one whose files are damaged."""
 
+from random import Random
+
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -185,3 +187,18 @@ def test_flush_messages_syncs_within_the_append() -> None:
     assert log.recovery_point == 0
     append(log, b"c")
     assert log.recovery_point == 3
+
+
+def test_what_was_cut_stays_cut_when_power_is_lost_again() -> None:
+    """Else the old bytes could come back, whole, into the place of what was appended after the first crash."""
+    for seed in range(20):
+        disk = new_disk()
+        log = open_log(disk)
+        fill(log, 3)
+        log.flush()
+        disk.flip_bit(log.segments[0].file.path, 300)
+        disk.kill()
+        kept = open_log(disk)
+        assert kept.log_end_offset == 1
+        disk.crash(Random(seed))
+        assert disk.size(kept.segments[0].file.path) == kept.size_bytes
