@@ -8,6 +8,7 @@ trusting what was in memory.
 import asyncio
 import gc
 import os
+import resource
 import signal
 from typing import NoReturn
 
@@ -29,12 +30,26 @@ GC_THRESHOLDS = (50_000, 50, 100)
 def run_until_stopped(config: BrokerConfig) -> int:
     """Run a broker in this process. The exit code."""
     configure(config)
+    log.info("process.files", open_max=allow_open_files())
     try:
         asyncio.run(serve(config))
     except StartError as error:
         log.error("broker.refused", reason=str(error))
         return EXIT_CONFIG
     return 0
+
+
+def allow_open_files() -> int:
+    """Take what the hard limit grants; how many that is. Shells start processes with 1,024, which a broker needs for its
+    first thousand partitions and clients; Java takes the hard limit by itself.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            return soft
+    return hard
 
 
 async def serve(config: BrokerConfig) -> None:
