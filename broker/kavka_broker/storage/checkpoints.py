@@ -27,6 +27,9 @@ class MalformedCheckpoint(Exception):
 
 
 def _lines(path: str, data: bytes) -> list[list[str]]:
+    if not data.endswith(b"\n"):
+        # Power was lost before all of it was written out: half a number is a number too.
+        raise MalformedCheckpoint(f"{path}: the last line is cut")
     try:
         version, count, *lines = data.decode().splitlines()
         if version != _VERSION or int(count) != len(lines):

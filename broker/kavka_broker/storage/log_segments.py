@@ -238,14 +238,14 @@ class SegmentedLog:
             self.log_end_offset = self._active.truncate(offset)
             self.epochs.truncate_from_end(self.log_end_offset)
             self._drop_snapshots(lambda at: at > self.log_end_offset)
-            self._seal_truncation()
+            self.seal_truncation()
         except OSError as problem:
             self.is_failed = True
             raise self._storage_error("truncate", problem) from problem
         self.load_producers()
         return True
 
-    def _seal_truncation(self) -> None:
+    def seal_truncation(self) -> None:
         """Sync files and names before anything is appended: nothing of the old history may come back beside the new."""
         self._active.sync()
         self._write_epochs(durable=True)  # and with it the names in the directory
@@ -260,7 +260,7 @@ class SegmentedLog:
             self._set_segments([self.new_segment(offset, self.segments[-1].created_ms)])
             self.epochs.clear()
             self._drop_snapshots(lambda at: True)
-            self._seal_truncation()
+            self.seal_truncation()
         except OSError as problem:
             self.is_failed = True
             raise self._storage_error("truncate", problem) from problem

@@ -77,7 +77,18 @@ def test_offset_checkpoints_are_kafkas_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"1\n0\n", b"0\n2\nt 0 1\n", b"0\n1\nt 0\n", b"0\n1\nt 0 x\n", b"0\nmany\n", b"\xff\xfe", bytes(9)]
+    "text",
+    [
+        b"",
+        b"1\n0\n",
+        b"0\n2\nt 0 1\n",
+        b"0\n1\nt 0\n",
+        b"0\n1\nt 0 x\n",
+        b"0\nmany\n",
+        b"\xff\xfe",
+        bytes(9),
+        b"0\n1\nt 0 12",
+    ],
 )
 def test_a_malformed_checkpoint(text: bytes) -> None:
     disk = new_disk()
