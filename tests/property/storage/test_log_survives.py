@@ -20,7 +20,7 @@ from kavka_broker.storage.sim_disk import SimDisk
 DIRECTORY = "/data/t-0"
 CONFIG = LogConfig(internal_segment_bytes=1500, index_interval_bytes=200, segment_index_bytes=120)
 PRODUCER_ID = 7
-SEEDS_A_BLOCK = 300
+SEEDS_A_BLOCK = 80
 
 
 class LogMachine(RuleBasedStateMachine):
