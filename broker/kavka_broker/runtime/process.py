@@ -10,7 +10,7 @@ import gc
 import os
 import resource
 import signal
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
@@ -53,6 +53,7 @@ def allow_open_files() -> int:
 
 
 async def serve(config: BrokerConfig) -> None:
+    asyncio.get_running_loop().set_exception_handler(failed_on_loop)
     stopping = Stopping()
     server = Server(config, crash)
     try:
@@ -81,6 +82,17 @@ class Stopping:
             os._exit(EXIT_STOPPED_AT_ONCE)
         self.reason = name
         self.requested.set()
+
+
+def failed_on_loop(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Nobody caught it: a timer, a callback, a task. A broken invariant ends the process here as it does in a request."""
+    error, reason = context.get("exception"), context["message"]
+    if error is None:
+        log.error("loop.failed", reason=reason)
+        return
+    if isinstance(error, AssertionError):
+        crash(error)
+    log.exception("loop.failed", error, reason=reason)
 
 
 def crash(error: BaseException) -> NoReturn:

@@ -1,8 +1,16 @@
-"""What the process asks of the operating system."""
+"""What the process asks of the operating system, and what becomes of errors that nobody caught."""
 
+import asyncio
+import logging
+import os
 import resource
+from collections.abc import Callable
 
-from kavka_broker.runtime.process import allow_open_files
+import pytest
+
+from kavka_broker.protocol.errors import InvariantViolation
+from kavka_broker.runtime import process
+from kavka_broker.runtime.process import allow_open_files, failed_on_loop
 
 
 def test_as_many_files_may_be_open_as_the_system_allows() -> None:
@@ -15,3 +23,30 @@ def test_as_many_files_may_be_open_as_the_system_allows() -> None:
         assert allow_open_files() == hard
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def run_callback(callback: Callable[[], object]) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(failed_on_loop)
+        loop.call_soon(callback)
+        await asyncio.sleep(0.001)
+
+    asyncio.run(scenario())
+
+
+def test_an_error_in_a_callback_is_told_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR, "kavka"):
+        run_callback(lambda: [][0])
+    assert [record.getMessage() for record in caplog.records] == ["loop.failed"]
+
+
+def test_a_broken_invariant_in_a_callback_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    exits: list[int] = []
+    monkeypatch.setattr(os, "_exit", exits.append)
+
+    def broken() -> None:
+        raise InvariantViolation("broken")
+
+    run_callback(broken)
+    assert exits == [process.EXIT_CRASH]
