@@ -41,7 +41,11 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
         decision = create_topics(metadata, commands, defaults(broker.config))
         return Decision([], decision.response) if request.validate_only else decision
 
-    results = await broker.controller.submit(decide)
+    results: list[Result]
+    try:
+        results = await broker.controller.submit(decide)
+    except BrokerError as error:
+        results = [error] * len(commands)
     topics = [
         refused(name, BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{name}' is there {count} times; name it once"))
         for name, count in counts.items()

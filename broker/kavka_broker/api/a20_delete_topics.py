@@ -40,7 +40,10 @@ async def delete(request: DeleteTopicsRequest, broker: Broker, client: Client) -
     def decide(metadata: Metadata, _: int) -> Decision[list[DeletableTopicResult]]:
         return delete_all(metadata, wanted)
 
-    return DeleteTopicsResponse(responses=await broker.controller.submit(decide))
+    try:
+        return DeleteTopicsResponse(responses=await broker.controller.submit(decide))
+    except BrokerError as error:
+        return DeleteTopicsResponse(responses=[result(topic, error) for topic in wanted])
 
 
 def delete_all(metadata: Metadata, wanted: Sequence[DeleteTopicState]) -> Decision[list[DeletableTopicResult]]:

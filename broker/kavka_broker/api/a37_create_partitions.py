@@ -34,7 +34,11 @@ async def create_partitions(
         decision = grow_topics(metadata, commands)
         return Decision([], decision.response) if request.validate_only else decision
 
-    outcomes = await broker.controller.submit(decide)
+    outcomes: list[BrokerError | None]
+    try:
+        outcomes = await broker.controller.submit(decide)
+    except BrokerError as error:
+        outcomes = [error] * len(commands)
     twice = BrokerError(ErrorCode.INVALID_REQUEST, "the topic is there more than once; name it once")
     results = [result(name, twice) for name, count in counts.items() if count > 1]
     results += [result(asked.name, outcome) for asked, outcome in zip(commands, outcomes, strict=True)]

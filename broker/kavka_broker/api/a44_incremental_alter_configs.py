@@ -52,7 +52,10 @@ async def incremental_alter_configs(
                 answers.append(response(resource, reason))
         return Decision([] if request.validate_only else records, answers)
 
-    return IncrementalAlterConfigsResponse(responses=await broker.controller.submit(decide))
+    try:
+        return IncrementalAlterConfigsResponse(responses=await broker.controller.submit(decide))
+    except BrokerError as error:
+        return IncrementalAlterConfigsResponse(responses=[response(resource, error) for resource, _ in asked])
 
 
 def check_resource(resource: Resource, count: int, broker: Broker) -> None:

@@ -42,7 +42,10 @@ async def alter_client_quotas(
         decision = alter(metadata, alterations)
         return Decision([], decision.response) if request.validate_only else decision
 
-    return AlterClientQuotasResponse(entries=await broker.controller.submit(decide))
+    try:
+        return AlterClientQuotasResponse(entries=await broker.controller.submit(decide))
+    except BrokerError as error:
+        return AlterClientQuotasResponse(entries=[answered(alteration, error) for alteration in alterations])
 
 
 def alter(metadata: Metadata, alterations: Sequence[Alteration]) -> Decision[list[EntryData]]:
@@ -50,10 +53,14 @@ def alter(metadata: Metadata, alterations: Sequence[Alteration]) -> Decision[lis
     records: list[Message] = []
     answers = []
     for alteration in alterations:
-        answer = EntryData(0, None, [EntityData(kind, name) for kind, name in alteration.parts])
         try:
             records += metadata.quotas.alter(alteration).records
+            answers.append(answered(alteration))
         except BrokerError as reason:
-            answer.error_code, answer.error_message = reason.code, reason.message
-        answers.append(answer)
+            answers.append(answered(alteration, reason))
     return Decision(records, answers)
+
+
+def answered(alteration: Alteration, reason: BrokerError | None = None) -> EntryData:
+    parts = [EntityData(kind, name) for kind, name in alteration.parts]
+    return EntryData(0, None, parts) if reason is None else EntryData(reason.code, reason.message, parts)

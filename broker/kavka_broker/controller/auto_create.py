@@ -58,7 +58,10 @@ async def create_automatically(
     def decide(metadata: Metadata, _: int) -> Decision[list[Created | BrokerError]]:
         return create_topics(metadata, commands, defaults(config))
 
-    results = await controller.submit(decide)
+    try:
+        results = await controller.submit(decide)
+    except BrokerError as error:
+        return dict.fromkeys(names, error)
     return {
         name: result
         for name, result in zip(names, results, strict=True)
