@@ -11,7 +11,9 @@ that counts its fetches that both sides agree; where they do not, it is told so 
 | id, n > 0 | the n-th fetch of this session |
 
 Sessions are bounded by `max.incremental.fetch.session.cache.slots`. When all are taken a new one replaces the one
-that was idle longest, if that is two minutes or more; otherwise the client gets no session and goes on without.
+that was idle longest, if that is two minutes or more; otherwise the client gets no session and goes on without. All together
+remember at most `PARTITIONS_MAX` partitions: a client may name any number of them, also such as do not exist. A session that
+would need more ends, and its client goes on without.
 """
 
 from collections import OrderedDict
@@ -26,6 +28,7 @@ EPOCH_SESSIONLESS = -1
 EPOCH_NEW = 0
 EPOCH_LIMIT = 2**31 - 1
 EVICTION_MS = 120_000
+PARTITIONS_MAX = 1_000_000
 
 TopicKey = bytes | str  # the topic id where the version has it, else its name
 
@@ -101,10 +104,11 @@ class FetchContext:
 class FetchSessions:
     """All sessions of this broker, the one used longest ago first. `next_id` gives fresh positive int32 values."""
 
-    def __init__(self, sessions_max: int, next_id: Callable[[], int]) -> None:
+    def __init__(self, sessions_max: int, next_id: Callable[[], int], partitions_max: int = PARTITIONS_MAX) -> None:
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self._sessions_max = sessions_max
         self._next_id = next_id
+        self._partitions_max = partitions_max
         self.evictions = 0
 
     def __len__(self) -> int:
@@ -124,7 +128,7 @@ class FetchSessions:
             for topic, partition in wanted_partitions(request)
         }
         session = None
-        if request.session_epoch == EPOCH_NEW and wanted and self._has_room(now_ms):
+        if request.session_epoch == EPOCH_NEW and wanted and self._has_room(now_ms, len(wanted)):
             session = self._create(uses_ids, now_ms)
             session.partitions.update(wanted)
         return FetchContext(wanted.values(), session, is_incremental=False)
@@ -141,12 +145,17 @@ class FetchSessions:
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
         session.update(request)
+        if request.topics and self.partition_count > self._partitions_max:
+            del self._sessions[session.session_id]
+            raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.partitions:
             del self._sessions[session.session_id]
             return FetchContext((), None, is_incremental=True)
         return FetchContext(session.partitions.values(), session, is_incremental=True)
 
-    def _has_room(self, now_ms: float) -> bool:
+    def _has_room(self, now_ms: float, partitions: int) -> bool:
+        if self.partition_count + partitions > self._partitions_max:
+            return False
         if len(self._sessions) < self._sessions_max:
             return True
         oldest = next(iter(self._sessions.values()), None)

@@ -90,3 +90,17 @@ def test_the_partition_that_was_served_goes_last(sessions: FetchSessions) -> Non
     context.session.serve_last(context.partitions[0])
 
     assert [p.index for p in sessions.enter(request(1, 1), True, 0).partitions] == [1, 2, 0]
+
+
+def test_all_sessions_together_remember_so_many_partitions() -> None:
+    ids = count(1)
+    sessions = FetchSessions(10, lambda: next(ids), partitions_max=5)
+    assert sessions.enter(request(0, 0, 0, 1, 2), True, 0).session_id == 1
+    assert sessions.enter(request(0, 0, 0, 1, 2), True, 0).session_id == 0
+    assert sessions.enter(request(0, 0, 0), True, 0).session_id == 2
+
+    with pytest.raises(BrokerError) as caught:
+        sessions.enter(request(2, 1, 1, 2), True, 0)
+
+    assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert (len(sessions), sessions.partition_count) == (1, 3)
