@@ -339,3 +339,13 @@ def test_groups_that_nobody_joins_leave_nothing_behind() -> None:
         assert not len(world.timers)
 
     play(scenario)
+
+
+def test_a_retention_beyond_all_time_is_kept_until_its_end() -> None:
+    async def scenario() -> None:
+        world = World()
+        errors, waiting = commit(world, "g", 7, retention_ms=2**63 - 1)
+        assert (errors, waiting) == ([ErrorCode.NONE], None)
+        assert offset(world, "g") == 7
+
+    play(scenario)

@@ -26,6 +26,7 @@ Offsets = dict[str, dict[int, OffsetCommitValue]]
 """The committed offsets of one group, by topic and partition."""
 
 NEVER = -1
+LATEST_MS = 2**63 - 1
 VALUE_VERSION = 4  # what Kafka 4.3 writes
 VALUE_VERSION_WITH_EXPIRY = 1  # the only version with a time of expiry; a client below OffsetCommit 5 may give one
 
@@ -69,7 +70,7 @@ def commit_record(
         leader_epoch=commit.leader_epoch,
         metadata=metadata,
         commit_timestamp=now_ms,
-        expire_timestamp=now_ms + retention_ms if expires else NEVER,
+        expire_timestamp=min(now_ms + retention_ms, LATEST_MS) if expires else NEVER,
         topic_id=commit.topic_id,
     )
     version = VALUE_VERSION_WITH_EXPIRY if expires else VALUE_VERSION
