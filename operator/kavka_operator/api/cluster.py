@@ -235,7 +235,7 @@ class KafkaClusterSpec(Model):
     )
     transitions: ClassVar[tuple[Transition, ...]] = (
         Transition(
-            cel="oldSelf.nodePools.all(old, self.nodePools.exists(pool, pool.name == old.name && pool.roles == old.roles))",
+            cel="oldSelf.nodePools.all(old, self.nodePools.exists(new, new.name == old.name && new.roles == old.roles))",
             message="a pool keeps its name and its roles, and cannot be taken out; add another pool beside it",
             holds=lambda new, old: (
                 {(p.name, p.roles) for p in old.node_pools} <= {(p.name, p.roles) for p in new.node_pools}
@@ -248,7 +248,7 @@ class KafkaClusterSpec(Model):
         min_length=1,
         max_length=POOLS_MAX,
         strict=False,
-        description=f"The nodes. Those of the first pool have ids from 0, of the second from {NODE_IDS_PER_POOL}, and so on.",
+        description=f"The nodes. Ids of the first pool begin at 0, of the second at {NODE_IDS_PER_POOL}, and so on.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     listeners: tuple[Listener, ...] = Field(

@@ -15,6 +15,7 @@ READ_SECONDS_MAX = 60.0
 CHUNK_RECORDS = 2_000
 REPORT_EVERY = 4_000
 VALUE_BYTES = 10 * 1024
+QUIET = 2  # errors reach us through callbacks and exceptions; nothing is worth a line in the middle of a bar
 
 
 class ClientFailedError(Exception):
@@ -35,6 +36,7 @@ def produce_flights(
         {
             "bootstrap.servers": bootstrap,
             "client.id": "flights",
+            "log_level": QUIET,
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 5,
@@ -92,6 +94,7 @@ class Group:
         self._settings = {
             "bootstrap.servers": bootstrap,
             "group.id": group,
+            "log_level": QUIET,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }
@@ -212,6 +215,7 @@ def run_load(
         {
             "bootstrap.servers": bootstrap,
             "client.id": load.client_id,
+            "log_level": QUIET,
             "acks": "1",
             "batch.size": 64 * 1024,
             "linger.ms": 5,

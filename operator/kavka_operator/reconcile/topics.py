@@ -101,8 +101,8 @@ def _replaced(lost: str, seen: SeenTopic) -> Plan:
     return Plan(
         words=stalled(
             "Replaced",
-            f'somebody deleted topic "{seen.name}" and created it again: {lost} -> {seen.topic_id}; to take over the new'
-            f" one, annotate this resource with {FORGET}={lost}",
+            f'somebody deleted topic "{seen.name}" and created it again: {lost} -> {seen.topic_id};'
+            f" to take over the new one, annotate this resource with {FORGET}={lost}",
         )
     )
 

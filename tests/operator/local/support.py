@@ -104,6 +104,10 @@ spec:
         assert process.poll() is None, self.said
         return process
 
+    def wait_for_answers(self, times: int) -> None:
+        """Until the broker has come up so often since the first `up`."""
+        wait_until(lambda: self.said.count("answers on") == times, f"the broker has come up {times} times")
+
     @property
     def output(self) -> Path:
         return self.directory / "output.txt"

@@ -60,6 +60,10 @@ class Writer(threading.Thread):
             self._producer.poll(0.001)
         self._producer.flush(30)
 
+    def wait_for_more(self, records: int) -> None:
+        reached = len(self.acknowledged) + records
+        wait_until(lambda: len(self.acknowledged) >= reached, f"{records} more records are acknowledged")
+
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         value = message.value()
         if error is None:
@@ -89,7 +93,8 @@ def test_up_makes_what_the_file_says_and_get_shows_it(kavka: Kavka) -> None:
 def test_resources_change_while_it_runs(kavka: Kavka) -> None:
     kavka.up()
     file = kavka.file(
-        more="---\napiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\nspec: {clusterName: quickstart}\n"
+        more="---\napiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\n"
+        "spec: {clusterName: quickstart}\n"
     )
     file.write_text(file.read_text().replace("partitions: 2", "partitions: 5").replace("1Mi", "3Mi"))
     code, said = kavka.run("apply", "-f", str(file))
@@ -160,12 +165,10 @@ def test_what_was_acknowledged_survives_kill_9_of_the_broker(kavka: Kavka) -> No
     writer.start()
     try:
         for round_number in (1, 2):
-            reached = len(writer.acknowledged) + 200
-            wait_until(lambda reached=reached: len(writer.acknowledged) >= reached, "records are acknowledged")  # type: ignore[misc]
+            writer.wait_for_more(200)
             os.kill(kavka.broker_pid, signal.SIGKILL)
-            wait_until(lambda n=round_number: kavka.said.count("answers on") == n + 1, "the broker is back")  # type: ignore[misc]
-        reached = len(writer.acknowledged) + 200
-        wait_until(lambda: len(writer.acknowledged) >= reached, "records are acknowledged again")
+            kavka.wait_for_answers(round_number + 1)
+        writer.wait_for_more(200)
     finally:
         writer.halt.set()
         writer.join()
@@ -192,6 +195,32 @@ def test_records_and_identity_survive_a_stop(kavka: Kavka) -> None:
     assert read_all(kavka, "flights", 2) == [b"kept"]
     assert (kavka.cluster / "cluster-id").read_text() == identity
     assert "create topic" not in kavka.said
+
+
+def test_a_log_directory_of_another_cluster_is_refused(kavka: Kavka) -> None:
+    first = kavka.up()
+    first.send_signal(signal.SIGINT)
+    first.wait(60)
+    meta = kavka.cluster / "data" / "node-0" / "data" / "meta.properties"
+    mine = (kavka.cluster / "cluster-id").read_text().strip()
+    meta.write_text(meta.read_text().replace(mine, "AAAAAAAAAAAAAAAAAAAAAA"))
+    before = meta.read_bytes()
+    code, said = kavka.run("up", "-f", str(kavka.file()))
+    assert code == 1
+    assert f"error: {meta.parent} belongs to cluster AAAAAAAAAAAAAAAAAAAAAA, and this is {mine}" in said
+    assert meta.read_bytes() == before
+
+
+def test_a_broker_that_cannot_start_is_given_up_with_its_reason(kavka: Kavka) -> None:
+    first = kavka.up()
+    first.send_signal(signal.SIGINT)
+    first.wait(60)
+    meta = kavka.cluster / "data" / "node-0" / "data" / "meta.properties"
+    meta.write_text(meta.read_text().replace("version=1", "version=9"))
+    code, said = kavka.run("up", "-f", str(kavka.file()))
+    assert code == 1
+    assert "error: node 0: died 2 times in a row" in said
+    assert kavka.processes() == []
 
 
 def test_changed_settings_restart_the_node(kavka: Kavka) -> None:

@@ -2,7 +2,8 @@
 
 `tick` is called a few times a second and never blocks for long. A node that dies is started again after a pause that
 doubles with each death in a row; one that dies `DEATHS_MAX` times without having run for `STEADY_SECONDS` in between
-has failed, and stays down until its settings change.
+has failed, and stays down until its settings change. One that has never answered at all fails at its second death:
+what keeps it from starting will not go away by itself.
 """
 
 import subprocess
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.platform.base import PlatformUnavailableError
 from kavka_operator.platform.local import probe, processes
@@ -28,6 +30,7 @@ FORMAT_SECONDS_MAX = 30.0
 PAUSE_SECONDS_MIN = 0.1
 PAUSE_SECONDS_MAX = 10.0
 DEATHS_MAX = 6
+FIRST_DEATHS_MAX = 2
 STEADY_SECONDS = 30.0
 BROKER = (sys.executable, "-m", "kavka_broker")
 
@@ -43,6 +46,7 @@ class Running:
     state: NodeState = "Starting"
     restarts: int = 0
     deaths: int = 0
+    has_answered: bool = False
     retry_at: float = 0.0
     message: str = ""
 
@@ -132,10 +136,24 @@ class Supervisor:
                     " in the resource"
                 )
         write_whole(self.layout.properties(node.id), node.properties)
-        if not (self.layout.data(node.id) / node.node.pool.storage.volumes[0].name / "meta.properties").exists():
+        if not self._is_formatted(node):
             self._format(node)
         with self.signals.held():
             self._nodes[node.id] = Running(node, fingerprint(node), self._launch(node), self.clock())
+
+    def _is_formatted(self, node: LocalNode) -> bool:
+        """Whether every log directory is prepared; one of another cluster is refused, not overwritten."""
+        texts = []
+        for volume in node.node.pool.storage.volumes:
+            path = self.layout.data(node.id) / volume.name / "meta.properties"
+            texts.append(read_text(path))
+            owner = parse_properties(texts[-1] or "").get("cluster.id", self.cluster_id)
+            if owner != self.cluster_id:
+                raise PlatformUnavailableError(
+                    f"{path.parent} belongs to cluster {owner}, and this is {self.cluster_id}; put the directory away,"
+                    f" or write {owner} into {self.layout.cluster_id} if it is this cluster's after all"
+                )
+        return all(text is not None for text in texts)
 
     def _format(self, node: LocalNode) -> None:
         for volume in node.node.pool.storage.volumes:
@@ -177,7 +195,7 @@ class Supervisor:
     def _wait_for_answer(self, each: Running, now: float) -> None:
         host, _, port = each.node.address.rpartition(":")
         if probe.answers(host, int(port)):
-            each.state = "Running"
+            each.state, each.has_answered = "Running", True
             self.tell(f"node {each.node.id} answers on {each.node.address} (pid {each.process.pid})")
         elif now - each.started > START_SECONDS_MAX:
             each.process.kill()
@@ -188,7 +206,7 @@ class Supervisor:
         each.restarts += 1
         log = self.layout.log(each.node.id)
         each.message = f"{_ending(each.process.returncode)}; see {log}"
-        if each.deaths >= DEATHS_MAX:
+        if each.deaths >= (DEATHS_MAX if each.has_answered else FIRST_DEATHS_MAX):
             each.state = "Failed"
             each.message = f"died {each.deaths} times in a row, last: {processes.tail(log, 1)}; see {log}"
             self.tell(f"node {each.node.id} {each.message}")
