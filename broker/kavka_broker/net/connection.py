@@ -116,6 +116,10 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolViolation as violation:
             self.close(str(violation))
             return
+        except Exception:
+            # A defect of ours: the request is gone, and what follows would be taken for its answer.
+            self.abort()
+            raise
         self._read_or_pause()
 
     def _begin_all(self) -> None:

@@ -2,7 +2,7 @@
 
 The first byte of a request's body says what it is: `s` is answered at once, `w` waits and holds the connection, `p`
 waits and lets the next begin, `t` is answered at once and throttles, `n` gets no answer, `x` breaks the protocol,
-`wx` waits and then cannot be answered.
+`wx` waits and then cannot be answered, `e` fails as it begins.
 The answer is the body.
 """
 
@@ -36,6 +36,8 @@ class Handlers:
         kind = body[:1]
         self.begun.append(body)
         self.begun_at[body] = asyncio.get_running_loop().time()
+        if kind == b"e":
+            raise ValueError("an answer that cannot be encoded")
         if kind == b"x":
             raise ProtocolViolation("broken")
         client = SimpleNamespace(throttle_time_ms=THROTTLE_MS if kind == b"t" else 0)
@@ -209,14 +211,17 @@ def test_a_slow_reader_gets_every_byte_and_holds_up_nobody() -> None:
     asyncio.run(scenario())
 
 
-def test_an_answer_that_cannot_be_written_closes_the_connection() -> None:
+@pytest.mark.parametrize(("first", "second"), [("wx", "s"), ("w", "e")])
+def test_an_answer_that_cannot_be_written_closes_the_connection(first: str, second: str) -> None:
     async def scenario() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         async with serving() as (handlers, connect):
             client = await connect()
-            client.send("wx", "s")
-            await until(lambda: body("wx") in handlers.waiting)
-            handlers.waiting[body("wx")].set_result(None)
+            client.send(first, second)
+            await until(lambda: body(first) in handlers.waiting)
+            handlers.waiting[body(first)].set_result(None)
+            if first == "w":
+                assert await client.answer() == body("w")
             async with asyncio.timeout(5):
                 assert await client.is_closed()
 
