@@ -213,7 +213,13 @@ class Server:
             return
         self.broker.groups.close()
         self.broker.replicas.close()
-        await asyncio.to_thread(logs.close, high_watermark_of=self.housekeeping.high_watermark_of)
+        # Kafka takes a stop for an unclean one, and empties the ISR, unless this names the epoch that it ended.
+        registration = self.broker.metadata.brokers.get(self.broker.node_id)
+        await asyncio.to_thread(
+            logs.close,
+            broker_epoch=-1 if registration is None else registration.epoch,
+            high_watermark_of=self.housekeeping.high_watermark_of,
+        )
 
 
 def check(config: BrokerConfig) -> None:

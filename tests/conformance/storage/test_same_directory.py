@@ -1,5 +1,6 @@
 """One directory, two brokers: what Apache Kafka wrote is read here, and the other way round."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,10 +40,10 @@ def produce(server: Server, first: int, codec: str) -> int:
     return first + RECORDS_A_CODEC
 
 
-def consume(server: Server, count: int) -> list[bytes]:
+def consume(server: Server, count: int) -> list[bytes | None]:
     consumer = confluent_kafka.Consumer({"bootstrap.servers": server.bootstrap, "group.id": "none"})
     consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, 0)])
-    seen: list[bytes] = []
+    seen: list[bytes | None] = []
     while len(seen) < count:
         message = consumer.poll(SECONDS_MAX)
         assert message is not None, f"{len(seen)} of {count} records came"
@@ -91,8 +92,8 @@ def test_back_and_forth(kafka: Server, stop: Callable[[Server], int]) -> None:
         assert values(log) == [value_of(number) for number in range(count)]
         assert log.latest_epoch >= 0
         assert len(log.producers) == len(CODECS)
-        for codec in Compression:
-            batch = build_batch([(b"k", value_of(count))], timestamp_ms=1, compression=codec)
+        for compression in Compression:
+            batch = build_batch([(b"k", value_of(count))], timestamp_ms=1, compression=compression)
             log.append_as_leader(memoryview(batch), log.latest_epoch, 1)
             count += 1
         manager.close()
@@ -104,5 +105,21 @@ def test_back_and_forth(kafka: Server, stop: Callable[[Server], int]) -> None:
         manager, log = open_directory(kafka)
         assert values(log) == [value_of(number) for number in range(count)]
         manager.close()
+    finally:
+        kafka.kill()
+
+
+def test_two_brokers_take_turns(kafka: Server) -> None:
+    """The metadata too: the one goes on as the cluster that the other left."""
+    config = kafka.directory / "server.properties"
+    apache, kavka = kafka.command, [sys.executable, "-m", "kavka_broker", "run", "--config", str(config)]
+    try:
+        count = produce(kafka, 0, "gzip")
+        for command, codec in ((kavka, "zstd"), (apache, "lz4")):
+            kafka.stop()
+            kafka.command = command
+            kafka.start()
+            assert consume(kafka, count) == [value_of(number) for number in range(count)]
+            count = produce(kafka, count, codec)
     finally:
         kafka.kill()
