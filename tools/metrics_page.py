@@ -29,7 +29,7 @@ NOTES = """\
 
 | what | series | beyond it |
 |---|---|---|
-| clients, for each of produce and fetch | {clients}, half of it for clients without a quota | summed up as `user="__other__"`; `kavka_client_label_overflow_total` |
+| clients, for each of produce and fetch | {clients}, half of it without a quota | {others} |
 | topics | {topics} | left out; `kavka_series_omitted{{family="topic"}}` |
 | partitions | {partitions} | left out; `kavka_series_omitted{{family="partition"}}` |
 
@@ -71,6 +71,7 @@ def render() -> str:
     table = ["| name | type | labels | meaning |", "|---|---|---|---|", *map(row, FAMILIES)]
     notes = NOTES.format(
         clients=SERIES_MAX,
+        others='summed up as `user="__other__"`; `kavka_client_label_overflow_total`',
         topics=TOPIC_SERIES_MAX,
         partitions=PARTITION_SERIES_MAX,
         hours=IDLE_MS_MAX // 3_600_000,

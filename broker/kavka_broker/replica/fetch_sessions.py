@@ -11,9 +11,9 @@ that counts its fetches that both sides agree; where they do not, it is told so 
 | id, n > 0 | the n-th fetch of this session |
 
 Sessions are bounded by `max.incremental.fetch.session.cache.slots`. When all are taken a new one replaces the one
-that was idle longest, if that is two minutes or more; otherwise the client gets no session and goes on without. All together
-remember at most `PARTITIONS_MAX` partitions: a client may name any number of them, also such as do not exist. A session that
-would need more ends, and its client goes on without.
+that was idle longest, if that is two minutes or more; otherwise the client gets no session and goes on without. All
+together remember at most `PARTITIONS_MAX` partitions: a client may name any number of them, also such as do not exist.
+A session that would need more ends, and its client goes on without.
 """
 
 from collections import OrderedDict

@@ -40,8 +40,8 @@ def run_until_stopped(config: BrokerConfig) -> int:
 
 
 def allow_open_files() -> int:
-    """Take what the hard limit grants; how many that is. Shells start processes with 1,024, which a broker needs for its
-    first thousand partitions and clients; Java takes the hard limit by itself.
+    """Take what the hard limit grants; how many that is. Shells start processes with 1,024, which a broker needs for
+    its first thousand partitions and clients; Java takes the hard limit by itself.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -85,7 +85,7 @@ class Stopping:
 
 
 def failed_on_loop(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Nobody caught it: a timer, a callback, a task. A broken invariant ends the process here as it does in a request."""
+    """Nobody caught it: a timer, a callback, a task. A broken invariant ends the process here as in a request."""
     error, reason = context.get("exception"), context["message"]
     if error is None:
         log.error("loop.failed", reason=reason)

@@ -59,7 +59,6 @@ class Server:
         self.config = config
         self.health = Health(STARTING)
         self.listeners: list[Listener] = []
-        self._broker_epoch = -1
         self._crash = crash
         self._clock = SystemClock()
         self._timers = Timers(self._clock, asyncio.get_running_loop())
@@ -157,7 +156,7 @@ class Server:
         self._stops.append(("listeners", self._close_listeners))
         self.broker.replicas.load()
         directories = [directory.directory_id for directory in logs.online]
-        self._broker_epoch = await register_broker(controller, self.config, directories=directories, listeners=self.advertised)
+        await register_broker(controller, self.config, directories=directories, listeners=self.advertised)
         self._stops.append(("registration", lambda: leave_cluster(controller)))
         self.health.cleared("registration")
         self.broker.groups.start()

@@ -235,7 +235,7 @@ class KafkaClusterSpec(Model):
     )
     transitions: ClassVar[tuple[Transition, ...]] = (
         Transition(
-            cel="oldSelf.nodePools.all(old, self.nodePools.exists(new, new.name == old.name && new.roles == old.roles))",
+            cel="oldSelf.nodePools.all(a, self.nodePools.exists(b, a.name == b.name && a.roles == b.roles))",
             message="a pool keeps its name and its roles, and cannot be taken out; add another pool beside it",
             holds=lambda new, old: (
                 {(p.name, p.roles) for p in old.node_pools} <= {(p.name, p.roles) for p in new.node_pools}

@@ -31,7 +31,8 @@ def test_a_run_is_counted_with_all_it_sent() -> None:
     class Named:
         name = "kavka"
 
-    measure = sections.loaded("produce", Named(), 0, what, Outcome(1_000_000, 500_000.0), cost)  # type: ignore[arg-type]
+    outcome = Outcome(1_000_000, 500_000.0)
+    measure = sections.loaded("produce", Named(), 0, what, outcome, cost)  # type: ignore[arg-type]
     assert measure.case == "1000 B, 6 partitions, acks=all, rdkafka"
     assert measure.figures["cpu_seconds_per_gb"] == pytest.approx(3.0)
     assert measure.figures["megabytes_per_second"] == pytest.approx(500.0)

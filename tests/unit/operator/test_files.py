@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.settle import key_of
 from tests.unit.operator.fakes import quota, topic
@@ -70,7 +71,8 @@ def test_numbers_in_settings_need_no_quotes(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(GOOD.replace("nodes}]}", 'nodes}], config: {num.partitions: 3, log.cleaner.enable: "true"}}'))
     (declared,) = load([path])
-    assert declared.resource.spec.config == {"num.partitions": "3", "log.cleaner.enable": "true"}  # type: ignore[union-attr]
+    assert isinstance(declared.resource, KafkaCluster)
+    assert declared.resource.spec.config == {"num.partitions": "3", "log.cleaner.enable": "true"}
 
 
 def test_what_exists_can_be_pointed_at_and_cannot_be_changed_at_will(tmp_path: Path) -> None:

@@ -9,19 +9,20 @@ from tests.unit.operator.fakes import NOW, FakeKafka, quota
 
 ETL = str(Entity(client_id="etl"))
 USERS = str(Entity(DEFAULT))
-PAGE = r"""# TYPE kavka_client_quota_limit_bytes_per_second gauge
-kavka_client_quota_limit_bytes_per_second{user="",client_id="etl",quota_type="produce",level="7",source="client id \"etl\""} 1000
-kavka_client_quota_limit_bytes_per_second{user="alice",client_id="",quota_type="fetch",level="6",source="default user"} 500
-kavka_client_quota_limit_bytes_per_second{user="bob",client_id="",quota_type="fetch",level="6",source="default user"} 500
+LIMIT = "kavka_client_quota_limit_bytes_per_second"
+PAGE = rf"""# TYPE {LIMIT} gauge
+{LIMIT}{{user="",client_id="etl",quota_type="produce",level="7",source="client id \"etl\""}} 1000
+{LIMIT}{{user="alice",client_id="",quota_type="fetch",level="6",source="default user"}} 500
+{LIMIT}{{user="bob",client_id="",quota_type="fetch",level="6",source="default user"}} 500
 # TYPE kafka_server_produce_byte_rate gauge
-kafka_server_produce_byte_rate{user="",client_id="etl"} 1234.5
-kafka_server_produce_byte_rate{user="alice",client_id=""} 99
+kafka_server_produce_byte_rate{{user="",client_id="etl"}} 1234.5
+kafka_server_produce_byte_rate{{user="alice",client_id=""}} 99
 # TYPE kafka_server_fetch_byte_rate gauge
-kafka_server_fetch_byte_rate{user="alice",client_id=""} 100
-kafka_server_fetch_byte_rate{user="bob",client_id=""} 400
+kafka_server_fetch_byte_rate{{user="alice",client_id=""}} 100
+kafka_server_fetch_byte_rate{{user="bob",client_id=""}} 400
 # TYPE kavka_client_throttle_seconds_total counter
-kavka_client_throttle_seconds_total{user="",client_id="etl",quota_type="produce"} 12.9
-kavka_client_throttle_seconds_total{user="__other__",client_id="",quota_type="produce"} 5
+kavka_client_throttle_seconds_total{{user="",client_id="etl",quota_type="produce"}} 12.9
+kavka_client_throttle_seconds_total{{user="__other__",client_id="",quota_type="produce"}} 5
 """
 
 

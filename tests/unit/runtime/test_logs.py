@@ -29,7 +29,8 @@ def test_a_line_for_people(stream: io.StringIO) -> None:
     get("replica").info("partition.truncated", topic="orders", partition=3, reason="epoch 4 ended")
 
     assert re.fullmatch(
-        r'\d\d:\d\d:\d\d\.\d{3} INFO    replica    partition\.truncated topic=orders partition=3 reason="epoch 4 ended"\n',
+        r"\d\d:\d\d:\d\d\.\d{3} INFO    replica    "
+        r'partition\.truncated topic=orders partition=3 reason="epoch 4 ended"\n',
         stream.getvalue(),
     )
 

@@ -137,9 +137,7 @@ class Extent(NamedTuple):
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`, as it stands there: nothing of it is checked but that it is whole."""
     if len(buffer) - position < HEADER_BYTES:
-        raise ProtocolViolation(
-            f"a batch header takes {HEADER_BYTES} bytes, {len(buffer) - position} are left"
-        )
+        raise ProtocolViolation(f"a batch header takes {HEADER_BYTES} bytes, {len(buffer) - position} are left")
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
 
 

@@ -1,0 +1,120 @@
+"""The command without a running cluster: what it keeps, what it refuses, and in which words."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from kavka_operator.cli.app import app
+from tests.unit.operator.test_local_pieces import FILE
+
+
+class Person:
+    """Somebody who types commands; answers with exit code, stdout and stderr together."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def types(self, *words: str) -> tuple[int, str]:
+        result = CliRunner().invoke(app, [*words, "--state-dir", str(self.directory / "state")])
+        return result.exit_code, result.output
+
+    def file(self, text: str = FILE) -> str:
+        path = self.directory / "file.yaml"
+        path.write_text(text)
+        return str(path)
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    return Person(tmp_path)
+
+
+def test_nothing_is_there(person: Person) -> None:
+    assert person.types("get") == (0, 'no resources in namespace "default"\n')
+    assert person.types("down") == (
+        1,
+        'error: no cluster runs in namespace "default"; start one with `kavka up -f FILE`\n',
+    )
+    assert person.types("explain", "quota")[0] == 1
+    assert person.types("get", "kt", "orders") == (1, 'error: there is no Topic "orders" in namespace "default"\n')
+
+
+def test_resources_are_kept_until_the_cluster_runs(person: Person) -> None:
+    code, said = person.types("apply", "-f", person.file())
+    assert (code, said.splitlines()) == (
+        0,
+        [
+            "kafkacluster.kavka.dev/main created",
+            "topic.kavka.dev/orders created",
+            'KafkaCluster "main" is not running; `kavka up` will make it so',
+        ],
+    )
+    assert person.types("apply", "-f", person.file())[1].splitlines()[:2] == [
+        "kafkacluster.kavka.dev/main unchanged",
+        "topic.kavka.dev/orders unchanged",
+    ]
+    assert person.types("get", "all", "-o", "name")[1].splitlines() == [
+        "kafkacluster.kavka.dev/main",
+        "topic.kavka.dev/orders",
+    ]
+    assert yaml.safe_load(person.types("get", "topics", "orders", "-o", "yaml")[1])["spec"]["partitions"] == 3
+    assert '"kind": "List"' in person.types("get", "kt", "-o", "json")[1]
+    assert "partitions: 3" in person.types("describe", "topic", "orders")[1]
+    assert person.types("down", "main") == (1, 'error: KafkaCluster "main" is not running\n')
+    assert person.types("delete", "kt", "orders") == (
+        0,
+        "topic.kavka.dev/orders marked; it goes when the cluster runs\n",
+    )
+
+
+def test_a_topic_for_a_cluster_that_exists_needs_no_other_file(person: Person) -> None:
+    person.types("apply", "-f", person.file())
+    other = person.file(FILE.split("---")[1].replace("orders", "more"))
+    assert person.types("apply", "-f", other)[1].startswith("topic.kavka.dev/more created")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("apply",), "name a resource file: kavka apply -f FILE"),
+        (("up",), "name a resource file: kavka up -f examples/quickstart.yaml"),
+        (("get", "pods"), 'there is no kind "pods"; write kafkacluster (kc), topic (kt), clientquota (kq) or all'),
+        (("delete", "kt"), "name what to delete: kavka delete KIND NAME, or kavka delete -f FILE"),
+        (("down", "main"), 'there is no KafkaCluster "main" in namespace "default"'),
+    ],
+)
+def test_what_makes_no_sense_is_answered(person: Person, words: tuple[str, ...], complaint: str) -> None:
+    assert person.types(*words) == (1, f"error: {complaint}\n")
+
+
+def test_a_cluster_is_not_deleted_with_its_records(person: Person) -> None:
+    person.types("apply", "-f", person.file())
+    code, said = person.types("delete", "kc", "main")
+    assert (code, "stop it with `kavka down` and remove that directory" in said) == (1, True)
+
+
+def test_every_fault_is_shown_and_counted(person: Person) -> None:
+    bad = person.file(FILE.replace("partitions: 3", "partitions: 0, replicas: 1"))
+    code, said = person.types("apply", "-f", bad)
+    assert code == 1
+    assert said.splitlines()[-1] == "nothing was applied: 2 errors"
+    assert person.types("get")[1].startswith("no resources")
+
+
+def test_up_runs_one_cluster(person: Person) -> None:
+    two = person.file(FILE + "---" + FILE.split("---")[0].replace("main", "other"))
+    code, said = person.types("up", "-f", two)
+    assert (code, "2 KafkaClusters; `kavka up` runs one" in said) == (1, True)
+
+
+def test_help_does_not_wait_for_what_it_does_not_need() -> None:
+    code = (
+        "import sys, kavka_operator.cli.app\n"
+        "print([name for name in ('pydantic', 'kafka', 'confluent_kafka', 'kopf', 'yaml') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
