@@ -1,0 +1,1 @@
+"""A broker as a member of its cluster: it registers, gives signs of life, and asks the controller for changes."""

@@ -1,0 +1,291 @@
+"""Connections that this node opens to others: `peers.Peers` over the loop.
+
+    ask ──> connect, ApiVersions ──> encode, write ──> (answers come in order of the correlation ids) ──> decode
+
+The versions that the other side speaks are learnt once a connection, so a node that comes back upgraded is spoken to
+in its new versions. Answers own their bytes: they may be kept for as long as it takes to append them.
+
+One question that is not answered in time ends the connection, as Apache Kafka does it: behind a lost packet or a
+stopped process all that follows would wait too, and a new connection tells quickly which of both it is.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from errno import ECONNREFUSED
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeVar
+
+from kavka_broker.peers import Peer, Unreachable
+from kavka_broker.protocol.codec import decoder, encode
+from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
+
+R = TypeVar("R", bound=Message)
+Versions = Mapping[int, tuple[int, int]]
+
+SIZE: Final = Struct(">i")
+#: Answers as small as most are shared a buffer; a larger one is received into a buffer of its own.
+SHARED_BYTES: Final = 64 * 1024
+FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
+IN_FLIGHT_MAX: Final = 1_000
+CORRELATION_ID_MAX: Final = 2**31 - 1
+#: Kafka 2.4 and later understand it; later ones add nothing that we look at.
+API_VERSIONS_VERSION: Final = 3
+SOFTWARE: Final = ("kavka", "0.1.0")
+_ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
+
+
+class Outbound:
+    """`peers.Peers` by real connections."""
+
+    def to(self, host: str, port: int, *, client_id: str) -> Peer:
+        return Remote(host, port, client_id)
+
+    async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:
+        """Open a connection and close it. A process that is stopped or busy still listens: its system answers."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                transport, _ = await loop.create_connection(asyncio.Protocol, host, port)
+        except TimeoutError:
+            return None
+        except OSError as problem:
+            return False if is_refused(problem) else None
+        transport.abort()
+        return True
+
+
+class Remote:
+    """One node at an address, with the connection to it while there is one."""
+
+    def __init__(self, host: str, port: int, client_id: str) -> None:
+        self._address = (host, port)
+        self._client_id = client_id
+        self._link: Link | None = None
+        self._opening: asyncio.Task[Link] | None = None
+
+    def __str__(self) -> str:
+        return "{}:{}".format(*self._address)
+
+    async def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> R:
+        link: Link | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                link = await self._connected()
+                answer: R = await link.ask(request, response, link.version_of(request))
+                return answer
+        except TimeoutError:
+            reason = f"{self} has not answered {request.NAME} within {timeout_ms:.0f} ms"
+            if link is not None:
+                link.lose(reason)
+            elif self._opening is not None:
+                self._opening.cancel()  # the system asks for the connection ever less often: better begin anew
+            raise Unreachable(reason) from None
+
+    def close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._link is not None:
+            self._link.lose(f"the connection to {self} is given up")
+
+    async def _connected(self) -> "Link":
+        if self._link is not None and not self._link.is_lost:
+            return self._link
+        opening = self._opening
+        if opening is None:
+            opening = self._opening = asyncio.create_task(self._open(), name=f"connect to {self}")
+            opening.add_done_callback(self._opened)
+        try:
+            # Shielded: one who gives up must not take the connection from the others.
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if opening.cancelled():
+                raise Unreachable(f"the connection to {self} is given up") from None
+            raise
+
+    def _opened(self, task: "asyncio.Task[Link]") -> None:
+        if self._opening is task:
+            self._opening = None
+        if not task.cancelled() and task.exception() is None:
+            self._link = task.result()
+
+    async def _open(self) -> "Link":
+        loop = asyncio.get_running_loop()
+        try:
+            _, link = await loop.create_connection(lambda: Link(self._client_id, str(self)), *self._address)
+        except OSError as problem:
+            raise Unreachable(f"{self}: {problem.strerror or problem}", refused=is_refused(problem)) from None
+        try:
+            await link.greet()
+        except BaseException:
+            link.lose("the greeting failed")
+            raise
+        return link
+
+
+class Asked(NamedTuple):
+    """A question that waits for its answer."""
+
+    response: type[Message]
+    api_key: int
+    version: int
+    answer: "asyncio.Future[Any]"
+
+
+class Link(asyncio.BufferedProtocol):
+    """One TCP connection. It is used until it is lost, and then never again."""
+
+    def __init__(self, client_id: str, name: str) -> None:
+        self._client_id = client_id
+        self._name = name
+        self._frames = Frames()
+        self._asked: dict[int, Asked] = {}
+        self._correlation_id = 0
+        self._versions: Versions = {}
+        self._transport: asyncio.Transport | None = None
+        self.is_lost = False
+
+    async def greet(self) -> None:
+        """Learn which versions the other side speaks."""
+        request = ApiVersionsRequest(*SOFTWARE)
+        answer = await self.ask(request, ApiVersionsResponse, API_VERSIONS_VERSION)
+        if answer.error_code != ErrorCode.NONE:
+            raise Unreachable(f"{self._name} answers ApiVersions with {ErrorCode(answer.error_code).name}")
+        self._versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+
+    def version_of(self, request: Message) -> int:
+        """The newest version that both sides know. Raises Unreachable where there is none."""
+        assert request.API_KEY is not None
+        low, high = request.VERSIONS
+        if request.LATEST_UNSTABLE:
+            high -= 1
+        their_low, their_high = self._versions.get(request.API_KEY, (0, -1))
+        version = min(high, their_high)
+        if version < max(low, their_low):
+            raise Unreachable(f"{self._name} does not speak {request.NAME} v{low} to v{high}")
+        return version
+
+    async def ask(self, request: Message, response: type[R], version: int) -> R:
+        if self._transport is None or self.is_lost:
+            raise Unreachable(f"the connection to {self._name} is lost")
+        if len(self._asked) >= IN_FLIGHT_MAX:
+            raise Unreachable(f"{IN_FLIGHT_MAX} requests wait for {self._name}")
+        assert request.API_KEY is not None
+        self._correlation_id = correlation_id = self._correlation_id % CORRELATION_ID_MAX + 1
+        header = RequestHeader(request.API_KEY, version, correlation_id, self._client_id)
+        frame = encode_request_header(header) + encode(request, version)
+        answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._asked[correlation_id] = Asked(response, request.API_KEY, version, answer)
+        self._transport.write(SIZE.pack(len(frame)) + frame)
+        return await answer
+
+    def lose(self, reason: str) -> None:
+        """No more of it; who waits is told."""
+        if self.is_lost:
+            return
+        self.is_lost = True
+        if self._transport is not None:
+            self._transport.abort()
+        asked, self._asked = self._asked, {}
+        for one in asked.values():
+            if not one.answer.done():
+                one.answer.set_exception(Unreachable(reason))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lose(f"the connection to {self._name} is lost" + (f": {exc}" if exc else ""))
+
+    def eof_received(self) -> bool:
+        return False
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            for frame in self._frames.received(nbytes):
+                self._answered(frame)
+        except ProtocolViolation as violation:
+            self.lose(f"{self._name}: {violation}")
+
+    def _answered(self, frame: memoryview) -> None:
+        if len(frame) < SIZE.size:
+            raise ProtocolViolation(f"an answer of {len(frame)} bytes")
+        asked = self._asked.pop(SIZE.unpack_from(frame)[0], None)
+        if asked is None:
+            raise ProtocolViolation("an answer that nobody asked for")
+        if asked.answer.done():
+            return  # who asked has given up
+        try:
+            _, body = read_response_header(asked.api_key, asked.version, frame)
+            answer, _ = decoder(asked.response, asked.version)(frame, body)
+        except ProtocolViolation as violation:
+            asked.answer.set_exception(Unreachable(f"{self._name}: {violation}"))
+            raise
+        asked.answer.set_result(answer)
+
+
+class Frames:
+    """Bytes in, whole frames out, each in memory of its own."""
+
+    def __init__(self) -> None:
+        self._shared = memoryview(bytearray(SHARED_BYTES))
+        self._end = 0  # of what is received and not handed out, in the shared buffer
+        self._own: memoryview | None = None  # of a frame too large for it
+        self._own_end = 0
+
+    def room(self) -> memoryview:
+        return self._shared[self._end :] if self._own is None else self._own[self._own_end :]
+
+    def received(self, count: int) -> list[memoryview]:
+        """The frames that are whole now. Raises ProtocolViolation for an impossible size."""
+        if self._own is None:
+            self._end += count
+            return self._take()
+        self._own_end += count
+        if self._own_end < len(self._own):
+            return []
+        frame, self._own = self._own, None
+        return [frame]
+
+    def _take(self) -> list[memoryview]:
+        frames: list[memoryview] = []
+        start, shared = 0, self._shared
+        while self._end - start >= SIZE.size:
+            (size,) = SIZE.unpack_from(shared, start)
+            if not 0 <= size <= FRAME_BYTES_MAX:
+                raise ProtocolViolation(f"an answer of {size} bytes")
+            body = start + SIZE.size
+            if body + size > self._end:
+                if body + size - start > SHARED_BYTES:
+                    self._receive_alone(shared[body : self._end], size)
+                    return frames
+                break
+            frames.append(memoryview(bytearray(shared[body : body + size])))
+            start = body + size
+        waiting = self._end - start
+        if start and waiting:
+            shared[:waiting] = bytes(shared[start : self._end])
+        self._end = waiting
+        return frames
+
+    def _receive_alone(self, begun: memoryview, size: int) -> None:
+        self._own = memoryview(bytearray(size))
+        self._own[: len(begun)] = begun
+        self._own_end = len(begun)
+        self._end = 0
+
+
+def is_refused(problem: OSError) -> bool:
+    """Whether every address of the host said that nobody listens. The loop tells of several in words only."""
+    if isinstance(problem, ConnectionRefusedError):
+        return True
+    numbers = _ERRNO.findall(str(problem))
+    return problem.errno is None and bool(numbers) and all(int(number) == ECONNREFUSED for number in numbers)

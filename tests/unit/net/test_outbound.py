@@ -1,0 +1,240 @@
+"""Questions of a node to others: against a broker in this process, and against peers that misbehave."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from struct import pack, unpack_from
+
+import pytest
+
+from kavka_broker.net.outbound import SHARED_BYTES, Frames, Outbound, is_refused
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.codec import decode, encode
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.framing import encode_response, read_request_header
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kavka_broker.protocol.messages.metadata_response import MetadataResponse
+from kavka_broker.protocol.messages.vote_request import VoteRequest
+from kavka_broker.protocol.messages.vote_response import VoteResponse
+from tests.support.in_process import running
+
+TIME_MS = 5_000.0
+Answer = Callable[[bytes], Awaitable[bytes | None]]
+
+
+@asynccontextmanager
+async def answering(answer: Answer) -> AsyncIterator[int]:
+    """A peer that greets, serves Metadata v1 to v9, and leaves the rest to `answer`; its port."""
+    open_writers: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_writers.append(writer)
+        try:
+            while True:
+                size = int.from_bytes(await reader.readexactly(4), "big")
+                frame = await reader.readexactly(size)
+                header, _ = read_request_header(memoryview(frame))
+                if header.api_key == ApiVersionsRequest.API_KEY:
+                    greeting = ApiVersionsResponse(api_keys=[ApiVersion(18, 0, 3), ApiVersion(3, 1, 9)])
+                    writer.write(encode_response(greeting, header.api_version, header.correlation_id))
+                elif (reply := await answer(frame)) is None:
+                    writer.close()
+                    return
+                else:
+                    writer.write(reply)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for writer in open_writers:
+            writer.close()
+
+
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+async def metadata_answer(frame: bytes, cluster_id: str = "c") -> bytes:
+    header, _ = read_request_header(memoryview(frame))
+    return encode_response(MetadataResponse(cluster_id=cluster_id), header.api_version, header.correlation_id)
+
+
+async def silence(_: bytes) -> bytes | None:
+    await asyncio.sleep(60)
+    return None
+
+
+async def hang_up(_: bytes) -> bytes | None:
+    return None
+
+
+async def wrong_id(frame: bytes) -> bytes | None:
+    return encode_response(MetadataResponse(), 9, 4711)
+
+
+async def not_a_message(frame: bytes) -> bytes | None:
+    return pack(">ii", 5, unpack_from(">i", frame, 4)[0]) + b"\xff"
+
+
+async def absurd_size(_: bytes) -> bytes | None:
+    return b"GET / HTTP/1.1"[:4] + b"\xff\xff\xff\xff"
+
+
+def test_a_broker_answers_in_the_newest_version(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            peer = Outbound().to("127.0.0.1", inside.server.advertised[0].port, client_id="node-2")
+            answer = await peer.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_ms=TIME_MS)
+            assert answer.cluster_id == inside.broker.cluster_id
+            peer.close()
+
+    asyncio.run(scenario())
+
+
+def test_many_questions_share_a_connection_and_each_gets_its_answer() -> None:
+    async def by_name(frame: bytes) -> bytes | None:
+        header, body = read_request_header(memoryview(frame))
+        request = decode(MetadataRequest, header.api_version, memoryview(frame)[body:])
+        assert request.topics
+        return await metadata_answer(frame, request.topics[0].name)
+
+    async def scenario() -> None:
+        async with answering(by_name) as port:
+            peer = Outbound().to("127.0.0.1", port, client_id="n")
+            names = [f"t{number}" for number in range(50)]
+            asked = [
+                peer.ask(MetadataRequest([MetadataRequestTopic(name=name)]), MetadataResponse, timeout_ms=TIME_MS)
+                for name in names
+            ]
+            assert [answer.cluster_id for answer in await asyncio.gather(*asked)] == names
+            peer.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_request_that_the_other_side_does_not_know_is_not_sent() -> None:
+    async def scenario() -> None:
+        async with answering(metadata_answer) as port:
+            peer = Outbound().to("127.0.0.1", port, client_id="n")
+            with pytest.raises(Unreachable, match="does not speak VoteRequest"):
+                await peer.ask(VoteRequest(), VoteResponse, timeout_ms=TIME_MS)
+            peer.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (hang_up, "is lost"),
+        (wrong_id, "nobody asked for"),
+        (not_a_message, "response header"),
+        (absurd_size, "bytes"),
+    ],
+)
+def test_a_peer_that_misbehaves_is_left_and_asked_anew(answer: Answer, words: str) -> None:
+    answers = iter([answer, metadata_answer])
+
+    async def next_answer(frame: bytes) -> bytes | None:
+        return await next(answers)(frame)
+
+    async def scenario() -> None:
+        async with answering(next_answer) as port:
+            peer = Outbound().to("127.0.0.1", port, client_id="n")
+            with pytest.raises(Unreachable, match=words) as raised:
+                await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+            assert not raised.value.refused
+            assert (await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)).cluster_id == "c"
+            peer.close()
+
+    asyncio.run(scenario())
+
+
+def test_silence_ends_the_connection_for_all_who_wait() -> None:
+    async def scenario() -> None:
+        async with answering(silence) as port:
+            peer = Outbound().to("127.0.0.1", port, client_id="n")
+            patient = asyncio.create_task(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=60_000))
+            with pytest.raises(Unreachable, match="has not answered"):
+                await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=50)
+            with pytest.raises(Unreachable, match="has not answered"):
+                await patient
+
+    asyncio.run(scenario())
+
+
+def test_nobody_listens() -> None:
+    async def scenario() -> None:
+        peer = Outbound().to("127.0.0.1", closed_port(), client_id="n")
+        with pytest.raises(Unreachable) as raised:
+            await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+        assert raised.value.refused
+
+    asyncio.run(scenario())
+
+
+def test_giving_up_leaves_the_answers_of_others_in_place() -> None:
+    async def scenario() -> None:
+        async with answering(metadata_answer) as port:
+            peer = Outbound().to("127.0.0.1", port, client_id="n")
+            first = asyncio.create_task(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
+            second = asyncio.create_task(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
+            await asyncio.sleep(0)
+            first.cancel()
+            assert (await second).cluster_id == "c"
+            third = asyncio.create_task(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
+            await asyncio.sleep(0)
+            third.cancel()
+            assert (await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)).cluster_id == "c"
+            peer.close()
+
+    asyncio.run(scenario())
+
+
+def test_probe_tells_a_listener_from_nobody() -> None:
+    async def scenario() -> None:
+        async with answering(silence) as port:
+            assert await Outbound().probe("127.0.0.1", port, TIME_MS) is True
+        assert await Outbound().probe("127.0.0.1", closed_port(), TIME_MS) is False
+
+    asyncio.run(scenario())
+
+
+def test_refused_by_every_address_of_a_host() -> None:
+    both = "Multiple exceptions: [Errno 111] Connect call failed ('::1', 1), [Errno 111] Connect call failed ('127.0.0.1', 1)"
+    assert is_refused(OSError(both))
+    assert not is_refused(OSError(both.replace("111", "113", 1)))
+    assert not is_refused(TimeoutError())
+
+
+def feed(frames: Frames, data: bytes, step: int) -> list[bytes]:
+    found: list[bytes] = []
+    while data:
+        room = frames.room()
+        count = min(step, len(room), len(data))
+        room[:count] = data[:count]
+        data = data[count:]
+        found += [bytes(frame) for frame in frames.received(count)]
+    return found
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000, SHARED_BYTES, 10**6])
+def test_frames_of_all_sizes_come_out_whole(step: int) -> None:
+    sizes = [0, 1, 5, 200, 0, SHARED_BYTES - 4, SHARED_BYTES - 3, 7] if step > 3 else [0, 1, 5, 0, SHARED_BYTES, 7]
+    wanted = [bytes([number]) * size for number, size in enumerate(sizes)]
+    assert feed(Frames(), b"".join(pack(">i", len(one)) + one for one in wanted), step) == wanted
+
+
+def test_frames_refuse_a_negative_size() -> None:
+    with pytest.raises(ProtocolViolation):
+        feed(Frames(), encode(ApiVersionsRequest(), 0) + b"\xff\xff\xff\xff", 8)
