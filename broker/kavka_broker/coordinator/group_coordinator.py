@@ -7,7 +7,6 @@ read yet, gets Kafka's error for it and comes back.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from uuid import uuid4
 
 from kavka_broker.controller.controller import Controller
 from kavka_broker.coordinator.loading import load
@@ -32,10 +31,6 @@ EXPIRE_STAGGER_MS = 10
 """Between two partitions, so that expiry never holds the loop for all of them at once."""
 
 
-def random_text() -> str:
-    return str(uuid4())
-
-
 class GroupCoordinator:
     """Made before the replica manager hosts its partitions; `start` begins the periodic work."""
 
@@ -47,7 +42,7 @@ class GroupCoordinator:
         replicas: ReplicaManager,
         clock: Clock,
         timers: Timers,
-        new_member_suffix: Callable[[], str] = random_text,
+        new_member_suffix: Callable[[], str],
     ) -> None:
         self.new_member_suffix = new_member_suffix
         self.settings = settings_of(config)

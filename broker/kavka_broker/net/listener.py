@@ -46,7 +46,7 @@ class Listener:
         self.limits = limits
         self.clock = clock
         self.timers = timers
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}  # in the order of arrival, which a set would not keep
         self.received_bytes = 0
         self.accepted_count = 0
         self.refused_count = 0
@@ -86,7 +86,7 @@ class Listener:
     def opened(self, connection: Connection) -> None:
         """Count a new connection, or refuse it."""
         self.accepted_count += 1
-        self.connections.add(connection)
+        self.connections[connection] = None
         address = connection.peer.address
         self._per_address[address] += 1
         if len(self.connections) > self.limits.connections_max:
@@ -97,7 +97,7 @@ class Listener:
             self._schedule_sweep()
 
     def closed(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         self._closed_sent_bytes += connection.outbox.sent_bytes
         address = connection.peer.address
         self._per_address[address] -= 1

@@ -6,7 +6,6 @@ of that stands do the listeners serve. The stop is the same backwards.
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -30,17 +29,15 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.fetch_sessions import FetchSessions
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.runtime.admin_http import AdminHttp
-from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.health import STARTING, Health
 from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.metrics import Sources
-from kavka_broker.storage.disk import RealDisk
+from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
 from kavka_broker.timers import Timers
 
 log = get("runtime")
 
-INT32_MAX = 2**31 - 1
 SERVED_PROTOCOLS = ("PLAINTEXT",)
 STOP_MS_MAX = 30_000
 
@@ -50,17 +47,20 @@ class StartError(Exception):
 
 
 class Server:
-    """A broker in this process. `crash` ends the process when an invariant is violated."""
+    """A broker in this process. `crash` ends the process when an invariant is violated; chance, time and files are
+    those of `world`.
+    """
 
     broker: Broker
     dispatcher: Dispatcher
 
-    def __init__(self, config: BrokerConfig, crash: Callable[[BaseException], None]) -> None:
+    def __init__(self, config: BrokerConfig, crash: Callable[[BaseException], None], world: World = REAL) -> None:
         self.config = config
+        self.world = world
         self.health = Health(STARTING)
         self.listeners: list[Listener] = []
         self._crash = crash
-        self._clock = SystemClock()
+        self._clock = world.clock
         self._timers = Timers(self._clock, asyncio.get_running_loop())
         # What has to be undone, the last first.
         self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
@@ -95,11 +95,21 @@ class Server:
 
     async def _start(self) -> None:
         config, clock = self.config, self._clock
-        disk = RealDisk()
-        logs = LogManager.open(disk, config.log_dirs, node_id=config.node_id)
+        world = self.world
+        logs = LogManager.open(
+            world.disk,
+            config.log_dirs,
+            node_id=config.node_id,
+            random_bytes=world.random_bytes,
+            threads_max=world.threads_max,
+        )
         self._stops.append(("logs", lambda: self._close_logs(logs)))
         controller = Controller.open(
-            config, MetadataLog.open(disk, config, now_ms=clock.now_ms()), clock, crash=self._crash
+            config,
+            MetadataLog.open(world.disk, config, now_ms=clock.now_ms()),
+            clock,
+            crash=self._crash,
+            random_bytes=world.random_bytes,
         )
         self._stops.append(("controller", controller.stop))
         await controller.start()
@@ -130,10 +140,8 @@ class Server:
                 quotas.update(metadata.quotas.limits)
 
         controller.subscribers += [replicas.apply, limit]
-        sessions = FetchSessions(
-            config["max.incremental.fetch.session.cache.slots"], lambda: random.SystemRandom().randint(1, INT32_MAX)
-        )
-        groups = GroupCoordinator(config, metadata, controller, replicas, clock, self._timers)
+        sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.world.session_id)
+        groups = GroupCoordinator(config, metadata, controller, replicas, clock, self._timers, self.world.suffix)
         controller.subscribers.append(groups.apply)
         self.housekeeping = Housekeeping(config, logs, replicas, quotas, clock, self._crash)
         return Broker(

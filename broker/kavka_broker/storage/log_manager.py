@@ -11,8 +11,9 @@ was lost must not take the data with it.
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.logs import get
@@ -35,6 +36,8 @@ __all__ = ["LogManager", "UnusableDirectory"]
 
 log = get("storage")
 
+#: Recovery reads whole segments: more readers than this make a disk slower, not faster.
+RECOVERY_THREADS_MAX: Final = 2
 CLUSTER_METADATA: Final = PartitionName("__cluster_metadata", 0)
 Progress = Callable[[int, int, str], None]
 HighWatermark = Callable[[Log], int]
@@ -43,8 +46,18 @@ HighWatermark = Callable[[Log], int]
 class LogManager:
     """The logs by topic and partition. `open` takes the directories, `load` opens what is in them."""
 
-    def __init__(self, disk: Disk, cluster_id: str, directories: list[LogDirectory]) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        cluster_id: str,
+        directories: list[LogDirectory],
+        *,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        threads_max: int = 4,
+    ) -> None:
         self.disk = disk
+        self._random_bytes = random_bytes
+        self._threads_max = threads_max
         self.cluster_id = cluster_id
         self.directories = directories
         # Told when a directory has failed; its logs are offline already.
@@ -64,13 +77,14 @@ class LogManager:
         *,
         node_id: int,
         cluster_id: str | None = None,
-        new_id: Callable[[], bytes] = lambda: os.urandom(16),
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        threads_max: int = 4,
     ) -> "LogManager":
         """Lock the directories. Raises UnusableDirectory, with a message for the operator, where one is not ours."""
         found_id, directories = open_directories(
-            disk, list(paths), cluster_id=cluster_id, node_id=node_id, new_id=new_id
+            disk, list(paths), cluster_id=cluster_id, node_id=node_id, new_id=lambda: random_bytes(16)
         )
-        return cls(disk, found_id, directories)
+        return cls(disk, found_id, directories, random_bytes=random_bytes, threads_max=threads_max)
 
     def __iter__(self) -> Iterator[Log]:
         return iter(list(self._logs.values()))
@@ -90,16 +104,15 @@ class LogManager:
         now_ms: int,
         *,
         progress: Progress | None = None,
-        threads_max: int = 2,
     ) -> None:
         """Open every log, several at a time; after an unclean stop this recovers them. Blocks.
 
         `progress` is called with how many are open, how many there are, and the name of the last one.
         """
         found = [(directory, name) for directory in self.online for name in self._log_names(directory)]
-        with ThreadPoolExecutor(threads_max, "recovery") as pool:
-            opening = partial(self._open, config_of=config_of, now_ms=now_ms)
-            for count, (directory, opened) in enumerate(pool.map(lambda place: opening(*place), found), 1):
+        opening = partial(self._open, config_of=config_of, now_ms=now_ms)
+        with side_by_side(min(self._threads_max, RECOVERY_THREADS_MAX), "recovery") as mapped:
+            for count, (directory, opened) in enumerate(mapped(lambda place: opening(*place), found), 1):
                 if opened is None:
                     continue
                 self._add(directory, opened)
@@ -240,7 +253,7 @@ class LogManager:
             return None
         directory = self._homes.pop(name)
         gone.abandon()
-        path = os.path.join(directory.path, aside_directory(name, os.urandom(16).hex(), suffix))
+        path = os.path.join(directory.path, aside_directory(name, self._random_bytes(16).hex(), suffix))
         try:
             self.disk.rename(gone.directory, path)
         except OSError as problem:
@@ -341,15 +354,13 @@ class LogManager:
 
     # --- stop ---------------------------------------------------------------------------------------------------
 
-    def close(
-        self, *, broker_epoch: int = -1, high_watermark_of: HighWatermark | None = None, threads_max: int = 4
-    ) -> None:
+    def close(self, *, broker_epoch: int = -1, high_watermark_of: HighWatermark | None = None) -> None:
         """Close every log and mark the directories clean. Blocks: call it in a thread."""
         if not self._is_loaded:
             self._leave_as_found()
             return
-        with ThreadPoolExecutor(threads_max, "closing") as pool:
-            list(pool.map(self._close, self))
+        with side_by_side(self._threads_max, "closing") as mapped:
+            list(mapped(self._close, self))
         for directory in self.online:
             try:
                 self._write_checkpoints(directory, high_watermark_of)
@@ -384,6 +395,16 @@ class LogManager:
             one.close()
         except BrokerError:
             self._fail(self._homes[one.name])
+
+
+@contextmanager
+def side_by_side(threads_max: int, name: str) -> Iterator[Callable[..., Iterable[Any]]]:
+    """A `map` over that many threads; with one, the caller's own does it and no other is started."""
+    if threads_max == 1:
+        yield map
+        return
+    with ThreadPoolExecutor(threads_max, name) as pool:
+        yield pool.map
 
 
 def _refused(name: PartitionName, what: str, problem: OSError) -> BrokerError:

@@ -42,7 +42,9 @@ def play(scenario: Callable[[GroupCoordinator], Awaitable[None]]) -> None:
         config = BrokerConfig.parse({"process.roles": "broker", "node.id": "1", **ADDRESSES})
         timers = Timers(clock, asyncio.get_running_loop())
         replicas = cast(Any, Replicas())
-        await scenario(GroupCoordinator(config, metadata, cast(Any, SimpleNamespace()), replicas, clock, timers))
+        await scenario(
+            GroupCoordinator(config, metadata, cast(Any, SimpleNamespace()), replicas, clock, timers, lambda: "suffix")
+        )
 
     asyncio.run(run())
 

@@ -58,7 +58,7 @@ def test_progress_is_told() -> None:
     disk.kill()
     told = list[tuple[int, int, str]]()
     manager = start(disk, load=False)
-    manager.load(lambda topic: SMALL, NOW_MS, progress=lambda *step: told.append(step), threads_max=3)
+    manager.load(lambda topic: SMALL, NOW_MS, progress=lambda *step: told.append(step))
     assert [step[:2] for step in told] == [(count, 5) for count in range(1, 6)]
     assert sorted(step[2] for step in told) == names(manager)
 

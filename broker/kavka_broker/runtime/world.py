@@ -1,0 +1,44 @@
+"""Everything a broker takes from outside itself, in one place: disk, clocks, chance, threads.
+
+`REAL` is the operating system. The simulator hands a broker another world, whose disk forgets, whose clock jumps and
+whose chance is drawn from a seed; the broker cannot tell. The network is not here, because it comes with the loop:
+listeners and outgoing connections ask `asyncio` for transports, and so does the wheel of timers for time.
+
+Threads other than asyncio's executor are not under the loop's control, so a world says how many there may be.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.seams import Clock
+from kavka_broker.storage.disk import Disk, RealDisk
+
+INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is not of the broker's own making."""
+
+    disk: Disk
+    clock: Clock
+    random_bytes: Callable[[int], bytes]
+    threads_max: int = 4
+    """Threads that open or close logs side by side; with 1 the caller's own does it."""
+
+    def integer(self, low: int, high: int) -> int:
+        """One of `low` to `high`, all as likely, but for a bias of 2^-32 where the span is that of an int32."""
+        return low + int.from_bytes(self.random_bytes(8), "big") % (high - low + 1)
+
+    def session_id(self) -> int:
+        return self.integer(1, INT32_MAX)
+
+    def suffix(self) -> str:
+        """What makes a member id unlike any other: 128 bits, as text."""
+        drawn = self.random_bytes(16).hex()
+        return "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:]))
+
+
+REAL = World(RealDisk(), SystemClock(), os.urandom)
