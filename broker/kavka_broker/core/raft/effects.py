@@ -1,0 +1,154 @@
+"""What the quorum's rules ask of the world around them.
+
+The rules themselves touch neither disk nor network. Each call of `RaftNode` returns effects, and the contract is:
+
+    run them one after the other, in their order; none of a later call before all of an earlier one;
+    give the node its next event only when the log has all `Append`, `AppendFetched` and `Truncate` of this one;
+    an answer (what a request handler returned, or an `Answer`) leaves only after every effect before it.
+
+`Persist` blocks what follows it until the state would survive a loss of power: this is what makes a vote a promise.
+Appends need no such wait. They are written, `Flush` starts a sync beside everything else, and `flushed` tells the
+node; until then nobody counts what is not on a disk.
+"""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from kavka_broker.core.raft.log_view import SnapshotId
+from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.protocol.message import Buffer, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Where a request goes. Ids below -1 are bootstrap servers, whose node id nobody knows yet."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A request that is answered by the effect `Answer` of the same number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Write the quorum state and sync it, before anything behind it happens."""
+
+    state: QuorumState
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Ask a peer; `RaftNode.answered(send, response or None, now_ms)` takes what comes of it."""
+
+    peer: Peer
+    request: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer a request that had to wait."""
+
+    later: Later
+    response: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """As the leader: append one batch of control records at the log's end, in this epoch."""
+
+    records: tuple[Message, ...]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendFetched:
+    """As a follower: append whole batches as the leader wrote them. Their checksums are good, their offsets follow on."""
+
+    records: Buffer
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Drop everything from this offset on. Never below the high watermark."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Sync the log up to where it ends now, in the background; then call `flushed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Everything below this offset is true and stays true. Only grows while the process lives."""
+
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """This node leads. The epoch begins with the batch at `start_offset`; once that is committed, all before it is."""
+
+    epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Another node leads, or nobody known (leader_id -1). A leader that sees this leads no longer."""
+
+    leader_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaveChunk:
+    """A piece of the snapshot that is being downloaded; position 0 begins it anew."""
+
+    snapshot: SnapshotId
+    position: int
+    records: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptSnapshot:
+    """All pieces are there. Sync it, check it, give it its name, begin the log behind it, replace the image by it.
+
+    Then call `snapshot_adopted`, or `snapshot_refused` where it is damaged. Until then the node fetches nothing.
+    """
+
+    snapshot: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line for the log of this process, named like an event."""
+
+    event: str
+    fields: dict[str, object] = field(default_factory=dict)
+    is_warning: bool = False
+
+
+Effect: TypeAlias = (
+    Persist
+    | Send
+    | Answer
+    | Append
+    | AppendFetched
+    | Truncate
+    | Flush
+    | Committed
+    | Led
+    | Followed
+    | SaveChunk
+    | AdoptSnapshot
+    | Note
+)

@@ -1,0 +1,92 @@
+"""What the rules must know of the metadata log, and how a leader judges where a follower stands in it.
+
+A follower says with each fetch how far it has come and of which epoch its last record is. If the leader's log agrees,
+it sends what follows. If not, it tells the end of the largest epoch they may share, the follower cuts its log
+there and asks again: logs are reconciled by epoch, never by a high watermark. A follower that is behind the beginning of
+the leader's log is sent the newest snapshot instead.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+from kavka_broker.protocol.message import Buffer
+
+
+class SnapshotId(NamedTuple):
+    """The first offset that is not in the snapshot, and the epoch of the last that is."""
+
+    end_offset: int
+    epoch: int
+
+
+class LogView(Protocol):
+    """The metadata log as it is on this node right now. The rules only read it; their effects write it."""
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def synced_offset(self) -> int:
+        """The log is on the disk up to here. A truncation takes it back; a sync that it overtook counts for nothing."""
+
+    @property
+    def latest_epoch(self) -> int:
+        """The epoch of the last record (of the snapshot where the log is empty); 0 where there never was one."""
+
+    @property
+    def snapshots(self) -> Sequence[SnapshotId]:
+        """The snapshots that can be read, the oldest first."""
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch of the log that is not above `epoch`, and the offset behind its last record.
+
+        Where `epoch` is older than all of the log: the epoch of the oldest snapshot (or 0) and the log's start.
+        """
+
+    def read(self, offset: int, bytes_max: int) -> Buffer:
+        """Whole batches from the one that holds `offset`; at least one if there is any. Empty at the end."""
+
+    def read_snapshot(self, snapshot: SnapshotId, position: int, bytes_max: int) -> tuple[int, Buffer] | None:
+        """The size of a snapshot and bytes of it, or None where there is no such snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agrees:
+    """The follower's log is a beginning of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diverges:
+    """The follower has to cut its log at the end of this epoch, or at its own end of it if that is lower."""
+
+    epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TooOld:
+    """Our log begins behind the follower's end."""
+
+    snapshot: SnapshotId
+
+
+Standing: TypeAlias = Agrees | Diverges | TooOld
+
+
+def standing(log: LogView, offset: int, epoch: int) -> Standing:
+    """Where a follower stands whose log ends at `offset` with a record of `epoch`."""
+    if offset == 0 and log.start_offset == 0:
+        return Agrees()
+    if log.snapshots:
+        oldest, newest = log.snapshots[0], log.snapshots[-1]
+        is_cut = offset < log.start_offset or (offset == log.start_offset and epoch != oldest.epoch)
+        if is_cut or epoch < oldest.epoch:
+            return TooOld(newest)
+    known_epoch, end_offset = log.epoch_end(epoch)
+    if known_epoch != epoch or end_offset < offset:
+        return Diverges(known_epoch, end_offset)
+    return Agrees()

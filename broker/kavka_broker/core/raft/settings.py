@@ -1,0 +1,37 @@
+"""Who a node of the quorum is, and its patience.
+
+The names are those of Kafka's configuration (`controller.quorum.*`); the two short delays are Kavka's own. A follower that
+loses its connection to the leader does not wait for the fetch timeout: it asks the others almost at once whether
+they have lost it too. The small spread keeps them from asking all at the same moment.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """This node. `listener` is the controller listener over which the quorum speaks."""
+
+    node_id: int
+    directory_id: bytes
+    cluster_id: str
+    listener: str = "CONTROLLER"
+    endpoints: tuple[tuple[str, str, int], ...] = ()  # listener, host, port: how others reach this node
+    is_controller: bool = True  # has the role; a broker alone never votes
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times in milliseconds, sizes in bytes."""
+
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    election_backoff_max_ms: int = 1000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    lost_delay_ms: tuple[int, int] = (10, 60)
+    fetch_wait_max_ms: int = 500
+    fetch_bytes_max: int = 8 * 1024 * 1024
+    snapshot_chunk_bytes: int = 1024 * 1024
+    bootstrap_servers: tuple[tuple[str, int], ...] = ()
+    auto_join: bool = False  # controller.quorum.auto.join.enable (KIP-1186)

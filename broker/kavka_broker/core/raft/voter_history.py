@@ -1,0 +1,75 @@
+"""Who votes, by the offset of the log that says so.
+
+A new set of voters is in force from the moment it is appended, committed or not: that is what keeps two
+sets that follow on each other from both electing. If the record is cut away again, the former set is back in force. Therefore a
+node keeps every set since its newest snapshot, with the offset of its record.
+
+At `kraft.version` 0 no records name the voters; the set is that of the configuration, at offset -1.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kavka_broker.core.raft.voters import Voter
+
+STATIC_OFFSET = -1
+
+
+@dataclass(slots=True)
+class VoterHistory:
+    """Sets of voters and levels of kraft.version, each with the offset that it came by; the oldest first."""
+
+    sets: list[tuple[int, tuple[Voter, ...]]] = field(default_factory=list)
+    versions: list[tuple[int, int]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, voters: Iterable[Voter], *, kraft_version: int, offset: int = STATIC_OFFSET) -> "VoterHistory":
+        """The history of a log or snapshot that ends at `offset`."""
+        return cls([(offset, tuple(voters))], [(offset, kraft_version)])
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        return self.sets[-1][1] if self.sets else ()
+
+    @property
+    def voters_offset(self) -> int:
+        return self.sets[-1][0] if self.sets else STATIC_OFFSET
+
+    @property
+    def kraft_version(self) -> int:
+        return self.versions[-1][1] if self.versions else 0
+
+    def add_voters(self, offset: int, voters: Iterable[Voter]) -> None:
+        """A record at `offset` names the voters."""
+        assert offset >= self.voters_offset, f"the voters of {offset} come after those of {self.voters_offset}"
+        if offset == self.voters_offset:
+            self.sets.pop()
+        self.sets.append((offset, tuple(voters)))
+
+    def add_version(self, offset: int, kraft_version: int) -> None:
+        """A record at `offset` sets the level of kraft.version."""
+        self.versions = [one for one in self.versions if one[0] < offset]
+        self.versions.append((offset, kraft_version))
+
+    def truncate(self, offset: int) -> None:
+        """The log now ends at `offset`."""
+        self.sets = [one for one in self.sets if one[0] < offset]
+        self.versions = [one for one in self.versions if one[0] < offset]
+
+    def forget_below(self, offset: int) -> None:
+        """Nothing below `offset` can be cut away any more: keep only what is in force there, and what follows."""
+        self.sets = _in_force(self.sets, offset)
+        self.versions = _in_force(self.versions, offset)
+
+    def at(self, offset: int) -> tuple[tuple[Voter, ...], int]:
+        """Voters and kraft.version in force once everything below `offset` is known: for a snapshot that ends there."""
+        sets, versions = _before(self.sets, offset), _before(self.versions, offset)
+        return (sets[-1][1] if sets else ()), (versions[-1][1] if versions else 0)
+
+
+def _before(items: list, offset: int) -> list:  # type: ignore[type-arg]
+    return [one for one in items if one[0] < offset]
+
+
+def _in_force(items: list, offset: int) -> list:  # type: ignore[type-arg]
+    return items[max(len(_before(items, offset)) - 1, 0) :]
