@@ -14,7 +14,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import BOTH, api
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import (
@@ -44,7 +44,7 @@ class Reading:
     has_error: bool = False
 
 
-@api(FetchRequest, FetchResponse, versions=(4, 18))
+@api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH)
 def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse | Awaitable[FetchResponse]:
     uses_ids = client.version >= TOPIC_ID_VERSION
     try:

@@ -5,7 +5,7 @@
   UNKNOWN_TOPIC_ID. Ids can be asked for from version 12, and then a name beside them counts for nothing.
 - A topic that does not exist is created first, where both the broker (`auto.create.topics.enable`) and the request
   (from version 4) allow it. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION meanwhile; here the answer waits the
-  millisecond that it takes and already has the new topic.
+  milliseconds that it takes and already has the new topic.
 - A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
 - Without an authorizer, whoever asks for its operations gets all of them.
 Versions: flexible from 9; topic ids from 10; authorized operations of the cluster only in 8 to 10.
@@ -23,7 +23,6 @@ from kavka_broker.api.metadata_answers import (
     topic_answer,
 )
 from kavka_broker.api.registry import api
-from kavka_broker.controller.auto_create import create_automatically
 from kavka_broker.core.metadata.topic_names import INTERNAL, METADATA_TOPIC, problem_with
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -73,7 +72,7 @@ async def create_and_answer(
     wanted: Sequence[MetadataRequestTopic],
     missing: Sequence[str],
 ) -> MetadataResponse:
-    failed = await create_automatically(broker.controller, broker.config, list(dict.fromkeys(missing)))
+    failed = await broker.topics.create(missing)
     answers = [find(topic, broker, client) for topic in distinct(wanted)]
     for topic in answers:
         if topic.error_code != ErrorCode.NONE and topic.name in failed:

@@ -1,6 +1,6 @@
 """ApiVersions (18): what this broker speaks.
 
-- Made from the registrations of the handlers: nothing is said that is not served.
+- Made from the registrations of the handlers: nothing is said that is not served by this kind of listener.
 - From version 3 on the client names its software; a name that is not plain is INVALID_REQUEST (KIP-511).
 - Features (KIP-584): what the cluster has finalised, as far as this broker implements it. A client decides by
   `transaction.version` and `group.version` what it dares to use, so these appear with what they stand for.
@@ -10,7 +10,7 @@ Versions: flexible from 3, with a response header that never is.
 import re
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import APIS, api
+from kavka_broker.api.registry import APIS, BOTH, api
 from kavka_broker.core.metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_LEVELS
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -27,12 +27,12 @@ NAMED_FROM_VERSION = 3
 SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in (METADATA_VERSION, KRAFT_VERSION)}
 
 
-@api(ApiVersionsRequest, ApiVersionsResponse, versions=(0, 4))
+@api(ApiVersionsRequest, ApiVersionsResponse, versions=(0, 4), on=BOTH)
 def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) -> ApiVersionsResponse:
     if client.version >= NAMED_FROM_VERSION and not is_named(request):
         return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
     return ApiVersionsResponse(
-        api_keys=[ApiVersion(key, *APIS[key].advertised) for key in sorted(APIS)],
+        api_keys=[ApiVersion(key, *APIS[key].advertised) for key in sorted(APIS) if client.role in APIS[key].on],
         supported_features=supported_features(client.version),
         finalized_features_epoch=broker.metadata.offset,
         finalized_features=[

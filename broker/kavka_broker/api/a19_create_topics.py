@@ -13,7 +13,7 @@ from collections import Counter
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.metadata_answers import layers
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import BOTH, api
 from kavka_broker.controller.auto_create import defaults
 from kavka_broker.core.config.describe import Layers, describe_topic
 from kavka_broker.core.decision import Decision
@@ -32,7 +32,7 @@ DETAILS_FROM_VERSION = 5
 Result = Created | BrokerError
 
 
-@api(CreateTopicsRequest, CreateTopicsResponse, versions=(2, 7))
+@api(CreateTopicsRequest, CreateTopicsResponse, versions=(2, 7), on=BOTH, forwarded=True)
 async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -> CreateTopicsResponse:
     counts = Counter(topic.name for topic in request.topics)
     commands = [command(topic, broker) for topic in request.topics if counts[topic.name] == 1]
@@ -43,7 +43,7 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
 
     results: list[Result]
     try:
-        results = await broker.controller.submit(decide)
+        results = await broker.active.submit(decide)
     except BrokerError as error:
         results = [error] * len(commands)
     topics = [
@@ -66,7 +66,7 @@ def command(topic: CreatableTopic, broker: Broker) -> CreateTopic:
         assignments = {-1: ()}  # a partition twice: refused as partitions that are not 0, 1, 2
     return CreateTopic(
         topic.name,
-        broker.controller.new_uuid(),
+        broker.active.new_uuid(),
         topic.num_partitions,
         topic.replication_factor,
         assignments,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.topic_commands import delete_topic
@@ -26,7 +26,7 @@ IDS_FROM_VERSION = 6
 DISABLED_FROM_VERSION = 3
 
 
-@api(DeleteTopicsRequest, DeleteTopicsResponse, versions=(1, 6))
+@api(DeleteTopicsRequest, DeleteTopicsResponse, versions=(1, 6), on=BOTH, forwarded=True)
 async def delete(request: DeleteTopicsRequest, broker: Broker, client: Client) -> DeleteTopicsResponse:
     wanted = request.topics
     if client.version < IDS_FROM_VERSION:
@@ -41,7 +41,7 @@ async def delete(request: DeleteTopicsRequest, broker: Broker, client: Client) -
         return delete_all(metadata, wanted)
 
     try:
-        return DeleteTopicsResponse(responses=await broker.controller.submit(decide))
+        return DeleteTopicsResponse(responses=await broker.active.submit(decide))
     except BrokerError as error:
         return DeleteTopicsResponse(responses=[result(topic, error) for topic in wanted])
 

@@ -31,11 +31,11 @@ def init_producer_id(
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NONE)
     if (request.producer_id == NONE) != (request.producer_epoch == NONE):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NONE)
-    producer_id = broker.controller.producer_ids.next_at_hand()
+    producer_id = broker.producer_ids.next_at_hand()
     if producer_id is None:
         return from_new_block(broker)
     return InitProducerIdResponse(producer_id=producer_id)
 
 
 async def from_new_block(broker: Broker) -> InitProducerIdResponse:
-    return InitProducerIdResponse(producer_id=await broker.controller.producer_ids.next())
+    return InitProducerIdResponse(producer_id=await broker.producer_ids.next())

@@ -10,7 +10,7 @@ Versions: flexible from 2; 3 may answer THROTTLING_QUOTA_EXCEEDED.
 from collections import Counter
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.topic_commands import GrowTopic, grow_topics
@@ -22,7 +22,7 @@ from kavka_broker.protocol.messages.create_partitions_response import (
 )
 
 
-@api(CreatePartitionsRequest, CreatePartitionsResponse, versions=(0, 3))
+@api(CreatePartitionsRequest, CreatePartitionsResponse, versions=(0, 3), on=BOTH, forwarded=True)
 async def create_partitions(
     request: CreatePartitionsRequest, broker: Broker, client: Client
 ) -> CreatePartitionsResponse:
@@ -36,7 +36,7 @@ async def create_partitions(
 
     outcomes: list[BrokerError | None]
     try:
-        outcomes = await broker.controller.submit(decide)
+        outcomes = await broker.active.submit(decide)
     except BrokerError as error:
         outcomes = [error] * len(commands)
     twice = BrokerError(ErrorCode.INVALID_REQUEST, "the topic is there more than once; name it once")

@@ -12,7 +12,7 @@ Versions: flexible from 1.
 from collections import Counter
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.config_commands import Change, alter_configs
 from kavka_broker.core.metadata.configs import Resource, ResourceType
@@ -26,7 +26,7 @@ from kavka_broker.protocol.messages.incremental_alter_configs_response import (
 )
 
 
-@api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, versions=(0, 1))
+@api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, versions=(0, 1), on=BOTH, forwarded=True)
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, broker: Broker, client: Client
 ) -> IncrementalAlterConfigsResponse:
@@ -53,7 +53,7 @@ async def incremental_alter_configs(
         return Decision([] if request.validate_only else records, answers)
 
     try:
-        return IncrementalAlterConfigsResponse(responses=await broker.controller.submit(decide))
+        return IncrementalAlterConfigsResponse(responses=await broker.active.submit(decide))
     except BrokerError as error:
         return IncrementalAlterConfigsResponse(responses=[response(resource, error) for resource, _ in asked])
 

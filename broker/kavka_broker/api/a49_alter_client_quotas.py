@@ -11,7 +11,7 @@ Versions: flexible from 1.
 from collections.abc import Sequence
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.quotas import Alteration
@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.alter_client_quotas_response import (
 )
 
 
-@api(AlterClientQuotasRequest, AlterClientQuotasResponse, versions=(0, 1))
+@api(AlterClientQuotasRequest, AlterClientQuotasResponse, versions=(0, 1), on=BOTH, forwarded=True)
 async def alter_client_quotas(
     request: AlterClientQuotasRequest, broker: Broker, client: Client
 ) -> AlterClientQuotasResponse:
@@ -43,7 +43,7 @@ async def alter_client_quotas(
         return Decision([], decision.response) if request.validate_only else decision
 
     try:
-        return AlterClientQuotasResponse(entries=await broker.controller.submit(decide))
+        return AlterClientQuotasResponse(entries=await broker.active.submit(decide))
     except BrokerError as error:
         return AlterClientQuotasResponse(entries=[answered(alteration, error) for alteration in alterations])
 

@@ -6,7 +6,7 @@ Versions: flexible from 0; times from 1; directories and addresses from 2.
 """
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.metadata.topic_names import METADATA_TOPIC
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_quorum_request import DescribeQuorumRequest
@@ -22,7 +22,7 @@ from kavka_broker.protocol.messages.describe_quorum_response import (
 NODES_FROM_VERSION = 2
 
 
-@api(DescribeQuorumRequest, DescribeQuorumResponse, versions=(0, 2))
+@api(DescribeQuorumRequest, DescribeQuorumResponse, versions=(0, 2), on=BOTH, forwarded=True)
 def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Client) -> DescribeQuorumResponse:
     answer = DescribeQuorumResponse(
         error_message=None,
@@ -35,8 +35,7 @@ def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Clie
     )
     if client.version >= NODES_FROM_VERSION:
         answer.nodes = [
-            Node(voter.node_id, [Listener(*endpoint) for endpoint in voter.endpoints])
-            for voter in broker.controller.voters
+            Node(voter.node_id, [Listener(*endpoint) for endpoint in voter.endpoints]) for voter in broker.active.voters
         ]
     return answer
 
@@ -44,7 +43,7 @@ def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Clie
 def partition(topic: str, index: int, broker: Broker) -> PartitionData:
     if (topic, index) != (METADATA_TOPIC, 0):
         return PartitionData(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-    controller, now_ms = broker.controller, broker.clock.now_ms()
+    controller, now_ms = broker.active, broker.clock.now_ms()
     return PartitionData(
         partition_index=index,
         error_message=None,

@@ -1,19 +1,34 @@
-"""What a handler may ask of the broker, and what it knows of the client.
+"""What a handler may ask of the node, and what it knows of the client.
 
 `Broker` is a plain record of the parts that `runtime` has wired together. Handlers take from it what they need; they
 hold no state of their own.
+
+A node is a broker, a controller, or both. The parts of a role that a node has not are missing, and no handler meets
+that: the listeners that would call it are not there. `controller` is the exception, since brokers answer for it too;
+`active` says in Kafka's words that it is not here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
+    from kavka_broker.api.registry import Role
     from kavka_broker.controller.controller import Controller
+    from kavka_broker.controller.producer_id_block import ProducerIdBlock
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image import Metadata
+    from kavka_broker.membership.channel import ControllerChannel
+    from kavka_broker.membership.lifecycle import Lifecycle
+    from kavka_broker.membership.producer_ids import ProducerIds
+    from kavka_broker.membership.topics import TopicMaker
+    from kavka_broker.peers import Peers
+    from kavka_broker.protocol.message import Message
     from kavka_broker.quotas.client_quotas import ClientQuotas
     from kavka_broker.replica.fetch_sessions import FetchSessions
     from kavka_broker.replica.replica_manager import ReplicaManager
@@ -21,21 +36,57 @@ if TYPE_CHECKING:
     from kavka_broker.timers import Timers
 
 
+class Peer:
+    """What a connection knows of the other side. `Client` is made from it for each request."""
+
+    __slots__ = ("address", "listener", "on_lost", "software_name", "software_version", "user")
+
+    def __init__(self, address: str, listener: str) -> None:
+        self.address = address
+        self.listener = listener
+        self.user = "ANONYMOUS"
+        self.software_name = self.software_version = ""
+        self.on_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
+
+
 @dataclass(slots=True)
 class Broker:
-    """The parts of one running broker."""
+    """The parts of one running node."""
 
+    # of every node
     node_id: int
     cluster_id: str
     config: BrokerConfig
     clock: Clock
     timers: Timers
     metadata: Metadata
-    controller: Controller
+    controller: Controller | None
+    # of a broker
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
     quotas: ClientQuotas
+    producer_ids: ProducerIds | ProducerIdBlock
+    topics: TopicMaker
+    channel: ControllerChannel
+    peers: Peers
+    quorum: Any = None
+    lifecycle: Lifecycle | None = None
+    sessions: Any = None  # of a controller: who has given a sign of life
+    # Serves a request that came in an envelope; its answer, with header and without size.
+    serve_enveloped: Callable[[memoryview, Peer], Awaitable[tuple[Message | None, bytes]]] = field(init=False)
+
+    @property
+    def leads(self) -> bool:
+        """Whether the active controller is in this process."""
+        return self.controller is not None and getattr(self.controller, "is_active", True)
+
+    @property
+    def active(self) -> Controller:
+        """The active controller, to submit a decision to. Raises NOT_CONTROLLER where it is elsewhere."""
+        if self.controller is None or not self.leads:
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, "the active controller is elsewhere, or not known")
+        return self.controller
 
 
 @dataclass(slots=True)
@@ -54,3 +105,5 @@ class Client:
     size_bytes: int = 0  # of the request, without its length field
     user: str = "ANONYMOUS"  # the name of the principal, of type User
     throttle_time_ms: int = 0
+    role: Role = "broker"  # of the listener that it came through
+    peer: Peer | None = None  # its connection; None where the request was made in this process

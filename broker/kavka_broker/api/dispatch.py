@@ -12,16 +12,19 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 - BrokerError out of a handler: the answer with that code, where the API has one at its top;
 - ProtocolViolation out of a handler (Produce with acks=0 has no other way to tell): the connection closes;
 - any other error of a handler: logged with its traceback, and UNKNOWN_SERVER_ERROR;
+- a forwarded API that no active controller has answered in time: what the handler says without a controller;
 - InvariantViolation or a failed assertion: nobody sees an answer, since the process stops.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
+from struct import Struct
 from time import perf_counter
 from typing import Any
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import Answer, Api
+from kavka_broker.api.broker import Broker, Client, Peer
+from kavka_broker.api.forwarding import Forwarded, forward
+from kavka_broker.api.registry import Answer, Api, Role
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import decoder
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
@@ -31,31 +34,21 @@ from kavka_broker.protocol.message import Message
 log = get("api")
 
 API_VERSIONS = 18
-
-
-class Peer:
-    """What a connection knows of the other side. `Client` is made from it for each request."""
-
-    __slots__ = ("address", "listener", "software_name", "software_version", "user")
-
-    def __init__(self, address: str, listener: str) -> None:
-        self.address = address
-        self.listener = listener
-        self.user = "ANONYMOUS"
-        self.software_name = self.software_version = ""
+SIZE = Struct(">i")
 
 
 class Exchange:
     """One request on the way to its answer. `pieces` is None until there is one, and stays None where none is due."""
 
-    __slots__ = ("api", "client", "pieces", "started", "waiting")
+    __slots__ = ("answer", "api", "client", "pieces", "started", "waiting")
 
     def __init__(self, api: Api, client: Client, started: float) -> None:
         self.api = api
         self.client = client
         self.started = started
         self.pieces: list[Any] | None = None
-        self.waiting: asyncio.Future[Answer] | None = None
+        self.answer: Message | None = None
+        self.waiting: asyncio.Future[Answer] | asyncio.Future[Answer | Forwarded] | None = None
 
 
 class ApiStats:
@@ -70,13 +63,18 @@ class ApiStats:
 
 
 class Dispatcher:
-    """Decodes, calls the handler, encodes. `crash` is called with an error that must stop the process."""
+    """Decodes, calls the handler, encodes, for the listeners of one role. `crash` is called with an error that must
+    stop the process.
+    """
 
-    def __init__(self, broker: Broker, apis: Mapping[int, Api], crash: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, broker: Broker, apis: Mapping[int, Api], crash: Callable[[BaseException], None], role: Role = "broker"
+    ) -> None:
         self._broker = broker
-        self._apis = apis
+        self._apis = {key: one for key, one in apis.items() if role in one.on}
         self._crash = crash
-        self.stats = {key: ApiStats() for key in apis}
+        self._role: Role = role
+        self.stats = {key: ApiStats() for key in self._apis}
 
     def begin(self, frame: memoryview, peer: Peer) -> Exchange:
         """Start a request. Raises ProtocolViolation where the connection has to be closed."""
@@ -92,10 +90,16 @@ class Dispatcher:
             peer.listener,
             len(frame),
             peer.user,
+            0,
+            self._role,
+            peer,
         )
         exchange = Exchange(api, client, perf_counter())
         if not api.supports(header.api_version):
             self._refuse_version(exchange, header)
+            return exchange
+        if api.forwarded and self._role == "broker" and not self._broker.leads:
+            exchange.waiting = asyncio.ensure_future(forward(bytes(frame), body, api, self._broker, client))
             return exchange
         request, _ = decoder(api.request, header.api_version)(frame, body)
         try:
@@ -119,15 +123,41 @@ class Dispatcher:
         error = waiting.exception()
         self._finish(exchange, waiting.result() if error is None else self._failure(exchange, error))
 
-    def _finish(self, exchange: Exchange, answer: Answer) -> None:
-        if answer is not None:
+    async def serve_enveloped(self, frame: memoryview, peer: Peer) -> tuple[Message | None, bytes]:
+        """The answer to a frame that came in another one, and its bytes without their size. Raises ProtocolViolation."""
+        exchange = self.begin(frame, peer)
+        if exchange.waiting is not None:
+            await asyncio.gather(exchange.waiting, return_exceptions=True)
+            self.complete(exchange)
+        return exchange.answer, b"".join(exchange.pieces or ())[SIZE.size :]
+
+    async def ask(self, request: Message) -> Message:
+        """Answer a request of this process's own, as if it had come in by this role's listener, in its newest version."""
+        assert request.API_KEY is not None
+        api = self._apis[request.API_KEY]
+        client = Client(api.versions[1], "", 0, "", "", role=self._role)
+        exchange = Exchange(api, client, perf_counter())
+        try:
+            answer = api.handle(request, self._broker, client)
+            if answer is not None and not isinstance(answer, Message):
+                answer = await answer
+        except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
+            answer = self._failure(exchange, error)
+        assert answer is not None
+        return answer
+
+    def _finish(self, exchange: Exchange, answer: Answer | Forwarded) -> None:
+        if isinstance(answer, Forwarded):
+            exchange.pieces = [SIZE.pack(len(answer.data)), answer.data]
+        elif answer is not None:
             client = exchange.client
+            exchange.answer = answer
             exchange.pieces = encode_response_parts(answer, client.version, client.correlation_id)
         stats = self.stats[exchange.api.key]
         stats.requests += 1
         stats.seconds += perf_counter() - exchange.started
 
-    def _failure(self, exchange: Exchange, error: BaseException) -> Answer:
+    def _failure(self, exchange: Exchange, error: BaseException) -> Message:
         self.stats[exchange.api.key].errors += 1
         match error:
             case BrokerError():

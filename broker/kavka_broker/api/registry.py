@@ -10,19 +10,27 @@ A handler is a plain function where it never waits (the hot paths), or one that 
     def heartbeat(request: HeartbeatRequest, broker: Broker, client: Client) -> HeartbeatResponse: ...
 
 The answer `None` means that nothing is sent (Produce with acks=0).
+
+Brokers and controllers listen apart, and each kind of listener serves its own APIs (`on`, as Kafka's schemas say). What
+only the active controller can decide is `forwarded`: a broker that is asked passes it on, and the handler runs there.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from kavka_broker.protocol.message import Message
 
 Answer = Message | None
 Handler = Callable[..., Answer | Awaitable[Answer]]
 H = TypeVar("H", bound=Callable[..., Any])
+Role = Literal["broker", "controller"]
+
+BROKER: tuple[Role, ...] = ("broker",)
+CONTROLLER: tuple[Role, ...] = ("controller",)
+BOTH: tuple[Role, ...] = ("broker", "controller")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,8 @@ class Api:
     advertised: tuple[int, int]
     handle: Handler
     pipelined: bool
+    on: tuple[Role, ...] = BROKER
+    forwarded: bool = False
 
     def supports(self, version: int) -> bool:
         low, high = self.versions
@@ -53,11 +63,16 @@ def api(
     versions: tuple[int, int],
     advertised: tuple[int, int] | None = None,
     pipelined: bool = False,
+    on: tuple[Role, ...] = BROKER,
+    forwarded: bool = False,
 ) -> Callable[[H], H]:
     """Register a handler for the versions `low..high` (both included) of a request.
 
     `pipelined`: the next request of the connection may begin while this one's answer waits. Only Produce has it: its
     effect, the append, is over when the handler returns. Everything else runs one at a time, as in Apache Kafka.
+
+    `on`: the listeners that serve it. `forwarded`: the active controller answers it, whichever broker is asked
+    (KIP-590); the handler runs on controllers only, and decides there.
     """
 
     def register(handle: H) -> H:
@@ -68,7 +83,10 @@ def api(
         valid_low, valid_high = request.VERSIONS
         assert valid_low <= low <= high <= valid_high, f"{request.NAME} {versions} is outside {request.VERSIONS}"
         name = request.NAME.removesuffix("Request")
-        APIS[key] = Api(key, name, request, response, versions, advertised or versions, handle, pipelined)
+        assert not forwarded or on == BOTH, f"{request.NAME} is passed on from brokers to controllers: both serve it"
+        APIS[key] = Api(
+            key, name, request, response, versions, advertised or versions, handle, pipelined, on, forwarded
+        )
         return handle
 
     return register

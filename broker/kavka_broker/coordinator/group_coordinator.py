@@ -8,9 +8,8 @@ read yet, gets Kafka's error for it and comes back.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
-from kavka_broker.controller.controller import Controller
 from kavka_broker.coordinator.loading import load
-from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
+from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC, OffsetsTopic, Topics
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.config.broker import BrokerConfig
@@ -38,7 +37,7 @@ class GroupCoordinator:
         self,
         config: BrokerConfig,
         metadata: Metadata,
-        controller: Controller,
+        topics: Topics,
         replicas: ReplicaManager,
         clock: Clock,
         timers: Timers,
@@ -46,7 +45,7 @@ class GroupCoordinator:
     ) -> None:
         self.new_member_suffix = new_member_suffix
         self.settings = settings_of(config)
-        self.offsets_topic = OffsetsTopic(config, controller)
+        self.offsets_topic = OffsetsTopic(config, topics, metadata)
         self._metadata = metadata
         self._clock = clock
         self._timers = timers

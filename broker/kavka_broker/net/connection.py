@@ -14,7 +14,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from kavka_broker.api.dispatch import Exchange, Peer
+from kavka_broker.api.broker import Peer
+from kavka_broker.api.dispatch import Exchange
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
 from kavka_broker.protocol.errors import ProtocolViolation
@@ -58,6 +59,8 @@ class Connection(asyncio.BufferedProtocol):
             if exchange.waiting is not None:
                 exchange.waiting.cancel()
         self._exchanges.clear()
+        for tell in self.peer.on_lost:
+            tell()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._inbox.room()

@@ -22,7 +22,10 @@ from kavka_broker.core.config.listeners import Listener as Address
 from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
+from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.membership.topics import TopicMaker
 from kavka_broker.net.listener import Limits, Listener
+from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 from kavka_broker.quotas.client_quotas import ClientQuotas
@@ -40,6 +43,16 @@ log = get("runtime")
 
 SERVED_PROTOCOLS = ("PLAINTEXT",)
 STOP_MS_MAX = 30_000
+
+
+class Alone:
+    """A quorum of one: nobody else ever leads."""
+
+    def __init__(self) -> None:
+        self.leader_listeners: list[Callable[[], None]] = []
+
+    def leader_endpoint(self) -> tuple[str, int] | None:
+        return None
 
 
 class StartError(Exception):
@@ -115,7 +128,10 @@ class Server:
         await controller.start()
         await self._load(logs, controller)
         self.broker = self._wire(logs, controller)
-        self.dispatcher = Dispatcher(self.broker, load(), self._crash)
+        apis = load()
+        self.dispatcher = Dispatcher(self.broker, apis, self._crash)
+        self.controller_dispatcher = Dispatcher(self.broker, apis, self._crash, "controller")
+        self.broker.serve_enveloped = self.controller_dispatcher.serve_enveloped
         await self._open_admin()
         await self._open(controller, logs)
 
@@ -141,7 +157,16 @@ class Server:
 
         controller.subscribers += [replicas.apply, limit]
         sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.world.session_id)
-        groups = GroupCoordinator(config, metadata, controller, replicas, clock, self._timers, self.world.suffix)
+        peers = Outbound()
+        channel = ControllerChannel(
+            config.node_id,
+            Alone(),
+            peers,
+            leads=lambda: True,
+            local=self._ask_here,
+        )
+        topics = TopicMaker(config, channel, controller)
+        groups = GroupCoordinator(config, metadata, topics, replicas, clock, self._timers, self.world.suffix)
         controller.subscribers.append(groups.apply)
         self.housekeeping = Housekeeping(config, logs, replicas, quotas, clock, self._crash)
         return Broker(
@@ -156,7 +181,14 @@ class Server:
             fetch_sessions=sessions,
             groups=groups,
             quotas=quotas,
+            producer_ids=controller.producer_ids,
+            topics=topics,
+            channel=channel,
+            peers=peers,
         )
+
+    async def _ask_here(self, request: Message) -> Message:
+        return await self.controller_dispatcher.ask(request)
 
     async def _open(self, controller: Controller, logs: LogManager) -> None:
         """Bind, register, serve."""

@@ -1,0 +1,36 @@
+"""Envelope (58): a client's request that a broker passes on to the active controller (KIP-590).
+
+- The request in it runs as the client's own: with its principal, address, client id and version.
+- Only what brokers forward may be in it; anything else is INVALID_REQUEST.
+- A controller that does not lead, or loses the lead before it has decided, answers NOT_CONTROLLER for the whole: the
+  broker looks for the new one, and its client hears nothing of it.
+Versions: 0, flexible.
+"""
+
+from kavka_broker.api.broker import Broker, Client, Peer
+from kavka_broker.api.forwarding import decode_address, decode_principal, says
+from kavka_broker.api.registry import APIS, CONTROLLER, api
+from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
+from kavka_broker.protocol.framing import read_request_header
+from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
+from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
+
+
+@api(EnvelopeRequest, EnvelopeResponse, versions=(0, 0), on=CONTROLLER)
+async def envelope(request: EnvelopeRequest, broker: Broker, client: Client) -> EnvelopeResponse:
+    if not broker.leads:
+        return EnvelopeResponse(None, ErrorCode.NOT_CONTROLLER)
+    frame = memoryview(request.request_data)
+    try:
+        header, _ = read_request_header(frame)
+        inner = APIS.get(header.api_key)
+        if inner is None or not inner.forwarded:
+            return EnvelopeResponse(None, ErrorCode.INVALID_REQUEST)
+        peer = Peer(decode_address(request.client_host_address), client.listener)
+        peer.user = decode_principal(request.request_principal or b"").name
+        answer, data = await broker.serve_enveloped(frame, peer)
+    except ProtocolViolation:
+        return EnvelopeResponse(None, ErrorCode.INVALID_REQUEST)
+    if answer is not None and says(answer, ErrorCode.NOT_CONTROLLER):
+        return EnvelopeResponse(None, ErrorCode.NOT_CONTROLLER)
+    return EnvelopeResponse(data)

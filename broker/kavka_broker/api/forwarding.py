@@ -1,0 +1,91 @@
+"""Requests that only the active controller can decide, asked of a broker (KIP-590).
+
+    client ── CreateTopics ──> broker ── Envelope(frame, principal, address) ──> active controller
+           <── its own answer ──      <── Envelope(the answer, with its header) ──
+
+The frame travels as the client sent it, correlation id and version included, so the answer can be given on without a
+look into it. Where no controller answers in time, the handler is asked here: it finds no active controller, and puts
+that error where the answer of its API has places for errors.
+"""
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.codec import decode, decoder, encode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.message import Struct as Part
+from kavka_broker.protocol.messages.default_principal_data import DefaultPrincipalData
+from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
+from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
+
+if TYPE_CHECKING:
+    from kavka_broker.api.broker import Broker, Client
+    from kavka_broker.api.registry import Answer, Api
+
+#: As long as Apache Kafka's brokers go on looking for a controller.
+FORWARD_MS_MAX: Final = 60_000
+PRINCIPAL_VERSION: Final = 0
+_VERSION: Final = Struct(">h")
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """The active controller's answer: header and body, as its client is to get it."""
+
+    data: bytes
+
+
+async def forward(frame: bytes, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
+    """Pass a request on, and its answer back."""
+    request, _ = decoder(api.request, client.version)(memoryview(frame), body)
+    envelope = EnvelopeRequest(frame, encode_principal(client.user), encode_address(client.address))
+    try:
+        answer = await broker.channel.ask(envelope, EnvelopeResponse, timeout_ms=FORWARD_MS_MAX)
+    except Unreachable:
+        said = api.handle(request, broker, client)
+        return said if said is None or isinstance(said, Message) else await said
+    if answer.error_code != ErrorCode.NONE:
+        raise BrokerError(ErrorCode(answer.error_code))
+    return Forwarded(answer.response_data or b"")
+
+
+def encode_principal(user: str) -> bytes:
+    """As Kafka's DefaultKafkaPrincipalBuilder writes it: a version and the message."""
+    data = DefaultPrincipalData("User", user)
+    return _VERSION.pack(PRINCIPAL_VERSION) + encode(data, PRINCIPAL_VERSION)
+
+
+def decode_principal(data: bytes) -> DefaultPrincipalData:
+    if data[: _VERSION.size] != _VERSION.pack(PRINCIPAL_VERSION):
+        raise ProtocolViolation(f"a principal of version {data[: _VERSION.size].hex()}")
+    return decode(DefaultPrincipalData, PRINCIPAL_VERSION, data[_VERSION.size :])
+
+
+def encode_address(address: str) -> bytes:
+    """Four or sixteen bytes."""
+    from ipaddress import ip_address
+
+    return ip_address(address.partition("%")[0] or "127.0.0.1").packed
+
+
+def decode_address(data: bytes) -> str:
+    from ipaddress import ip_address
+
+    try:
+        return str(ip_address(data))
+    except ValueError:
+        raise ProtocolViolation(f"a client's address of {len(data)} bytes") from None
+
+
+def says(answer: Part, code: ErrorCode) -> bool:
+    """Whether an answer has this error at its top or in any of its parts."""
+    if getattr(answer, "error_code", None) == code:
+        return True
+    for name in answer.__match_args__:
+        value = getattr(answer, name)
+        if isinstance(value, list) and any(isinstance(part, Part) and says(part, code) for part in value):
+            return True
+    return False

@@ -1,0 +1,121 @@
+"""What this node asks of the active controller, wherever that is.
+
+`ask` goes to the controller that leads: by a call where it is in this process, else over one connection that all
+questions share. Where it does not answer, or does not lead any more, the question waits for the quorum to name another
+and is asked again, until its time is over. A change of leader ends the connection to the former one at once, so that
+nobody waits for a process that is stopped while another leads.
+
+A question may thus be served twice; each of those that go this way is either harmless twice or numbered by an epoch.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, TypeVar
+
+from kavka_broker.logs import get
+from kavka_broker.peers import Peer, Peers, Unreachable
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+
+log = get("membership")
+
+R = TypeVar("R", bound=Message)
+
+#: Before a question is asked again where nobody has said that something changed.
+RETRY_MS: Final = 50
+RETRY_MS_MAX: Final = 1_000
+
+
+class Leadership(Protocol):
+    """What the channel needs to know of the quorum."""
+
+    leader_listeners: list[Callable[[], None]]
+
+    def leader_endpoint(self) -> tuple[str, int] | None:
+        """Where the active controller listens; None while nobody is known to lead."""
+        ...
+
+
+class ControllerChannel:
+    """Questions of node `node_id`. `local` serves one in this process while `leads` says that the controller is here."""
+
+    def __init__(
+        self,
+        node_id: int,
+        quorum: Leadership,
+        peers: Peers,
+        *,
+        leads: Callable[[], bool],
+        local: Callable[[Message], Awaitable[Message]],
+    ) -> None:
+        self._quorum = quorum
+        self._peers = peers
+        self._leads = leads
+        self._local = local
+        self._client_id = f"node-{node_id}"
+        self._endpoint: tuple[str, int] | None = None
+        self._peer: Peer | None = None
+        self._changes: dict[asyncio.Event, None] = {}
+        quorum.leader_listeners.append(self._leader_changed)
+
+    async def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> R:
+        """The active controller's answer. Raises Unreachable where none was found in time."""
+        changed = asyncio.Event()
+        self._changes[changed] = None
+        reason = "no controller is known to lead"
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                retry_ms = RETRY_MS
+                while True:
+                    changed.clear()
+                    try:
+                        answer = await self._ask_once(request, response, timeout_ms)
+                        if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NOT_CONTROLLER:
+                            return answer
+                        reason = "the controller that was asked does not lead"
+                    except Unreachable as problem:
+                        reason = str(problem)
+                    await _wait(changed, retry_ms)
+                    retry_ms = min(2 * retry_ms, RETRY_MS_MAX)
+        except TimeoutError:
+            raise Unreachable(f"{request.NAME}: no controller has answered in {timeout_ms:.0f} ms: {reason}") from None
+        finally:
+            del self._changes[changed]
+
+    def close(self) -> None:
+        """Give the connection up; questions on their way find no controller."""
+        self._let_go()
+
+    async def _ask_once(self, request: Message, response: type[R], timeout_ms: float) -> R:
+        if self._leads():
+            answer = await self._local(request)
+            assert isinstance(answer, response), f"{request.NAME} was answered with {type(answer).__name__}"
+            return answer
+        endpoint = self._quorum.leader_endpoint()
+        if endpoint is None:
+            raise Unreachable("no controller is known to lead")
+        if self._peer is None or endpoint != self._endpoint:
+            self._let_go()
+            self._endpoint = endpoint
+            self._peer = self._peers.to(*endpoint, client_id=self._client_id)
+        return await self._peer.ask(request, response, timeout_ms=timeout_ms)
+
+    def _leader_changed(self) -> None:
+        endpoint = self._quorum.leader_endpoint()
+        if endpoint is not None and endpoint != self._endpoint:
+            self._let_go()
+        for changed in list(self._changes):
+            changed.set()
+
+    def _let_go(self) -> None:
+        peer, self._peer = self._peer, None
+        if peer is not None:
+            peer.close()
+
+
+async def _wait(changed: asyncio.Event, delay_ms: float) -> None:
+    try:
+        async with asyncio.timeout(delay_ms / 1000):
+            await changed.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,123 @@
+"""Topics that are made because somebody asked for them: by metadata, or by a coordinator that needs its log.
+
+The broker asks the controller as any client would, by CreateTopics. Then it waits until its own image has the topics,
+so that whoever asked is not told of a topic that the next request does not know.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+DEFAULT: Final = -1
+CREATE_MS_MAX: Final = 10_000
+#: How long the news may take from the controller's commit to this broker's image.
+NEWS_MS_MAX: Final = 2_000
+
+
+class Image(Protocol):
+    """The committed metadata, and who is told when it has changed."""
+
+    metadata: Metadata
+    subscribers: list[Callable[[Sequence[Message]], None]]
+
+
+class TopicMaker:
+    """Makes topics by their own settings: the coordinators' logs by theirs, all others by default."""
+
+    def __init__(self, config: BrokerConfig, channel: ControllerChannel, image: Image) -> None:
+        self._config = config
+        self._channel = channel
+        self._metadata = image.metadata
+        self._waiting: dict[asyncio.Future[None], str] = {}
+        self._creations: dict[str, asyncio.Task[BrokerError | None]] = {}
+        image.subscribers.append(self._replayed)
+
+    async def create(self, names: Iterable[str]) -> dict[str, BrokerError]:
+        """What could not be made, with the reason. One that is there already is fine, and so is one that others have
+        asked for meanwhile: each topic is asked for once at a time.
+        """
+        asked = {name: self._creations.get(name) or self._begin(name) for name in names}
+        # Shielded: a client that goes away must not take the others' topic with it.
+        answers = await asyncio.shield(asyncio.gather(*asked.values()))
+        return {name: error for name, error in zip(asked, answers, strict=True) if error is not None}
+
+    def _begin(self, name: str) -> "asyncio.Task[BrokerError | None]":
+        task = asyncio.get_running_loop().create_task(self._create(name), name=f"create {name}")
+        self._creations[name] = task
+        task.add_done_callback(lambda _: self._creations.pop(name, None))
+        return task
+
+    async def _create(self, name: str) -> BrokerError | None:
+        request = CreateTopicsRequest([automatic_topic(self._config, name)], CREATE_MS_MAX)
+        try:
+            answer = await self._channel.ask(request, CreateTopicsResponse, timeout_ms=CREATE_MS_MAX)
+        except Unreachable as problem:
+            return BrokerError(ErrorCode.REQUEST_TIMED_OUT, str(problem))
+        (result,) = answer.topics
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            return BrokerError(ErrorCode(result.error_code), result.error_message)
+        await self._known(name)
+        return None
+
+    async def _known(self, name: str) -> None:
+        """Wait until this broker's image has the topic, but not for long."""
+        if self._metadata.topics.get(name) is not None:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiter] = name
+        try:
+            async with asyncio.timeout(NEWS_MS_MAX / 1000):
+                await waiter
+        except TimeoutError:
+            return
+        finally:
+            self._waiting.pop(waiter, None)
+
+    def _replayed(self, _: Sequence[Message]) -> None:
+        for waiter, name in self._waiting.items():
+            if not waiter.done() and self._metadata.topics.get(name) is not None:
+                waiter.set_result(None)
+
+
+def automatic_topic(config: BrokerConfig, name: str) -> CreatableTopic:
+    """A topic as it is made without being described."""
+    match name:
+        case _ if name == OFFSETS_TOPIC:
+            prefix = "offsets.topic"
+            configs = {
+                "compression.type": "producer",
+                "cleanup.policy": "compact",
+                "segment.bytes": str(config[f"{prefix}.segment.bytes"]),
+            }
+        case _ if name == TRANSACTIONS_TOPIC:
+            prefix = "transaction.state.log"
+            configs = {
+                "compression.type": "uncompressed",
+                "cleanup.policy": "compact",
+                "segment.bytes": str(config[f"{prefix}.segment.bytes"]),
+                "min.insync.replicas": str(config[f"{prefix}.min.isr"]),
+                "unclean.leader.election.enable": "false",
+            }
+        case _:
+            return CreatableTopic(name, DEFAULT, DEFAULT)
+    return CreatableTopic(
+        name,
+        config[f"{prefix}.num.partitions"],
+        config[f"{prefix}.replication.factor"],
+        configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
+    )
