@@ -11,8 +11,9 @@ from kavka_broker.controller.format import format_directory
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.broker_commands import Register, register
+from kavka_broker.core.metadata.broker_commands import Heartbeat, Register, heartbeat, register
 from kavka_broker.core.metadata.brokers import Endpoint
+from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.topic_commands import Created, CreateTopic, Defaults, create_topics
 from kavka_broker.protocol.errors import BrokerError
@@ -47,12 +48,27 @@ def directory_of(broker_id: int) -> bytes:
     return uuid(500 + broker_id)
 
 
-def join(metadata: Metadata, broker_id: int, rack: str | None = None, incarnation: int = 0) -> int:
-    """Register a broker; its epoch."""
+def introduction(broker_id: int, rack: str | None = None, incarnation: int = 0, previous_epoch: int = -1) -> Register:
+    """A broker as it introduces itself."""
     endpoint = Endpoint("PLAINTEXT", f"broker-{broker_id}", 9092)
     incarnation_id = uuid(10_000 + 100 * broker_id + incarnation)
-    command = Register(broker_id, incarnation_id, (endpoint,), (directory_of(broker_id),), rack=rack)
-    return enact(metadata, register(metadata, command))
+    directories = (directory_of(broker_id),)
+    return Register(
+        broker_id, incarnation_id, (endpoint,), directories, SUPPORTED_LEVELS, rack=rack, previous_epoch=previous_epoch
+    )
+
+
+def join(
+    metadata: Metadata,
+    broker_id: int,
+    rack: str | None = None,
+    incarnation: int = 0,
+    previous_epoch: int = -1,
+) -> int:
+    """Register a broker and unfence it; its epoch."""
+    epoch = enact(metadata, register(metadata, introduction(broker_id, rack, incarnation, previous_epoch)))
+    enact(metadata, heartbeat(metadata, Heartbeat(broker_id, epoch, metadata.offset)))
+    return epoch
 
 
 def cluster(*broker_ids: int, topics: Mapping[str, int] | None = None) -> Metadata:

@@ -6,8 +6,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from kavka_broker.controller.snapshots import build, read
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.broker_commands import Register, leave, register
-from kavka_broker.core.metadata.brokers import Endpoint
+from kavka_broker.core.metadata.broker_commands import Heartbeat, heartbeat, leave, register
 from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs
 from kavka_broker.core.metadata.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image import Metadata
@@ -26,7 +25,7 @@ from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.metadata_records import frame, unframe
-from tests.support.cluster import START_MS, directory_of, uuid
+from tests.support.cluster import START_MS, introduction, uuid
 
 BROKERS = st.integers(1, 4)
 NAMES = st.sampled_from(["a", "b", "c", "a.b", "a_b", "__consumer_offsets"])
@@ -89,9 +88,9 @@ class LiveRun(RuleBasedStateMachine):
 
     @rule(broker_id=BROKERS, rack=st.sampled_from([None, "a", "b"]))
     def broker_starts(self, broker_id: int, rack: str | None) -> None:
-        endpoint = Endpoint("PLAINTEXT", "localhost", 9092)
-        command = Register(broker_id, uuid(self._next()), (endpoint,), (directory_of(broker_id),), rack=rack)
-        epoch = self._decide(register(self.live, command))
+        epoch = self._decide(register(self.live, introduction(broker_id, rack, self._next())))
+        assert isinstance(epoch, int)
+        self._decide(heartbeat(self.live, Heartbeat(broker_id, epoch, self.live.offset)))
         registration = self.live.brokers.get(broker_id)
         assert registration is not None
         assert registration.epoch == epoch

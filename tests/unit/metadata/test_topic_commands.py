@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from kavka_broker.core.metadata.broker_commands import leave
-from kavka_broker.core.metadata.brokers import FENCE
+from kavka_broker.core.metadata.brokers import FENCE, UNASSIGNED_DIRECTORY
 from kavka_broker.core.metadata.topic_commands import (
     PARTITIONS_PER_REQUEST_MAX,
     Created,
@@ -16,7 +16,6 @@ from kavka_broker.core.metadata.topic_commands import (
     delete_topic,
     grow_topics,
 )
-from kavka_broker.core.metadata.topics import UNASSIGNED_DIRECTORY
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
     BrokerRegistrationChangeRecord,

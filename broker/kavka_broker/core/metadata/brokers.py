@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kavka_broker.core.placement import Site
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
     BrokerRegistrationChangeRecord,
@@ -23,9 +24,16 @@ from kavka_broker.protocol.messages.metadata.register_broker_record import (
 from kavka_broker.protocol.messages.metadata.register_controller_record import RegisterControllerRecord
 from kavka_broker.protocol.messages.metadata.unfence_broker_record import UnfenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
+from kavka_broker.protocol.uuids import ONE, ZERO
 
 FENCE: Final = 1
 UNFENCE: Final = -1
+
+#: Stand-ins for the id of a directory: where nobody was told, where the broker has yet to choose, where it is lost.
+UNTOLD_DIRECTORY: Final = ZERO
+UNASSIGNED_DIRECTORY: Final = ONE
+LOST_DIRECTORY: Final = bytes(15) + b"\x02"
+NOT_CHOSEN: Final = (UNTOLD_DIRECTORY, UNASSIGNED_DIRECTORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,17 @@ class Registration:
     def usable(self) -> bool:
         """May hold an in-sync replica and lead."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    def has_online(self, directory: bytes) -> bool:
+        """Is this directory fit for use? One that is yet to be chosen is; one that is not among those registered fails."""
+        if directory == LOST_DIRECTORY:
+            return False
+        return directory in NOT_CHOSEN or not self.directories or directory in self.directories
+
+    @property
+    def takes_replicas(self) -> bool:
+        """New ones; a broker whose directories are all cordoned (KIP-1066) keeps what it has."""
+        return not self.directories or not set(self.directories) <= set(self.cordoned_directories)
 
     def record(self) -> RegisterBrokerRecord:
         """The record that registers this broker as it is now."""
@@ -101,9 +120,19 @@ class Brokers:
         registration = self._by_id.get(broker_id)
         return registration is not None and registration.usable
 
+    def at_epoch(self, broker_id: int, epoch: int) -> Registration:
+        """The registration that a request names; raises BrokerError where another has taken its place, or none is."""
+        registration = self._by_id.get(broker_id)
+        if registration is None:
+            raise BrokerError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
+        if registration.epoch != epoch:
+            problem = f"broker {broker_id} is registered at epoch {registration.epoch}, not {epoch}"
+            raise BrokerError(ErrorCode.STALE_BROKER_EPOCH, problem)
+        return registration
+
     def sites(self) -> list[Site]:
         """Where new replicas can go."""
-        return [Site(one.broker_id, one.rack) for one in self._by_id.values() if one.usable]
+        return [Site(one.broker_id, one.rack) for one in self._by_id.values() if one.usable and one.takes_replicas]
 
     def controllers(self) -> list[RegisterControllerRecord]:
         return [self._controllers[node_id] for node_id in sorted(self._controllers)]

@@ -8,20 +8,19 @@ back from a crash is told apart from what it was before (KIP-101).
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from kavka_broker.core.metadata.brokers import UNTOLD_DIRECTORY
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
-from kavka_broker.protocol.uuids import ONE
 
 NO_LEADER: Final = -1
 LEADER_UNCHANGED: Final = -2
 RECOVERY_UNCHANGED: Final = -1
-
-#: Stands in for a directory that the broker has yet to choose. Kafka reserves the first hundred uuids for such.
-UNASSIGNED_DIRECTORY: Final = ONE
+RECOVERED: Final = 0
+RECOVERING: Final = 1  # after an unclean election, until its leader has said that it is done
 
 
 class PartitionState(NamedTuple):
@@ -37,7 +36,13 @@ class PartitionState(NamedTuple):
     removing: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()
     directories: tuple[bytes, ...] = ()
-    recovery_state: int = 0
+    recovery_state: int = RECOVERED
+
+    def directory_of(self, broker_id: int) -> bytes:
+        """Where this broker keeps its replica."""
+        if broker_id not in self.replicas or not self.directories:
+            return UNTOLD_DIRECTORY
+        return self.directories[self.replicas.index(broker_id)]
 
     def record(self, topic_id: bytes, partition: int) -> PartitionRecord:
         """The record that makes this partition as it is now."""
@@ -164,7 +169,9 @@ class Topics:
         """Of one topic, or of all for an empty name."""
         for topic in [self._by_name[name]] if name else self:
             for partition, state in topic.partitions.items():
-                topic.partitions[partition] = state._replace(elr=(), last_known_elr=())
+                if state.elr or state.last_known_elr:
+                    epoch = state.partition_epoch + 1
+                    topic.partitions[partition] = state._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
             topic.answers.clear()
 
     def records(self) -> Iterator[Message]:

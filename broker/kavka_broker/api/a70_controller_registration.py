@@ -1,0 +1,33 @@
+"""ControllerRegistration (70): a controller says where it listens and what it supports.
+
+- UNSUPPORTED_VERSION where the cluster uses a feature level that it does not know.
+- Saying the same again writes nothing.
+Versions: flexible throughout.
+"""
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import CONTROLLER, api
+from kavka_broker.core.metadata.registration_commands import register_controller
+from kavka_broker.protocol.messages.controller_registration_request import ControllerRegistrationRequest
+from kavka_broker.protocol.messages.controller_registration_response import ControllerRegistrationResponse
+from kavka_broker.protocol.messages.metadata.register_controller_record import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
+
+
+@api(ControllerRegistrationRequest, ControllerRegistrationResponse, versions=(0, 0), on=CONTROLLER)
+async def controller_registration(
+    request: ControllerRegistrationRequest, broker: Broker, client: Client
+) -> ControllerRegistrationResponse:
+    del client
+    record = RegisterControllerRecord(
+        request.controller_id,
+        request.incarnation_id,
+        request.zk_migration_ready,
+        [ControllerEndpoint(one.name, one.host, one.port, one.security_protocol) for one in request.listeners],
+        [ControllerFeature(one.name, one.min_supported_version, one.max_supported_version) for one in request.features],
+    )
+    await broker.active.submit(lambda metadata, _: register_controller(metadata, record))
+    return ControllerRegistrationResponse(error_message=None)

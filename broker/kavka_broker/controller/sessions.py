@@ -1,0 +1,252 @@
+"""Which brokers live, as the active controller sees it: soft state that is gone with the controller's term.
+
+A heartbeat prolongs its broker's session by `broker.session.timeout.ms`. When a session ends, the broker is fenced. That
+alone would let a killed broker hold its partitions back for nine seconds, so the loss of the connection that the
+heartbeats came by is a reason to look: where the system of the broker refuses a connection to its listener, the
+process is gone and is fenced at once. Where somebody listens, or nothing comes back at all (a pause, a lost network), the
+session decides as ever. A kill closes a process's sockets one after the other, so the listener may answer for a
+moment longer than the connection: it is asked a few times.
+
+A controller that becomes active gives every unfenced broker a whole session, and looks at each once: a node that was
+controller and broker took its heartbeats with it.
+
+None of this is needed for safety. To fence is a decision in the log like any other, and a broker that was fenced by
+mistake comes back with its next heartbeat.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from kavka_broker.controller.policy import policy_of
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.brokers import Registration
+from kavka_broker.core.metadata.heartbeat_commands import Heartbeat, Standing, fence, heartbeat
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.logs import get
+from kavka_broker.peers import Peers
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.seams import Clock
+from kavka_broker.timers import Timer, Timers
+
+log = get("controller")
+
+R = TypeVar("R")
+
+PROBE_MS_MAX: Final = 500
+#: Before each look at a broker whose connection was lost.
+LOOK_AFTER_MS: Final = (0, 20, 50, 100, 250, 500)
+NOTHING_SEEN: Final = -1
+
+
+class Decider(Protocol):
+    """What sessions need of the controller."""
+
+    node_id: int
+    metadata: Metadata
+    is_active: bool
+    activated: list[Callable[[], None]]
+    deactivated: list[Callable[[], None]]
+
+    def submit(self, decide: Callable[[Metadata, int], Decision[R]]) -> Awaitable[R]: ...
+
+
+class Connection(Protocol):
+    """The connection that a heartbeat came by."""
+
+    on_lost: list[Callable[[], None]]
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One incarnation of one broker. `seen_offset` is how far its image had come."""
+
+    broker_id: int
+    epoch: int
+    ends_ms: float
+    is_fenced: bool = True
+    seen_offset: int = NOTHING_SEEN
+    handover_offset: int | None = None  # where others lead instead of it, once it is in controlled shutdown
+    connection: Connection | None = None
+    timer: Timer | None = None
+
+
+class Sessions:
+    """Sessions by broker. `start` ties them to the controller's terms."""
+
+    def __init__(self, controller: Decider, config: BrokerConfig, clock: Clock, timers: Timers, peers: Peers) -> None:
+        self._controller = controller
+        self._policy = policy_of(config)
+        self._listener = config.inter_broker_listener_name
+        self._session_ms: int = config["broker.session.timeout.ms"]
+        self._interval_ms: int = config["broker.heartbeat.interval.ms"]
+        self._clock = clock
+        self._timers = timers
+        self._peers = peers
+        self._sessions: dict[int, Session] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    def start(self) -> None:
+        """Follow the controller from term to term."""
+        self._controller.activated.append(self._begin)
+        self._controller.deactivated.append(self.stop)
+        if self._controller.is_active:
+            self._begin()
+
+    def stop(self) -> None:
+        """Forget everybody: another controller decides now."""
+        for session in self._sessions.values():
+            _disarm(session)
+        self._sessions.clear()
+        for task in self._tasks:
+            task.cancel()
+        self._tasks.clear()
+
+    def has(self, broker_id: int) -> bool:
+        """Whether this broker's signs of life are waited for."""
+        return broker_id in self._sessions
+
+    async def heartbeat(self, command: Heartbeat, connection: Connection | None) -> Standing:
+        """Take a sign of life, and decide what it asks for. Raises BrokerError: stale, or not the active controller."""
+        if not self._controller.is_active:
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, "signs of life are for the active controller")
+        session = self._touch(command, connection)
+        seen = session is not None and self._handover_seen(session)
+        standing: Standing = await self._controller.submit(
+            lambda metadata, _: heartbeat(metadata, command, self._policy, handover_seen=seen)
+        )
+        if session is not None:
+            self._settle(session, command, standing)
+        return standing
+
+    # --- sessions -----------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self.stop()
+        for broker in self._controller.metadata.brokers.alive():
+            self._open(broker)
+            if broker.broker_id != self._controller.node_id:
+                self._spawn(self._look_once(broker))
+
+    def _open(self, broker: Registration) -> Session:
+        ends_ms = self._clock.monotonic_ms() + self._session_ms
+        session = Session(broker.broker_id, broker.epoch, ends_ms, broker.fenced)
+        if (former := self._sessions.get(broker.broker_id)) is not None:
+            _disarm(former)
+        self._sessions[broker.broker_id] = session
+        self._arm(session, self._session_ms)
+        return session
+
+    def _touch(self, command: Heartbeat, connection: Connection | None) -> Session | None:
+        broker = self._controller.metadata.brokers.get(command.broker_id)
+        if broker is None or broker.epoch != command.broker_epoch:
+            return None
+        session = self._sessions.get(command.broker_id)
+        if session is None or session.epoch != broker.epoch:
+            session = self._open(broker)
+        session.ends_ms = self._clock.monotonic_ms() + self._session_ms
+        session.seen_offset = max(session.seen_offset, command.metadata_offset)
+        if connection is not None and connection is not session.connection:
+            session.connection = connection
+            connection.on_lost.append(lambda: self._lost(session, connection))
+        return session
+
+    def _handover_seen(self, leaving: Session) -> bool:
+        if leaving.handover_offset is None:
+            return False
+        return all(
+            self._seen_by(broker.broker_id) >= leaving.handover_offset
+            for broker in self._controller.metadata.brokers.alive()
+            if broker.usable and broker.broker_id != leaving.broker_id
+        )
+
+    def _seen_by(self, broker_id: int) -> int:
+        session = self._sessions.get(broker_id)
+        return NOTHING_SEEN if session is None else session.seen_offset
+
+    def _settle(self, session: Session, command: Heartbeat, standing: Standing) -> None:
+        if session.is_fenced and not standing.is_fenced:
+            log.info("broker.unfenced", broker=session.broker_id, epoch=session.epoch)
+        session.is_fenced = standing.is_fenced
+        if command.wants_shutdown and session.handover_offset is None:
+            session.handover_offset = self._controller.metadata.offset
+        if standing.is_fenced and standing.should_shut_down:
+            log.info("broker.stops", broker=session.broker_id, epoch=session.epoch)
+            self._forget(session)
+
+    def _forget(self, session: Session) -> None:
+        _disarm(session)
+        if self._sessions.get(session.broker_id) is session:
+            del self._sessions[session.broker_id]
+
+    # --- the end of a session -----------------------------------------------------------------------------------
+
+    def _arm(self, session: Session, delay_ms: float) -> None:
+        session.timer = self._timers.after(delay_ms, self._check, session)
+
+    def _check(self, session: Session) -> None:
+        late_ms = self._clock.monotonic_ms() - session.ends_ms
+        if late_ms > self._interval_ms:
+            # It is we who were stopped: heartbeats may wait in the sockets.
+            late_ms = -self._interval_ms
+            session.ends_ms = self._clock.monotonic_ms() + self._interval_ms
+        if late_ms < 0:
+            self._arm(session, -late_ms)
+            return
+        self._forget(session)
+        self._spawn(self._fence(session.broker_id, session.epoch, f"no heartbeat in {self._session_ms} ms"))
+
+    def _lost(self, session: Session, connection: Connection) -> None:
+        if self._sessions.get(session.broker_id) is session and session.connection is connection:
+            self._spawn(self._look(session, connection))
+
+    async def _look(self, session: Session, connection: Connection) -> None:
+        """Ask at the broker's listener whether its process is there, until it is heard of again."""
+        for after_ms in LOOK_AFTER_MS:
+            await asyncio.sleep(after_ms / 1000)
+            broker = self._current(session.broker_id, session.epoch)
+            if broker is None or session.connection is not connection or await self._look_once(broker):
+                return
+
+    async def _look_once(self, broker: Registration) -> bool:
+        """Fence a broker at whose address nobody listens; was it?"""
+        endpoint = broker.endpoints.get(self._listener) or next(iter(broker.endpoints.values()), None)
+        if endpoint is None or await self._peers.probe(endpoint.host, endpoint.port, PROBE_MS_MAX) is not False:
+            return False
+        reason = f"its connection was lost, and nobody listens at {endpoint.host}:{endpoint.port}"
+        await self._fence(broker.broker_id, broker.epoch, reason)
+        return True
+
+    def _current(self, broker_id: int, epoch: int) -> Registration | None:
+        broker = self._controller.metadata.brokers.get(broker_id)
+        return None if broker is None or broker.epoch != epoch or broker.fenced else broker
+
+    async def _fence(self, broker_id: int, epoch: int, reason: str) -> None:
+        try:
+            fenced = await self._controller.submit(lambda metadata, _: fence(metadata, broker_id, epoch, self._policy))
+        except BrokerError as error:
+            log.warning("broker.not_fenced", broker=broker_id, epoch=epoch, reason=error.message or error.code.name)
+            return
+        if fenced:
+            log.warning("broker.fenced", broker=broker_id, epoch=epoch, reason=reason)
+
+    def _spawn(self, work: Awaitable[object]) -> None:
+        async def run() -> None:
+            await work
+
+        task = asyncio.get_running_loop().create_task(run(), name="broker session")
+        self._tasks[task] = None
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled():
+            task.result()  # what was not foreseen goes to the loop's handler
+
+
+def _disarm(session: Session) -> None:
+    if session.timer is not None:
+        session.timer.cancel()
+        session.timer = None

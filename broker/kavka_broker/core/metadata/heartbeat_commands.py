@@ -1,0 +1,145 @@
+"""What a heartbeat asks for, and what a broker may do next.
+
+    fenced       -- caught up, and does not want to be fenced --> unfenced
+    unfenced     -- wants to be fenced, or its session ended  --> fenced
+    unfenced     -- wants to stop, and holds something        --> in controlled shutdown: others lead, it leaves every ISR
+    in shutdown  -- all others have seen that                 --> fenced, and may stop
+    unfenced     -- wants to stop, and nobody else is there   --> fenced, and may stop
+    fenced       -- wants to stop                             --> may stop
+
+A broker is caught up when its image holds its own registration: then it holds everything that was decided about it
+before, and leads nothing by an old word. It stays in controlled shutdown until the others know of the new leaders, so
+that it can still tell clients that it leads no longer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.brokers import FENCE, UNFENCE, Registration
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.leadership import take_up, withdraw
+from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
+    BrokerRegistrationChangeRecord,
+)
+
+IN_CONTROLLED_SHUTDOWN: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A broker's word. `metadata_offset` is that of the last record in its image."""
+
+    broker_id: int
+    broker_epoch: int
+    metadata_offset: int
+    wants_fence: bool = False
+    wants_shutdown: bool = False
+    offline_directories: tuple[bytes, ...] = ()
+    cordoned_directories: tuple[bytes, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the broker is told."""
+
+    is_caught_up: bool
+    is_fenced: bool
+    should_shut_down: bool = False
+
+
+def heartbeat(
+    metadata: Metadata, command: Heartbeat, policy: Policy = BY_DEFAULT, *, handover_seen: bool = True
+) -> Decision[Standing]:
+    """What comes of a heartbeat. `handover_seen`: every other broker has seen who leads instead of one that stops."""
+    broker = metadata.brokers.at_epoch(command.broker_id, command.broker_epoch)
+    is_caught_up = command.metadata_offset >= broker.epoch
+    records: Sequence[Message] = _directories(metadata, broker, command, policy)
+    if records:  # the rest can wait for the next heartbeat
+        return Decision(records, Standing(is_caught_up, broker.fenced))
+    if not set(broker.directories) - set(command.offline_directories):
+        records = fence(metadata, broker.broker_id, broker.epoch, policy).records
+        return Decision(records, Standing(is_caught_up, is_fenced=True, should_shut_down=command.wants_shutdown))
+    if broker.fenced:
+        return _of_fenced(metadata, broker, command, policy)
+    if command.wants_shutdown and _must_hand_over(metadata, broker, command, handover_seen=handover_seen):
+        records = [] if broker.in_controlled_shutdown else _shutdown(metadata, broker, policy)
+        return Decision(records, Standing(is_caught_up, is_fenced=False))
+    if command.wants_fence or command.wants_shutdown:
+        records = fence(metadata, broker.broker_id, broker.epoch, policy).records
+        return Decision(records, Standing(is_caught_up, is_fenced=True, should_shut_down=command.wants_shutdown))
+    return Decision([], Standing(is_caught_up, is_fenced=False))
+
+
+def fence(metadata: Metadata, broker_id: int, broker_epoch: int, policy: Policy = BY_DEFAULT) -> Decision[bool]:
+    """Fence this incarnation of a broker, unless it is fenced or another has taken its place. Was it?"""
+    broker = metadata.brokers.get(broker_id)
+    if broker is None or broker.epoch != broker_epoch or broker.fenced:
+        return Decision([], False)
+    records: list[Message] = [*withdraw(metadata, broker_id, policy)]
+    records.append(BrokerRegistrationChangeRecord(broker_id, broker.epoch, fenced=FENCE))
+    return Decision(records, True)
+
+
+def leave(metadata: Metadata, broker_id: int, policy: Policy = BY_DEFAULT) -> Decision[bool]:
+    """Fence a broker that stops, whatever its epoch."""
+    broker = metadata.brokers.get(broker_id)
+    return Decision([], False) if broker is None else fence(metadata, broker_id, broker.epoch, policy)
+
+
+def _of_fenced(metadata: Metadata, broker: Registration, command: Heartbeat, policy: Policy) -> Decision[Standing]:
+    is_caught_up = command.metadata_offset >= broker.epoch
+    if command.wants_shutdown or command.wants_fence or not is_caught_up:
+        return Decision([], Standing(is_caught_up, is_fenced=True, should_shut_down=command.wants_shutdown))
+    records: list[Message] = [BrokerRegistrationChangeRecord(broker.broker_id, broker.epoch, fenced=UNFENCE)]
+    records += take_up(metadata, broker.broker_id, policy)
+    return Decision(records, Standing(is_caught_up, is_fenced=False))
+
+
+def _must_hand_over(metadata: Metadata, broker: Registration, command: Heartbeat, *, handover_seen: bool) -> bool:
+    if command.wants_fence or len(metadata.brokers.alive()) == 1:
+        return False  # nobody is there to see it
+    if broker.in_controlled_shutdown:
+        return not handover_seen
+    return any(
+        broker.broker_id == state.leader or broker.broker_id in state.isr
+        for topic in metadata.topics
+        for state in topic.partitions.values()
+    )
+
+
+def _shutdown(metadata: Metadata, broker: Registration, policy: Policy) -> Sequence[Message]:
+    change = BrokerRegistrationChangeRecord(
+        broker.broker_id, broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
+    )
+    return [change, *withdraw(metadata, broker.broker_id, policy)]
+
+
+def _directories(metadata: Metadata, broker: Registration, command: Heartbeat, policy: Policy) -> Sequence[Message]:
+    """Directories that failed take their replicas out of every ISR; cordoned ones take no new replicas (KIP-1066).
+
+    A broker without any directory left is not changed but fenced.
+    """
+    failed = set(broker.directories) & set(command.offline_directories)
+    if failed == set(broker.directories):
+        failed = set()
+    cordoned = command.cordoned_directories
+    if cordoned is not None and set(cordoned) == set(broker.cordoned_directories):
+        cordoned = None
+    if not failed and cordoned is None:
+        return []
+    records: list[Message] = []
+    if failed:
+        records += withdraw(metadata, broker.broker_id, policy, directories=failed)
+    records.append(
+        BrokerRegistrationChangeRecord(
+            broker.broker_id,
+            broker.epoch,
+            log_dirs=[one for one in broker.directories if one not in failed] if failed else [],
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
+        )
+    )
+    return records

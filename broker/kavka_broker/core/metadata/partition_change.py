@@ -1,0 +1,170 @@
+"""How a partition settles after something happened to it: every decision about partitions comes through here.
+
+A decision says what it wants as another `PartitionState`: a smaller ISR, other replicas. `settle` makes of it what may
+be true, and `difference` the record that makes it so. The rules, in the order in which they apply:
+
+1. A reassignment whose new replicas are all in sync is complete: the ones to be removed leave.
+2. Eligible leader replicas (KIP-966): the high watermark stands still while fewer than `min.insync.replicas` are in sync,
+   so whoever leaves the ISR then still has everything that is committed, and may lead again without loss. Not so a
+   replica that stopped uncleanly (`lost`): the end of its log may be gone. With enough replicas in sync the list is empty.
+3. Who leads: whoever does, as long as it may (unless the preferred replica is asked for); else the first replica in sync;
+   else, where nobody is in sync, the first eligible; else the last leader that was known, when it is back; else, where
+   the topic allows it, any replica that lives. The last two are unclean: records that were acknowledged may be lost.
+4. Who is elected from outside the ISR is the whole ISR, and after an unclean election nobody else is eligible.
+5. When the last in-sync replica goes, who led it is remembered, until somebody leads again.
+
+A new leader is a new leader epoch. So is the departure of a replica from the assignment: its fetches must not be taken
+for those of a replica that counts. Without KIP-966 the ISR never becomes empty: its last member stays in it, fenced.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from kavka_broker.core.metadata.brokers import Brokers
+from kavka_broker.core.metadata.policy import Rules
+from kavka_broker.core.metadata.topics import (
+    LEADER_UNCHANGED,
+    NO_LEADER,
+    RECOVERING,
+    RECOVERY_UNCHANGED,
+    PartitionState,
+)
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
+
+#: May this broker hold the partition in sync, and lead it?
+Usable = Callable[[PartitionState, int], bool]
+
+NOBODY: Final = -1
+
+
+def usable_in(brokers: Brokers, *, back: int = NOBODY, gone: int = NOBODY) -> Usable:
+    """Who is unfenced, not about to stop and has the replica in a directory that is online.
+
+    `back` is taken for unfenced already, `gone` for gone.
+    """
+
+    def usable(state: PartitionState, broker_id: int) -> bool:
+        registration = brokers.get(broker_id)
+        if registration is None or broker_id == gone:
+            return False
+        return (registration.usable or broker_id == back) and registration.has_online(state.directory_of(broker_id))
+
+    return usable
+
+
+def settle(
+    before: PartitionState,
+    wanted: PartitionState,
+    rules: Rules,
+    usable: Usable,
+    *,
+    preferred: bool = False,
+    lost: Iterable[int] = (),
+) -> PartitionState:
+    """The partition as it will be. `lost` are brokers that may have lost the end of their logs."""
+    state = _keep_last_in_sync(before, _completed(wanted), rules)
+    state = _with_eligible(before, state, rules, frozenset(lost))
+    leader = _elect(state, rules, usable, preferred=preferred)
+    state = _led_by(state, leader, before)
+    departed = not set(before.replicas) <= set(state.replicas)
+    if leader != before.leader or departed:
+        state = state._replace(leader_epoch=before.leader_epoch + 1)
+    return state
+
+
+def difference(
+    topic_id: bytes, partition: int, before: PartitionState, after: PartitionState
+) -> PartitionChangeRecord | None:
+    """The record that turns one state into the other, or None where nothing changes."""
+
+    def changed(old: Sequence[int], new: Sequence[int]) -> list[int] | None:
+        return None if old == new else list(new)
+
+    record = PartitionChangeRecord(
+        partition,
+        topic_id,
+        isr=changed(before.isr, after.isr),
+        leader=LEADER_UNCHANGED if before.leader_epoch == after.leader_epoch else after.leader,
+        replicas=changed(before.replicas, after.replicas),
+        removing_replicas=changed(before.removing, after.removing),
+        adding_replicas=changed(before.adding, after.adding),
+        leader_recovery_state=(
+            RECOVERY_UNCHANGED if before.recovery_state == after.recovery_state else after.recovery_state
+        ),
+        directories=None if before.directories == after.directories else list(after.directories),
+        eligible_leader_replicas=changed(before.elr, after.elr),
+        last_known_elr=changed(before.last_known_elr, after.last_known_elr),
+    )
+    return None if record == PartitionChangeRecord(partition, topic_id) else record
+
+
+def _completed(state: PartitionState) -> PartitionState:
+    """Drop what is to be removed once everything that was added is in sync."""
+    if not state.adding and not state.removing:
+        return state
+    isr = _without(state.isr, state.removing)
+    if not isr or not set(state.adding) <= set(isr):
+        return state
+    kept = [index for index, broker_id in enumerate(state.replicas) if broker_id not in state.removing]
+    return state._replace(
+        replicas=tuple(state.replicas[index] for index in kept),
+        directories=tuple(state.directories[index] for index in kept) if state.directories else (),
+        isr=isr,
+        elr=_without(state.elr, state.removing),
+        adding=(),
+        removing=(),
+    )
+
+
+def _keep_last_in_sync(before: PartitionState, state: PartitionState, rules: Rules) -> PartitionState:
+    if state.isr or rules.tracks_eligible:
+        return state
+    return state._replace(isr=before.isr)
+
+
+def _with_eligible(before: PartitionState, state: PartitionState, rules: Rules, lost: frozenset[int]) -> PartitionState:
+    if len(state.isr) >= min(rules.min_insync, len(state.replicas)):
+        return state._replace(elr=())
+    if rules.tracks_eligible:
+        candidates = {*state.elr, *before.isr} - lost - set(state.isr)
+    else:
+        # What was tracked before the feature was turned off is still true as long as nobody is in sync.
+        candidates = set() if state.isr else set(state.elr) - lost
+    return state._replace(elr=tuple(one for one in state.replicas if one in candidates))
+
+
+def _elect(state: PartitionState, rules: Rules, usable: Usable, *, preferred: bool) -> int:
+    """See the third rule."""
+    clean = state.isr or state.elr
+    order = [state.leader, *state.replicas]
+    if preferred:
+        order.insert(0, state.replicas[0])
+    for broker_id in order:
+        if broker_id in clean and usable(state, broker_id):
+            return broker_id
+    if not clean and len(state.last_known_elr) == 1:
+        (last,) = state.last_known_elr
+        if last in state.replicas and usable(state, last):
+            return last
+    if rules.unclean_election:
+        return next((one for one in state.replicas if usable(state, one)), NO_LEADER)
+    return NO_LEADER
+
+
+def _led_by(state: PartitionState, leader: int, before: PartitionState) -> PartitionState:
+    """See the fourth and the fifth rule."""
+    if leader == NO_LEADER:
+        remembered = state.last_known_elr
+        if not state.isr and before.leader != NO_LEADER:
+            remembered = (before.leader,)
+        return state._replace(leader=NO_LEADER, last_known_elr=remembered)
+    if leader in state.isr:
+        return state._replace(leader=leader, last_known_elr=())
+    if leader in state.elr and not state.isr:
+        return state._replace(leader=leader, isr=(leader,), elr=_without(state.elr, (leader,)), last_known_elr=())
+    return state._replace(leader=leader, isr=(leader,), elr=(), last_known_elr=(), recovery_state=RECOVERING)
+
+
+def _without(values: tuple[int, ...], left_out: Iterable[int]) -> tuple[int, ...]:
+    gone = frozenset(left_out)
+    return tuple(one for one in values if one not in gone)

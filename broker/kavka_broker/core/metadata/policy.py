@@ -1,0 +1,47 @@
+"""What governs the elections of a topic: how many replicas must be in sync, and whether data may be lost for service.
+
+A topic may say so itself; else what was altered for all brokers holds, else the file of the active controller, which
+the shell hands in as a `Policy`. With eligible leader replicas (KIP-966) the bound is always in the metadata, so there
+every controller decides alike whatever its file says.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from kavka_broker.core.metadata.features import ELR_FEATURE
+from kavka_broker.core.metadata.image import Metadata
+
+MIN_INSYNC: Final = "min.insync.replicas"
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What holds for a topic of which the metadata says nothing."""
+
+    min_insync: int = 1
+    unclean_election: bool = False
+
+
+BY_DEFAULT: Final = Policy()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds for the partitions of one topic. `tracks_eligible`: the cluster keeps eligible leader replicas."""
+
+    min_insync: int = 1
+    unclean_election: bool = False
+    tracks_eligible: bool = False
+
+
+def rules_of(metadata: Metadata, topic: str, policy: Policy) -> Rules:
+    """The topic's own word, else that for all brokers, else the policy."""
+    own, common = metadata.configs.topic(topic), metadata.configs.all_brokers()
+    min_insync = own.get(MIN_INSYNC, common.get(MIN_INSYNC))
+    unclean = own.get(UNCLEAN_ELECTION, common.get(UNCLEAN_ELECTION))
+    return Rules(
+        policy.min_insync if min_insync is None else int(min_insync),
+        policy.unclean_election if unclean is None else unclean.strip().lower() == "true",
+        metadata.features.level(ELR_FEATURE) > 0,
+    )

@@ -1,0 +1,155 @@
+"""A broker registers, and is taken out of the cluster.
+
+A registration begins fenced: the broker leads nothing until it has replayed its own registration and asked for more
+(`heartbeat_commands`). Its epoch is the offset of the registration in the log, so whatever an earlier incarnation still
+sends is told apart.
+
+A second process under the same id is refused while the first is unfenced, unless it names one of the first's directories:
+a directory is locked by the process that uses it, so the first is gone. That is how a broker that was killed comes back at
+once, where Apache Kafka refuses it until the old session has ended.
+
+The broker says which epoch its logs were closed in. Where that is not the one of the registration before, it stopped
+uncleanly: its logs may lack their ends, and it is no longer an eligible leader of anything (KIP-966).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.brokers import Endpoint, Registration
+from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.leadership import forfeit, withdraw
+from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.register_controller_record import RegisterControllerRecord
+from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
+from kavka_broker.protocol.uuids import to_text
+
+UNKNOWN_EPOCH: Final = -1
+RESERVED_DIRECTORIES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A broker as it introduces itself. `previous_epoch` is the one in which its logs were closed cleanly, or -1."""
+
+    broker_id: int
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    directories: tuple[bytes, ...]
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    rack: str | None = None
+    previous_epoch: int = UNKNOWN_EPOCH
+
+
+def register(metadata: Metadata, command: Register, policy: Policy = BY_DEFAULT) -> Decision[int]:
+    """Register a broker, fenced. The answer is its epoch."""
+    before = metadata.brokers.get(command.broker_id)
+    _check_directories(metadata, command)
+    _check_features(metadata, command)
+    registration = Registration(
+        broker_id=command.broker_id,
+        epoch=metadata.next_offset,
+        incarnation_id=command.incarnation_id,
+        endpoints={endpoint.name: endpoint for endpoint in command.endpoints},
+        features=dict(sorted(command.features.items())),
+        rack=command.rack,
+        directories=command.directories,
+    )
+    if before is None:
+        return Decision([registration.record()], registration.epoch)
+    if before.incarnation_id == command.incarnation_id:
+        return _again(before, registration)
+    _check_replaces(before, command)
+    records: list[Message] = [registration.record()]
+    clean = before.epoch == command.previous_epoch
+    if clean or not metadata.features.level(ELR_FEATURE):
+        records += withdraw(metadata, command.broker_id, policy)
+    else:
+        records += forfeit(metadata, command.broker_id, policy)
+    return Decision(records, registration.epoch)
+
+
+def unregister(metadata: Metadata, broker_id: int, policy: Policy = BY_DEFAULT) -> Decision[None]:
+    """Forget a broker. Its replicas stay assigned to it, and are where they were should it ever come back."""
+    registration = metadata.brokers.get(broker_id)
+    if registration is None:
+        raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
+    records: list[Message] = [*forfeit(metadata, broker_id, policy)]
+    records.append(UnregisterBrokerRecord(broker_id, registration.epoch))
+    return Decision(records, None)
+
+
+def register_controller(metadata: Metadata, record: RegisterControllerRecord) -> Decision[None]:
+    """Remember where a controller listens and what it supports; saying the same again writes nothing."""
+    for name, level in metadata.features.levels.items():
+        supported = {one.name: one for one in record.features}.get(name)
+        if supported is not None and not supported.min_supported_version <= level <= supported.max_supported_version:
+            raise _unsupported(
+                f"controller {record.controller_id}",
+                name,
+                level,
+                (supported.min_supported_version, supported.max_supported_version),
+            )
+    return Decision([] if record in metadata.brokers.controllers() else [record], None)
+
+
+def _again(before: Registration, registration: Registration) -> Decision[int]:
+    """The same process once more: it lost the answer, or has something to add. It stays who it is."""
+    now = replace(
+        registration,
+        epoch=before.epoch,
+        fenced=before.fenced,
+        in_controlled_shutdown=before.in_controlled_shutdown,
+        cordoned_directories=before.cordoned_directories,
+    )
+    return Decision([] if now == before else [now.record()], before.epoch)
+
+
+def _check_replaces(before: Registration, command: Register) -> None:
+    if before.fenced or set(before.directories) & set(command.directories):
+        return
+    problem = (
+        f"broker {command.broker_id} runs already, with incarnation {to_text(before.incarnation_id)} at epoch "
+        f"{before.epoch} and other directories; stop it, or give this one another node.id"
+    )
+    raise BrokerError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, problem)
+
+
+def _check_directories(metadata: Metadata, command: Register) -> None:
+    who = f"broker {command.broker_id}"
+    if not command.directories:
+        raise _refused(f"{who} names no log directory")
+    if len(set(command.directories)) < len(command.directories):
+        raise _refused(f"{who} names a log directory twice")
+    for directory in command.directories:
+        if int.from_bytes(directory) < RESERVED_DIRECTORIES:
+            raise _refused(f"{who} names the directory id {to_text(directory)}, which is reserved")
+    for other in metadata.brokers:
+        if other.broker_id == command.broker_id:
+            continue
+        for directory in set(command.directories) & set(other.directories):
+            problem = f"{who} names the directory {to_text(directory)}, which belongs to broker {other.broker_id}"
+            raise _refused(f"{problem}; was the directory copied?")
+
+
+def _check_features(metadata: Metadata, command: Register) -> None:
+    for name, level in metadata.features.levels.items():
+        supported = command.features.get(name)
+        if supported is None and name == KRAFT_VERSION:
+            continue  # the quorum's own business, of which older brokers say nothing
+        low, high = supported or (0, 0)
+        if not low <= level <= high:
+            raise _unsupported(f"broker {command.broker_id}", name, level, (low, high))
+
+
+def _unsupported(who: str, name: str, level: int, supported: tuple[int, int]) -> BrokerError:
+    problem = f"the cluster uses {name} {level}; {who} supports {supported[0]} to {supported[1]}"
+    return BrokerError(ErrorCode.UNSUPPORTED_VERSION, problem)
+
+
+def _refused(problem: str) -> BrokerError:
+    return BrokerError(ErrorCode.INVALID_REGISTRATION, problem)
