@@ -95,7 +95,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Led:
-    """This node leads. The epoch begins with the batch at `start_offset`; once that is committed, all before it is."""
+    """The lead is ours. The epoch begins with the batch at `start_offset`; once that is committed, all before it is."""
 
     epoch: int
     start_offset: int

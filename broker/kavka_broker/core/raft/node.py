@@ -15,16 +15,25 @@ pre-vote; KIP-853: voters that change).
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, TypeVar
 
+from kavka_broker.core.raft import election, follower, leader, voter_changes
 from kavka_broker.core.raft.effects import Effect, Later, Send
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
-from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState
+from kavka_broker.core.raft.replicas import Key, Replica
+from kavka_broker.core.raft.roles import Follower, Leader, LeaderAt, Unattached
 from kavka_broker.core.raft.settings import Identity, Settings
+from kavka_broker.core.raft.transitions import become_follower, become_resigned, become_unattached
 from kavka_broker.core.raft.voter_history import VoterHistory
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
 from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kavka_broker.protocol.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
@@ -41,6 +50,11 @@ from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.messages.vote_response import VoteResponse
 
 Effects = list[Effect]
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+#: Roles that a node can pass through within one call: a quorum of one goes from nothing to its lead.
+STEPS_MAX: Final = 8
 
 
 class RaftNode:
@@ -57,102 +71,242 @@ class RaftNode:
         now_ms: int,
         *,
         high_watermark: int = 0,
-    ) -> None: ...
+    ) -> None:
+        self._member = Member(identity, settings, state, history, log, random, now_ms)
+        # What a snapshot stands for is committed. Of the log behind it that is not known before a leader says so.
+        self._member.high_watermark = high_watermark
 
     # --- what is known here ---------------------------------------------------------------------------------------
 
-    epoch: int
-    leader_id: int  # -1: nobody known
-    high_watermark: int
-    history: VoterHistory
+    @property
+    def epoch(self) -> int:
+        return self._member.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """Who leads, or -1."""
+        known = self._member.leader
+        return NOBODY if known is None else known.node_id
+
+    @property
+    def leader_endpoint(self) -> tuple[str, int] | None:
+        """Host and port of the leader's controller listener."""
+        peer = self._member.leader_peer()
+        return None if peer is None else (peer.host, peer.port)
+
+    @property
+    def high_watermark(self) -> int:
+        return self._member.high_watermark
+
+    @property
+    def state(self) -> QuorumState:
+        return self._member.state
+
+    @property
+    def history(self) -> VoterHistory:
+        return self._member.history
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        return self._member.voters
+
+    @property
+    def is_leader(self) -> bool:
+        return isinstance(self._member.role, Leader)
+
+    @property
+    def is_voter(self) -> bool:
+        return self._member.is_voter
 
     @property
     def role(self) -> str:
         """Unattached, Prospective, Candidate, Leader, Follower, Resigned or Observer."""
-        raise NotImplementedError
-
-    @property
-    def is_leader(self) -> bool:
-        raise NotImplementedError
-
-    @property
-    def is_voter(self) -> bool:
-        raise NotImplementedError
-
-    @property
-    def voters(self) -> tuple[Voter, ...]:
-        raise NotImplementedError
-
-    @property
-    def leader_endpoint(self) -> tuple[str, int] | None:
-        raise NotImplementedError
+        role = self._member.role
+        if isinstance(role, Follower | Unattached) and not self.is_voter:
+            return "Observer"
+        return type(role).__name__
 
     @property
     def deadline_ms(self) -> int:
         """When `tick` has something to do, if nothing happens before."""
-        raise NotImplementedError
+        member = self._member
+        match member.role:
+            case Leader() as role:
+                return min(leader.due_ms(member, role), voter_changes.due_ms(role))
+            case Follower() as role:
+                return min(follower.due_ms(member, role), follower.update_due_ms(member, role))
+            case Unattached() as role:
+                return min(follower.discovery_due_ms(role), election.due_ms(member, role))
+            case role:
+                return election.due_ms(member, role)
+
+    def replicas(self) -> tuple[list[Replica], list[Replica]]:
+        """Voters and observers as a leader knows them, itself among the voters; for DescribeQuorum. Empty elsewhere."""
+        member = self._member
+        if not isinstance(member.role, Leader):
+            return [], []
+        now_ms, end_offset = member.now_ms, member.log.end_offset
+        voters: list[Replica] = []
+        known: set[Key] = set()
+        for voter in member.voters:
+            replica = member.role.replicas.of(voter)
+            if member.is_self(voter):
+                replica = Replica(voter.node_id, member.identity.directory_id, end_offset, now_ms, now_ms)
+            elif replica is None:
+                replica = Replica(voter.node_id, voter.directory_id)
+            voters.append(replace(replica))
+            known.add((replica.node_id, replica.directory_id))
+        observers = [replace(one) for key, one in member.role.replicas.by_key.items() if key not in known]
+        return voters, observers
 
     # --- local facts ----------------------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> Effects:
         """Once, before anything else. A quorum of one leads when the effects of this call are done."""
-        raise NotImplementedError
+        member = self._at(now_ms)
+        if member.log.latest_epoch > member.epoch:
+            member.remember(QuorumState(member.log.latest_epoch))
+        if member.log.synced_offset < member.log.end_offset:
+            # A fetch and a high watermark speak of what is on the disk; after a crash nobody knows what was.
+            member.flush()
+        known = LeaderAt(member.state.leader_id, member.endpoints_of(member.state.leader_id))
+        if known.node_id not in (NOBODY, member.node_id) and known.endpoints:
+            become_follower(member, member.epoch, known)
+        else:
+            become_unattached(member, member.epoch, patience_ms=member.soon_ms() if member.others else 0)
+        return self._done()
 
     def tick(self, now_ms: int) -> Effects:
-        raise NotImplementedError
+        """Time has passed."""
+        self._at(now_ms)
+        return self._done()
 
     def appended(self, now_ms: int) -> Effects:
         """The leader's controller has appended; call before `flushed`, so that followers fetch while we sync."""
-        raise NotImplementedError
+        return self.tick(now_ms)
 
     def flushed(self, now_ms: int) -> Effects:
-        raise NotImplementedError
+        """A sync is done: `log.synced_offset` has moved."""
+        return self.tick(now_ms)
 
     def leader_lost(self, now_ms: int) -> Effects:
-        raise NotImplementedError
+        """The connection to the leader has died. Harmless if it is not true: others who hear of it refuse to vote."""
+        member = self._at(now_ms)
+        if isinstance(member.role, Follower):
+            follower.lose_leader(member, member.role)
+        return self._done()
 
     def resign(self, now_ms: int) -> Effects:
         """Shutting down: a leader gives its epoch up and names who should follow it."""
-        raise NotImplementedError
+        member = self._at(now_ms)
+        if isinstance(member.role, Leader):
+            become_resigned(member, is_final=True)
+        return self._done()
 
     def snapshot_adopted(self, snapshot: SnapshotId, history: VoterHistory, now_ms: int) -> Effects:
-        raise NotImplementedError
+        """`AdoptSnapshot` is done; `history` is what the snapshot says of the voters."""
+        follower.on_adopted(self._at(now_ms), snapshot, history)
+        return self._done()
 
     def snapshot_refused(self, snapshot: SnapshotId, now_ms: int) -> Effects:
-        raise NotImplementedError
+        """What was downloaded is no whole snapshot; the log is as it was."""
+        follower.on_refused(self._at(now_ms), snapshot)
+        return self._done()
 
     # --- answers of peers -----------------------------------------------------------------------------------------
 
     def answered(self, send: Send, response: Message | None, now_ms: int) -> Effects:
         """What became of an effect `Send`; None: not reached, or no answer within `request_timeout_ms`."""
-        raise NotImplementedError
+        member = self._at(now_ms)
+        match send.request:
+            case VoteRequest():
+                election.on_voted(member, send, _as(VoteResponse, response))
+            case FetchRequest():
+                follower.on_fetched(member, send, _as(FetchResponse, response))
+            case FetchSnapshotRequest():
+                follower.on_snapshot_fetched(member, send, _as(FetchSnapshotResponse, response))
+            case BeginQuorumEpochRequest():
+                leader.on_begun(member, send, _as(BeginQuorumEpochResponse, response))
+            case ApiVersionsRequest():
+                voter_changes.on_versions(member, send, _as(ApiVersionsResponse, response))
+            case UpdateRaftVoterRequest():
+                follower.on_updated(member, send, _as(UpdateRaftVoterResponse, response))
+            case EndQuorumEpochRequest():
+                pass  # whoever heard it acts upon it
+            case other:
+                raise AssertionError(f"nobody here has asked {other}")
+        return self._done()
 
     # --- requests of peers ----------------------------------------------------------------------------------------
 
     def vote(self, request: VoteRequest, now_ms: int) -> tuple[VoteResponse, Effects]:
-        raise NotImplementedError
+        return self._answer(election.on_vote, request, now_ms)
 
     def begin_quorum_epoch(
         self, request: BeginQuorumEpochRequest, now_ms: int
     ) -> tuple[BeginQuorumEpochResponse, Effects]:
-        raise NotImplementedError
+        return self._answer(follower.on_begin, request, now_ms)
 
     def end_quorum_epoch(self, request: EndQuorumEpochRequest, now_ms: int) -> tuple[EndQuorumEpochResponse, Effects]:
-        raise NotImplementedError
+        return self._answer(follower.on_end, request, now_ms)
 
     def fetch(self, request: FetchRequest, now_ms: int) -> tuple[FetchResponse | Later, Effects]:
-        raise NotImplementedError
+        return self._answer(leader.on_fetch, request, now_ms)
 
     def fetch_snapshot(self, request: FetchSnapshotRequest, now_ms: int) -> tuple[FetchSnapshotResponse, Effects]:
-        raise NotImplementedError
+        return self._answer(leader.on_fetch_snapshot, request, now_ms)
 
     def add_voter(self, request: AddRaftVoterRequest, now_ms: int) -> tuple[AddRaftVoterResponse | Later, Effects]:
-        raise NotImplementedError
+        return self._answer(voter_changes.on_add, request, now_ms)
 
     def remove_voter(
         self, request: RemoveRaftVoterRequest, now_ms: int
     ) -> tuple[RemoveRaftVoterResponse | Later, Effects]:
-        raise NotImplementedError
+        return self._answer(voter_changes.on_remove, request, now_ms)
 
     def update_voter(self, request: UpdateRaftVoterRequest, now_ms: int) -> tuple[UpdateRaftVoterResponse, Effects]:
-        raise NotImplementedError
+        return self._answer(voter_changes.on_update, request, now_ms)
+
+    # --- one call -------------------------------------------------------------------------------------------------
+
+    def _at(self, now_ms: int) -> Member:
+        # A clock that steps back makes nobody wait longer.
+        self._member.now_ms = max(self._member.now_ms, now_ms)
+        return self._member
+
+    def _answer(self, handler: Callable[[Member, Q], A], request: Q, now_ms: int) -> tuple[A, Effects]:
+        response = handler(self._at(now_ms), request)
+        return response, self._done()
+
+    def _done(self) -> Effects:
+        """Whatever is due now, and the effects of it all."""
+        member = self._member
+        for _ in range(STEPS_MAX):
+            before = member.role
+            _drive(member)
+            if member.role is before:
+                return member.drain()
+        raise AssertionError(f"node {member.node_id} finds no role in epoch {member.epoch}")
+
+
+def _drive(member: Member) -> None:
+    match member.role:
+        case Leader() as role:
+            leader.drive(member, role)
+            if member.role is role:
+                voter_changes.drive(member, role)
+        case Follower() as role:
+            follower.drive(member, role)
+            if member.role is role:
+                follower.drive_update(member, role)
+        case Unattached() as role:
+            election.drive(member, role)
+            if member.role is role:
+                follower.discover(member, role)
+        case role:
+            election.drive(member, role)
+
+
+def _as(kind: type[A], response: Message | None) -> A | None:
+    assert response is None or isinstance(response, kind), f"{response} answers another question"
+    return response

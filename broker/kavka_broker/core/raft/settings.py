@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """This node. `listener` is the controller listener over which the quorum speaks."""
+    """A node by its names. `listener` is the controller listener over which the quorum speaks."""
 
     node_id: int
     directory_id: bytes

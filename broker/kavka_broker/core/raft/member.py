@@ -1,0 +1,207 @@
+"""What all the rules of one node share: who it is, what it must not forget, what it is at the moment, what it asks for.
+
+The rules are functions over a `Member`, in a module for each concern. They change the role only through `transitions`,
+and the outside only through effects.
+"""
+
+from collections.abc import Callable, Sequence
+
+from kavka_broker.core.raft.effects import Answer, Append, Committed, Effect, Flush, Later, Note, Peer, Persist, Send
+from kavka_broker.core.raft.log_view import LogView, SnapshotId
+from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.core.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    LeaderAt,
+    Prospective,
+    Role,
+    Unattached,
+    endpoint_of,
+)
+from kavka_broker.core.raft.settings import Identity, Settings
+from kavka_broker.core.raft.voter_history import VoterHistory
+from kavka_broker.core.raft.voters import Voter, read_voters
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
+from kavka_broker.protocol.messages.voters_record import VotersRecord
+from kavka_broker.protocol.uuids import ZERO
+
+
+class Member:
+    """The state of one node."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        settings: Settings,
+        state: QuorumState,
+        history: VoterHistory,
+        log: LogView,
+        random: Callable[[int, int], int],
+        now_ms: int,
+    ) -> None:
+        self.identity = identity
+        self.settings = settings
+        self.state = state
+        self.history = history
+        self.log = log
+        self.random = random
+        self.now_ms = now_ms
+        self.role: Role = Unattached(now_ms)
+        self.high_watermark = 0
+        self.rounds = 0  # elections without an outcome, since somebody last led
+        self.adopting: SnapshotId | None = None  # the log is being replaced by a snapshot: neither fetch nor stand
+        self._effects: list[Effect] = []
+        self._end_offset: int | None = None
+        self._laters = 0
+
+    # --- who -------------------------------------------------------------------------------------------------------
+
+    @property
+    def node_id(self) -> int:
+        return self.identity.node_id
+
+    @property
+    def epoch(self) -> int:
+        return self.state.leader_epoch
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        return self.history.voters
+
+    def is_self(self, voter: Voter) -> bool:
+        """Whether a voter is this node, with this disk."""
+        return voter.node_id == self.node_id and voter.directory_id in (ZERO, self.identity.directory_id)
+
+    @property
+    def is_voter(self) -> bool:
+        return self.identity.is_controller and any(map(self.is_self, self.voters))
+
+    @property
+    def others(self) -> tuple[Voter, ...]:
+        return tuple(voter for voter in self.voters if voter.node_id != self.node_id)
+
+    @property
+    def leader(self) -> LeaderAt | None:
+        """Who leads the epoch, as far as this node would say so."""
+        match self.role:
+            case Leader():
+                return LeaderAt(self.node_id, self.identity.endpoints)
+            case Follower(leader=leader) | Prospective(leader=leader):
+                return leader
+            case _:
+                return None
+
+    def leader_peer(self) -> Peer | None:
+        """The leader's address on the quorum's listener."""
+        leader = self.leader
+        return None if leader is None else self.peer(leader.node_id, leader.endpoints)
+
+    def peer(self, node_id: int, endpoints: Sequence[tuple[str, str, int]]) -> Peer | None:
+        at = endpoint_of(endpoints, self.identity.listener)
+        return None if at is None else Peer(node_id, *at)
+
+    def endpoints_of(self, node_id: int) -> tuple[tuple[str, str, int], ...]:
+        """The endpoints of a voter, by the log or the configuration."""
+        return next((voter.endpoints for voter in self.voters if voter.node_id == node_id), ())
+
+    # --- effects ---------------------------------------------------------------------------------------------------
+
+    def emit(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def drain(self) -> list[Effect]:
+        """The effects of the call that ends here."""
+        effects, self._effects = self._effects, []
+        self._end_offset = None
+        return effects
+
+    def remember(self, state: QuorumState) -> None:
+        """Put the state on the disk, before whatever is emitted next."""
+        if state == self.state:
+            return
+        assert state.leader_epoch >= self.epoch, f"epoch {self.epoch} cannot go back to {state.leader_epoch}"
+        self.state = state
+        if self._effects and isinstance(self._effects[-1], Persist):
+            self._effects.pop()
+        self.emit(Persist(state))
+
+    def send(self, peer: Peer | None, request: Message) -> Send | None:
+        if peer is None:
+            return None
+        send = Send(peer, request)
+        self.emit(send)
+        return send
+
+    def flush(self) -> None:
+        self.emit(Flush())
+
+    def later(self) -> Later:
+        self._laters += 1
+        return Later(self._laters)
+
+    def answer(self, later: Later | None, response: Message) -> None:
+        if later is not None:
+            self.emit(Answer(later, response))
+
+    def note(self, event: str, **fields: object) -> None:
+        self.emit(Note(event, fields))
+
+    def warn(self, event: str, **fields: object) -> None:
+        self.emit(Note(event, fields, is_warning=True))
+
+    # --- log -------------------------------------------------------------------------------------------------------
+
+    @property
+    def end_offset(self) -> int:
+        """Where the log ends once the effects of this call have run."""
+        return self.log.end_offset if self._end_offset is None else self._end_offset
+
+    def append(self, records: Sequence[Message]) -> int:
+        """As the leader, write one batch of control records. Voters count from here on, not from their commit on."""
+        base_offset = self.end_offset
+        self.emit(Append(tuple(records), self.epoch))
+        for offset, record in enumerate(records, base_offset):
+            self.learn_control(offset, record)
+        self._end_offset = base_offset + len(records)
+        return base_offset
+
+    def learn_control(self, offset: int, record: Message) -> None:
+        """A control record of the log that says something about the quorum itself."""
+        match record:
+            case VotersRecord():
+                self.history.add_voters(offset, read_voters(record))
+                self.note("raft.voters", offset=offset, voters=[voter.node_id for voter in self.voters])
+            case KRaftVersionRecord():
+                self.history.add_version(offset, record.k_raft_version)
+
+    def moved_to(self, end_offset: int) -> None:
+        """An effect of this call makes the log end here."""
+        self._end_offset = end_offset
+
+    def commit(self, offset: int) -> bool:
+        """Move the high watermark, which never goes back."""
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        self.emit(Committed(offset))
+        self.history.forget_below(self.log.start_offset)
+        return True
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def after(self, delay_ms: int) -> int:
+        return self.now_ms + delay_ms
+
+    def soon_ms(self) -> int:
+        """A short wait that is not the same on all nodes: longer, the more rounds have been lost."""
+        low, high = self.settings.lost_delay_ms
+        return self.random(low, max(low, min(self.settings.election_backoff_max_ms, high << min(self.rounds, 10))))
+
+    def election_timeout_ms(self) -> int:
+        return self.random(self.settings.election_timeout_ms, 2 * self.settings.election_timeout_ms)
+
+    @property
+    def is_candidate_now(self) -> bool:
+        return isinstance(self.role, Candidate | Prospective)

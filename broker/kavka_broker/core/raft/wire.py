@@ -1,0 +1,259 @@
+"""The quorum's messages, of which each names a topic and a partition that are always the same.
+
+Built and taken apart here, so that the rules speak of votes and fetches. Answers carry the leader and its address,
+because every node that asks is glad to learn it, whatever it asked for.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from kavka_broker.core.raft.log_view import Agrees, Diverges, SnapshotId, Standing, TooOld
+from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.quorum_state import NOBODY
+from kavka_broker.core.raft.roles import Endpoints
+from kavka_broker.core.raft.voters import KRAFT_VERSIONS, Voter
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Buffer, Struct
+from kavka_broker.protocol.messages import (
+    begin_quorum_epoch_request as begin_request,
+)
+from kavka_broker.protocol.messages import (
+    begin_quorum_epoch_response as begin_response,
+)
+from kavka_broker.protocol.messages import (
+    end_quorum_epoch_request as end_request,
+)
+from kavka_broker.protocol.messages import (
+    end_quorum_epoch_response as end_response,
+)
+from kavka_broker.protocol.messages import (
+    fetch_request,
+    fetch_response,
+    fetch_snapshot_request,
+    fetch_snapshot_response,
+    update_raft_voter_request,
+    update_raft_voter_response,
+    vote_request,
+    vote_response,
+)
+from kavka_broker.protocol.uuids import ONE, ZERO
+
+TOPIC: Final = "__cluster_metadata"
+TOPIC_ID: Final = ONE
+PARTITION: Final = 0
+#: A fetch that does not say how high its watermark is.
+ANY_WATERMARK: Final = (1 << 63) - 1
+
+NO_SNAPSHOT: Final = SnapshotId(-1, -1)
+
+E = TypeVar("E", bound=Struct)
+
+
+def only_partition(topics: Sequence[Any]) -> Any | None:
+    """The one partition that a message of the quorum is about, or None where it is about anything else."""
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
+        return None
+    topic, partition = topics[0], topics[0].partitions[0]
+    if getattr(topic, "topic_id", ZERO) != ZERO:
+        is_ours = topic.topic_id == TOPIC_ID
+    else:
+        is_ours = TOPIC in {getattr(topic, name, None) for name in ("topic", "topic_name", "name")}
+    index = next(getattr(partition, name) for name in _INDEXES if hasattr(partition, name))
+    return partition if is_ours and index == PARTITION else None
+
+
+_INDEXES: Final = ("partition_index", "partition", "index")
+
+
+def node_endpoints(member: Member, kind: Callable[..., E]) -> list[E]:
+    """The leader's address, as answers name it."""
+    peer = member.leader_peer()
+    return [] if peer is None else [kind(node_id=peer.node_id, host=peer.host, port=peer.port)]
+
+
+def told_endpoints(response: Any, node_id: int, listener: str) -> Endpoints:
+    """The address of a node in an answer."""
+    return tuple((listener, one.host, one.port) for one in response.node_endpoints if one.node_id == node_id)
+
+
+def leader_id(member: Member) -> int:
+    leader = member.leader
+    return NOBODY if leader is None else leader.node_id
+
+
+# --- Vote, BeginQuorumEpoch, EndQuorumEpoch ------------------------------------------------------------------------------
+
+
+def ask_vote(member: Member, voter: Voter, *, is_pre_vote: bool) -> vote_request.VoteRequest:
+    partition = vote_request.PartitionData(
+        replica_epoch=member.epoch,
+        replica_id=member.node_id,
+        replica_directory_id=member.identity.directory_id,
+        voter_directory_id=voter.directory_id,
+        last_offset_epoch=member.log.latest_epoch,
+        last_offset=member.end_offset,
+        pre_vote=is_pre_vote,
+    )
+    return vote_request.VoteRequest(
+        member.identity.cluster_id, voter.node_id, [vote_request.TopicData(TOPIC, [partition])]
+    )
+
+
+def begin_epoch(member: Member, voter: Voter) -> begin_request.BeginQuorumEpochRequest:
+    partition = begin_request.PartitionData(PARTITION, voter.directory_id, member.node_id, member.epoch)
+    endpoints = [begin_request.LeaderEndpoint(*endpoint) for endpoint in member.identity.endpoints]
+    topics = [begin_request.TopicData(TOPIC, [partition])]
+    return begin_request.BeginQuorumEpochRequest(member.identity.cluster_id, voter.node_id, topics, endpoints)
+
+
+def end_epoch(member: Member, successors: Sequence[Voter]) -> end_request.EndQuorumEpochRequest:
+    """`successors`: those who are farthest stand first."""
+    partition = end_request.PartitionData(
+        leader_id=member.node_id,
+        leader_epoch=member.epoch,
+        preferred_successors=[voter.node_id for voter in successors],
+        preferred_candidates=[end_request.ReplicaInfo(voter.node_id, voter.directory_id) for voter in successors],
+    )
+    endpoints = [end_request.LeaderEndpoint(*endpoint) for endpoint in member.identity.endpoints]
+    return end_request.EndQuorumEpochRequest(
+        member.identity.cluster_id, [end_request.TopicData(TOPIC, [partition])], endpoints
+    )
+
+
+def vote_answer(member: Member, error: ErrorCode, *, is_granted: bool) -> vote_response.VoteResponse:
+    partition = vote_response.PartitionData(PARTITION, error, leader_id(member), member.epoch, is_granted)
+    topics = [vote_response.TopicData(TOPIC, [partition])]
+    return vote_response.VoteResponse(0, topics, node_endpoints(member, vote_response.NodeEndpoint))
+
+
+def begin_answer(member: Member, error: ErrorCode) -> begin_response.BeginQuorumEpochResponse:
+    partition = begin_response.PartitionData(PARTITION, error, leader_id(member), member.epoch)
+    topics = [begin_response.TopicData(TOPIC, [partition])]
+    return begin_response.BeginQuorumEpochResponse(0, topics, node_endpoints(member, begin_response.NodeEndpoint))
+
+
+def end_answer(member: Member, error: ErrorCode) -> end_response.EndQuorumEpochResponse:
+    partition = end_response.PartitionData(PARTITION, error, leader_id(member), member.epoch)
+    topics = [end_response.TopicData(TOPIC, [partition])]
+    return end_response.EndQuorumEpochResponse(0, topics, node_endpoints(member, end_response.NodeEndpoint))
+
+
+# --- Fetch -----------------------------------------------------------------------------------------------------------
+
+
+def ask_fetch(member: Member, wait_max_ms: int) -> fetch_request.FetchRequest:
+    """What follows the log's end, which is synced."""
+    partition = fetch_request.FetchPartition(
+        partition=PARTITION,
+        current_leader_epoch=member.epoch,
+        fetch_offset=member.log.end_offset,
+        last_fetched_epoch=member.log.latest_epoch,
+        log_start_offset=member.log.start_offset,
+        replica_directory_id=member.identity.directory_id,
+        high_watermark=member.high_watermark,
+    )
+    return fetch_request.FetchRequest(
+        cluster_id=member.identity.cluster_id,
+        replica_state=fetch_request.ReplicaState(member.node_id),
+        max_wait_ms=wait_max_ms,
+        max_bytes=member.settings.fetch_bytes_max,
+        topics=[fetch_request.FetchTopic(TOPIC, TOPIC_ID, [partition])],
+    )
+
+
+def replica_id(request: fetch_request.FetchRequest) -> int:
+    """Who fetches: in a field of its own since version 15."""
+    return request.replica_state.replica_id if request.replica_state.replica_id >= 0 else request.replica_id
+
+
+def fetch_answer(
+    member: Member,
+    error: ErrorCode,
+    *,
+    high_watermark: int = -1,
+    standing: Standing | None = None,
+    records: Buffer = b"",
+) -> fetch_response.FetchResponse:
+    partition = fetch_response.PartitionData(
+        partition_index=PARTITION,
+        error_code=error,
+        high_watermark=high_watermark,
+        log_start_offset=member.log.start_offset,
+        current_leader=fetch_response.LeaderIdAndEpoch(leader_id(member), member.epoch),
+        records=records,
+    )
+    match standing:
+        case Diverges(epoch, end_offset):
+            partition.diverging_epoch = fetch_response.EpochEndOffset(epoch, end_offset)
+        case TooOld(snapshot):
+            partition.snapshot_id = fetch_response.SnapshotId(*snapshot)
+        case Agrees() | None:
+            pass
+    return fetch_response.FetchResponse(
+        responses=[fetch_response.FetchableTopicResponse(TOPIC, TOPIC_ID, [partition])],
+        node_endpoints=node_endpoints(member, fetch_response.NodeEndpoint),
+    )
+
+
+# --- FetchSnapshot -----------------------------------------------------------------------------------------------------
+
+
+def ask_snapshot(member: Member, snapshot: SnapshotId, position: int) -> fetch_snapshot_request.FetchSnapshotRequest:
+    partition = fetch_snapshot_request.PartitionSnapshot(
+        PARTITION,
+        member.epoch,
+        fetch_snapshot_request.SnapshotId(*snapshot),
+        position,
+        member.identity.directory_id,
+    )
+    return fetch_snapshot_request.FetchSnapshotRequest(
+        member.identity.cluster_id,
+        member.node_id,
+        member.settings.snapshot_chunk_bytes,
+        [fetch_snapshot_request.TopicSnapshot(TOPIC, [partition])],
+    )
+
+
+def snapshot_answer(
+    member: Member,
+    error: ErrorCode,
+    *,
+    snapshot: SnapshotId = NO_SNAPSHOT,
+    size_bytes: int = 0,
+    position: int = 0,
+    records: Buffer = b"",
+) -> fetch_snapshot_response.FetchSnapshotResponse:
+    partition = fetch_snapshot_response.PartitionSnapshot(
+        PARTITION,
+        error,
+        fetch_snapshot_response.SnapshotId(*snapshot),
+        fetch_snapshot_response.LeaderIdAndEpoch(leader_id(member), member.epoch),
+        size_bytes,
+        position,
+        records,
+    )
+    topics = [fetch_snapshot_response.TopicSnapshot(TOPIC, [partition])]
+    endpoints = node_endpoints(member, fetch_snapshot_response.NodeEndpoint)
+    return fetch_snapshot_response.FetchSnapshotResponse(0, 0, topics, endpoints)
+
+
+# --- voters ------------------------------------------------------------------------------------------------------------
+
+
+def ask_update(member: Member) -> update_raft_voter_request.UpdateRaftVoterRequest:
+    """Tell the leader under which addresses this voter is to be found now."""
+    return update_raft_voter_request.UpdateRaftVoterRequest(
+        member.identity.cluster_id,
+        member.epoch,
+        member.node_id,
+        member.identity.directory_id,
+        [update_raft_voter_request.Listener(*endpoint) for endpoint in member.identity.endpoints],
+        update_raft_voter_request.KRaftVersionFeature(*KRAFT_VERSIONS),
+    )
+
+
+def update_answer(member: Member, error: ErrorCode) -> update_raft_voter_response.UpdateRaftVoterResponse:
+    peer = member.leader_peer()
+    host, port = (peer.host, peer.port) if peer is not None else ("", 0)
+    leader = update_raft_voter_response.CurrentLeader(leader_id(member), member.epoch, host, port)
+    return update_raft_voter_response.UpdateRaftVoterResponse(0, error, leader)
