@@ -44,14 +44,9 @@ def on_vote(member: Member, request: VoteRequest) -> VoteResponse:
     if is_granted and not asked.pre_vote and member.state.voted_id == NOBODY:
         member.remember(QuorumState(member.epoch, NOBODY, asked.replica_id, asked.replica_directory_id))
         _be_patient(member)
-    member.note(
-        "raft.vote",
-        candidate=asked.replica_id,
-        epoch=asked.replica_epoch,
-        pre_vote=asked.pre_vote,
-        granted=is_granted,
-        error=error.name,
-    )
+    outcome = "granted" if is_granted else "refused" if error is ErrorCode.NONE else error.name
+    kind = "pre-vote" if asked.pre_vote else "vote"
+    member.note(f"raft.{kind}", candidate=asked.replica_id, epoch=asked.replica_epoch, outcome=outcome)
     return wire.vote_answer(member, error, is_granted=is_granted)
 
 
