@@ -45,17 +45,21 @@ def settle(
     admin: Admin,
     now: datetime,
     usage: Mapping[str, tuple[SeenUsage, ...]] | None = None,
+    *,
+    brokers_expected: int = 0,
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
-    `usage` is what the brokers' metrics tell, where somebody has read them.
+    `usage` is what the brokers' metrics tell, where somebody has read them; `brokers_expected` is how many brokers there
+    will be once all of them have joined, where somebody knows.
     """
     names = {each.topic_name for each in resources if isinstance(each, Topic)}
     failures: dict[Key, tuple[Word, ...]] = {}
     managed: dict[Key, Topic | ClientQuota] = {key_of(each): each for each in resources}
     done: list[KafkaAction] = []
     for _ in range(ROUNDS_MAX):
-        seen = _count_records(managed.values(), admin.look(names), admin)
+        look = replace(admin.look(names), brokers_expected=brokers_expected)
+        seen = _count_records(managed.values(), look, admin)
         plans = plan_all(list(managed.values()), seen, now)
         open_plans = {key: plan for key, plan in plans.items() if plan.actions and key not in failures}
         if not open_plans:

@@ -19,6 +19,7 @@ from kavka_operator.api.model import (
     KafkaConfig,
     Metadata,
     Model,
+    Moment,
     Resource,
     ResourceName,
     Rule,
@@ -261,7 +262,9 @@ class KafkaClusterSpec(Model):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     config: KafkaConfig = Field(
-        default_factory=dict, description="Settings of all nodes, by Kafka's names (server.properties)."
+        default_factory=dict,
+        description="Settings of all nodes, by Kafka's names. Those that Kafka can change while brokers run are altered"
+        " at once; a change of any other restarts the nodes, one after the other.",
     )
     image: str | None = Field(default=None, max_length=512, description="The broker's image. Kubernetes only.")
     rollout: Rollout = Field(default_factory=Rollout, description="How nodes are restarted.")
@@ -275,7 +278,9 @@ class BrokerStatus(Model):
     id: int = Field(ge=0, description="The node's id.")
     rack: str | None = Field(default=None, max_length=63, description="Its rack.")
     roles: tuple[Role, ...] = Field(default=(), max_length=2, strict=False, description="What it is.")
-    state: Literal["Running", "Starting", "Restarting", "Failed", "Stopped"] = Field(description="What it does.")
+    state: Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "Stopped"] = Field(
+        description="What it does."
+    )
     address: str | None = Field(default=None, max_length=300, description="Where clients reach it.")
     leaders: int | None = Field(default=None, ge=0, description="Partitions that it leads.")
     under_replicated: int | None = Field(
@@ -291,8 +296,18 @@ class RolloutStatus(Model):
     plan: str | None = Field(default=None, max_length=64, description="The hash of the plan, to approve it by.")
     done: int = Field(default=0, ge=0, description="Nodes restarted.")
     total: int = Field(default=0, ge=0, description="Nodes to restart.")
-    current: int | None = Field(default=None, ge=0, description="The node that is being restarted.")
+    current: tuple[int, ...] = Field(
+        default=(),
+        max_length=NODE_IDS_PER_POOL,
+        strict=False,
+        description="The nodes that are on their way down or up.",
+        json_schema_extra=FIXED_LIST,
+    )
     blocked_by: tuple[str, ...] = Field(default=(), max_length=16, strict=False, description="What it waits for.")
+    blocked_since: Moment | None = Field(default=None, description="Since when it waits.")
+    resume_time: Moment | None = Field(
+        default=None, description="When spec.rollout.delaySeconds after the last node are over."
+    )
     at_risk: tuple[str, ...] = Field(
         default=(), max_length=100, strict=False, description="Partitions that will be unavailable meanwhile."
     )
@@ -314,6 +329,13 @@ class KafkaClusterStatus(Status):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
     )
     rollout: RolloutStatus | None = Field(default=None, description="The restart of the nodes that is under way.")
+    managed_config: tuple[str, ...] = Field(
+        default=(),
+        max_length=256,
+        strict=False,
+        description="Settings that this resource has altered while the brokers run, so that one taken out of it goes back"
+        " to its default.",
+    )
     unmanaged_quotas: tuple[str, ...] = Field(
         default=(),
         max_length=UNMANAGED_MAX,

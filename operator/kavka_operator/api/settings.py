@@ -7,10 +7,11 @@ not: the name must be known, or the nearest known one is proposed.
 from collections.abc import Iterator, Mapping
 
 from kavka_broker.core.config.broker import KEYS as BROKER_KEYS
-from kavka_broker.core.config.definition import ConfigError, Definition
+from kavka_broker.core.config.definition import ConfigError, Definition, Mode
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_operator.api.complaints import nearest
 
+DEFAULTS_OF_TOPICS = frozenset(each.synonym for each in TOPIC_KEYS.values() if each.synonym in BROKER_KEYS)
 OPEN_PREFIXES = ("listener.name.",)
 
 
@@ -22,6 +23,11 @@ def topic_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def broker_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What is wrong with the settings of a cluster, as (name, words)."""
     return _faults(config, BROKER_KEYS, "broker")
+
+
+def dynamic(name: str) -> bool:
+    """Whether brokers take a change of this setting while they run: the defaults of topics, which are read anew."""
+    return name in DEFAULTS_OF_TOPICS and BROKER_KEYS[name].mode is Mode.CLUSTER_WIDE
 
 
 def same_value(name: str, first: str, second: str) -> bool:

@@ -15,9 +15,9 @@ from kavka_operator.api.files import BadResourcesError, Declared, load
 from kavka_operator.api.kinds import KINDS, AnyResource, find_kind
 from kavka_operator.api.topic import Topic
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
+from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.limits import ignored, unsupported
-from kavka_operator.platform.local.rendering import local_nodes, port_clashes
 from kavka_operator.platform.local.store import Store
 from kavka_operator.settle import Key, key_of
 from kavka_operator.table import aligned, table
@@ -99,7 +99,7 @@ def _refuse_unsupported(declared: Iterable[Declared], state: Path) -> None:
     for each in declared:
         if isinstance(each.resource, KafkaCluster):
             layout = Layout.of(state, each.resource.metadata.namespace, each.resource.name)
-            if problem := unsupported(each.resource) or "; ".join(port_clashes(local_nodes(each.resource, layout))):
+            if problem := unsupported(each.resource, layout, members.read(layout)):
                 raise CommandError(problem)
             for note in ignored(each.resource):
                 say(f"note: {note}")

@@ -13,11 +13,10 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
 from kavka_operator.cli.resources import known_resources, overview
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory, the_cluster
-from kavka_operator.platform.local import processes
+from kavka_operator.platform.local import members, processes
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import ignored, unsupported
-from kavka_operator.platform.local.rendering import local_nodes, port_clashes
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.up import Up, UpError
@@ -64,7 +63,7 @@ def _prepare(files: list[Path], state: Path) -> Layout:
     declared = load(files, known_resources(state))
     cluster = _only_cluster(declared, files)
     layout = Layout.of(state, cluster.metadata.namespace, cluster.name)
-    if problem := unsupported(cluster) or "; ".join(port_clashes(local_nodes(cluster, layout))):
+    if problem := unsupported(cluster, layout, members.read(layout)):
         raise CommandError(problem)
     if is_running(layout):
         raise CommandError(

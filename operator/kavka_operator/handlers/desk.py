@@ -23,7 +23,7 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.platform.base import Platform, PlatformUnavailableError
 from kavka_operator.reconcile import cluster as clusters
-from kavka_operator.reconcile.plan import Word, settled, stalled, unknown
+from kavka_operator.reconcile.plan import Plan, Word, settled, stalled, unknown
 from kavka_operator.reconcile.status import cluster_status
 from kavka_operator.settle import Key, Outcome, key_of, settle
 
@@ -88,14 +88,13 @@ class Desk:
         if cluster.metadata.deletion_timestamp is not None:
             return {}
         nodes, seen = self.platform.wanted(cluster), self.platform.seen()
-        plan = clusters.reconcile(cluster, nodes, seen, None)
-        words = plan.words
+        plan = clusters.reconcile(cluster, nodes, seen, None, None, now)
         try:
             for action in plan.actions:
                 self.platform.perform(action)  # type: ignore[arg-type]
         except PlatformUnavailableError as error:
-            words = stalled("PlatformUnavailable", str(error))
-        return _difference(cluster, cluster_status(cluster, nodes, seen, None, words, now).to_dict())
+            plan = Plan(words=stalled("PlatformUnavailable", str(error)))
+        return _difference(cluster, cluster_status(cluster, nodes, seen, None, plan, now).to_dict())
 
     async def _of_cluster(self, resource: Topic | ClientQuota, now: datetime) -> Change:
         """A topic or a quota: settled together with all others of its cluster."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from kavka_operator.reconcile.plan import KafkaAction
-from kavka_operator.reconcile.seen import SeenCluster
+from kavka_operator.reconcile.seen import SeenCluster, Survey
 
 
 class AdminError(Exception):
@@ -20,6 +20,10 @@ class Admin(Protocol):
 
     def look(self, topics: Iterable[str]) -> SeenCluster:
         """The cluster, with those of `topics` that exist, and every quota."""
+        ...
+
+    def survey(self) -> Survey:
+        """Every partition of every topic, and the controllers."""
         ...
 
     def records(self, topic: str) -> int:

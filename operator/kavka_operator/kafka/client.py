@@ -7,6 +7,7 @@ plain messages, sent the same way, and errors are turned into words in one place
 """
 
 import contextlib
+import time
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
@@ -20,32 +21,48 @@ from kafka.protocol.admin import (
     DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeQuorumRequest,
+    ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
 )
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.surveying import IN_SYNC_MIN, METADATA_TOPIC, partitions_of, quorum_of
 from kavka_operator.kafka.topic_ids import text_of, uuid_of
 from kavka_operator.quota.entities import AnyEntity, from_wire, to_wire
 from kavka_operator.reconcile.plan import (
     AddPartitions,
+    AlterBrokers,
     AlterQuota,
     AlterTopic,
     CreateTopic,
     DeleteTopic,
+    ElectLeaders,
     KafkaAction,
 )
-from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenTopic
+from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenTopic, Survey
 
 REQUEST_TIMEOUT_MS = 15_000
 BOOTSTRAP_TIMEOUT_MS = 10_000
+RECONNECT_BACKOFF_MS_MAX = 500
+NOT_SENT_SECONDS_MAX = 2.0
+POLL_SECONDS = 0.05
 CLIENT_ID = "kavka-operator"
 
-TOPIC_RESOURCE = 2
-TOPIC_OVERRIDE_SOURCE = 1
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+EVERY_BROKER = ""
+TOPIC_OVERRIDE_SOURCE, BROKERS_OVERRIDE_SOURCE = 1, 3
+PREFERRED = 0
 SET, DELETE = 0, 1
 EARLIEST, LATEST = -2, -1
+NOT_SENT = (kafka.errors.NodeNotReadyError, kafka.errors.KafkaConnectionError)
+NOT_ELECTED = {
+    kafka.errors.ElectionNotNeededError.errno,
+    kafka.errors.PreferredLeaderNotAvailableError.errno,
+    kafka.errors.UnknownTopicOrPartitionError.errno,
+}
 DONE_ALREADY = (kafka.errors.TopicAlreadyExistsError, kafka.errors.UnknownTopicOrPartitionError)
 
 
@@ -59,6 +76,7 @@ class KafkaClient:
                 client_id=CLIENT_ID,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
                 bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS,
+                reconnect_backoff_max_ms=RECONNECT_BACKOFF_MS_MAX,
             )
 
     def close(self) -> None:
@@ -68,17 +86,28 @@ class KafkaClient:
         with _in_words("look at the cluster"):
             described = self._send(DescribeClusterRequest())
             _check(described.error_code, described.error_message)
-            metadata = self._send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+            metadata = self._metadata()
             found = {topic.name: topic for topic in metadata.topics if not topic.error_code}
             wanted = [name for name in topics if name in found]
-            configs = self._configs(wanted)
+            configs = self._configs(TOPIC_RESOURCE, wanted)
             return SeenCluster(
                 cluster_id=described.cluster_id,
                 controller=metadata.controller_id if metadata.controller_id >= 0 else None,
                 brokers=_brokers(metadata),
                 topics={name: _topic(found[name], configs[name]) for name in wanted},
                 quotas=self._quotas(),
+                config=self._brokers_config(),
             )
+
+    def survey(self) -> Survey:
+        with _in_words("look at the partitions"):
+            metadata = self._metadata()
+            names = [topic.name for topic in metadata.topics if not topic.error_code]
+            configs = self._configs(TOPIC_RESOURCE, names, IN_SYNC_MIN, or_none=True)
+            minimum = {name: int(each[0].value) for name, each in configs.items() if each}
+            partitions = partitions_of(metadata, minimum)
+        with _in_words("look at the controllers"):
+            return Survey(partitions, quorum_of(self._quorum()))
 
     def records(self, topic: str) -> int:
         with _in_words(f'count the records of "{topic}"'):
@@ -104,27 +133,61 @@ class KafkaClient:
                 case AddPartitions():
                     self._grow(action)
                 case AlterTopic():
-                    self._alter_topic(action)
+                    self._alter(TOPIC_RESOURCE, action.name, action.set, action.reset)
                 case DeleteTopic():
                     self._delete(action)
                 case AlterQuota():
                     self._alter_quota(action)
+                case AlterBrokers():
+                    self._alter(BROKER_RESOURCE, EVERY_BROKER, action.set, action.reset)
+                case ElectLeaders():
+                    self._elect(action)
 
     def _send(self, request: Any, node: int | None = None) -> Any:
+        """The answer of a node, or of any node. What could not be sent goes to another one, for a moment."""
+
         async def exchange() -> Any:
             return await self._client._manager.send(request, node_id=node)
 
-        return self._client._manager.run(exchange)
+        deadline = time.monotonic() + NOT_SENT_SECONDS_MAX
+        while True:
+            try:
+                return self._client._manager.run(exchange)
+            except NOT_SENT:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(POLL_SECONDS)
 
-    def _configs(self, topics: list[str]) -> Mapping[str, list[Any]]:
-        if not topics:
+    def _metadata(self) -> Any:
+        return self._send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+
+    def _configs(self, kind: int, names: list[str], *keys: str, or_none: bool = False) -> Mapping[str, list[Any]]:
+        """The settings of resources of one kind: all, or those named; `or_none`: a resource may be gone by now."""
+        if not names:
             return {}
-        kind = DescribeConfigsRequest.DescribeConfigsResource
-        resources = [kind(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in topics]
+        make = DescribeConfigsRequest.DescribeConfigsResource
+        wanted = list(keys) or None
+        resources = [make(resource_type=kind, resource_name=name, configuration_keys=wanted) for name in names]
         response = self._send(DescribeConfigsRequest(resources=resources))
         for result in response.results:
-            _check(result.error_code, result.error_message)
-        return {result.resource_name: result.configs for result in response.results}
+            if not or_none:
+                _check(result.error_code, result.error_message)
+        return {result.resource_name: result.configs for result in response.results if not result.error_code}
+
+    def _brokers_config(self) -> dict[str, str]:
+        """What was altered for all brokers."""
+        configs = self._configs(BROKER_RESOURCE, [EVERY_BROKER])[EVERY_BROKER]
+        altered = [each for each in configs if each.config_source == BROKERS_OVERRIDE_SOURCE]
+        return {each.name: each.value for each in altered if each.value is not None}
+
+    def _quorum(self) -> Any:
+        kind = DescribeQuorumRequest.TopicData
+        partitions = [kind.PartitionData(partition_index=0)]
+        response = self._send(DescribeQuorumRequest(topics=[kind(topic_name=METADATA_TOPIC, partitions=partitions)]))
+        _check(response.error_code, None)
+        (partition,) = response.topics[0].partitions
+        _check(partition.error_code, None)
+        return partition
 
     def _quotas(self) -> dict[AnyEntity, dict[str, float]]:
         response = self._send(DescribeClientQuotasRequest(components=[], strict=False))
@@ -170,15 +233,28 @@ class KafkaClient:
         (result,) = self._send(request).results
         _check(result.error_code, result.error_message)
 
-    def _alter_topic(self, action: AlterTopic) -> None:
+    def _alter(self, resource: int, name: str, to_set: Mapping[str, str], to_reset: Iterable[str]) -> None:
         kind = IncrementalAlterConfigsRequest.AlterConfigsResource
-        changes = [
-            kind.AlterableConfig(name=name, config_operation=SET, value=value) for name, value in action.set.items()
-        ]
-        changes += [kind.AlterableConfig(name=name, config_operation=DELETE, value=None) for name in action.reset]
-        resource = kind(resource_type=TOPIC_RESOURCE, resource_name=action.name, configs=changes)
-        (result,) = self._send(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)).responses
+        changes = [kind.AlterableConfig(name=key, config_operation=SET, value=value) for key, value in to_set.items()]
+        changes += [kind.AlterableConfig(name=key, config_operation=DELETE, value=None) for key in to_reset]
+        altered = kind(resource_type=resource, resource_name=name, configs=changes)
+        (result,) = self._send(IncrementalAlterConfigsRequest(resources=[altered], validate_only=False)).responses
         _check(result.error_code, result.error_message)
+
+    def _elect(self, action: ElectLeaders) -> None:
+        by_topic: dict[str, list[int]] = {}
+        for topic, index in action.partitions:
+            by_topic.setdefault(topic, []).append(index)
+        kind = ElectLeadersRequest.TopicPartitions
+        wanted = [kind(topic=topic, partitions=indexes) for topic, indexes in by_topic.items()]
+        response = self._send(
+            ElectLeadersRequest(election_type=PREFERRED, topic_partitions=wanted, timeout_ms=REQUEST_TIMEOUT_MS)
+        )
+        _check(response.error_code, None)
+        for topic in response.replica_election_results:
+            for result in topic.partition_result:
+                if result.error_code not in NOT_ELECTED:
+                    _check(result.error_code, result.error_message)
 
     def _delete(self, action: DeleteTopic) -> None:
         topic = DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=uuid_of(action.topic_id))

@@ -1,90 +1,97 @@
 """What must be done to the nodes of a cluster, wherever they run.
 
-A node that is not there is started, all of them at once. A node that runs with other settings than wanted is restarted,
-one at a time and only while every other node runs, so that a change that breaks a node stops at the first. A node that
-the resource no longer wants is not stopped: its replicas would have to move first.
+A node that is not there is started, all of them at once. A node that runs with other settings than wanted is restarted
+in a roll (`rollout`), one at a time and never at the cost of a partition. A node that the resource no longer wants is
+not stopped: its replicas would have to move first. Settings that brokers take while they run are not the nodes' business
+but Kafka's (`brokers_config`).
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
-from kavka_operator.api.cluster import KafkaCluster, RolloutStatus
-from kavka_operator.api.settings import broker_faults
-from kavka_operator.reconcile.plan import Plan, RestartNode, StartNode, Word, ready, reconciling, stalled
-from kavka_operator.reconcile.seen import SeenCluster, SeenNode, WantedNode
-
-APPROVE = "kavka.dev/approve-rollout"
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.settings import broker_faults, dynamic
+from kavka_operator.reconcile.plan import AlterBrokers, Plan, StartNode, Word, ready, reconciling, stalled
+from kavka_operator.reconcile.seen import SeenCluster, SeenNode, Survey, WantedNode
+from kavka_operator.rollout.roll import is_on, roll
+from kavka_operator.words import counted, named, some
 
 
 def reconcile(
-    wanted: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], cluster: SeenCluster | None
+    wanted: KafkaCluster,
+    nodes: Sequence[WantedNode],
+    seen: Mapping[int, SeenNode],
+    cluster: SeenCluster | None,
+    survey: Survey | None,
+    now: datetime,
 ) -> Plan:
-    """The plan for the nodes of a cluster. `cluster` is None while nobody answers."""
+    """The plan for the nodes of a cluster. `cluster` and `survey` are None while nobody answers."""
     faults = [f"spec.config.{name}: {words}" for name, words in broker_faults(wanted.spec.config)]
     if faults:
         return Plan(words=stalled("BadConfig", "; ".join(faults)))
     absent = [node for node in nodes if node.id not in seen or seen[node.id].state == "Stopped"]
     if absent:
         return Plan(tuple(StartNode(node.id) for node in absent), reconciling("Starting", _counted(nodes, seen)))
+    if surplus := sorted(set(seen) - {node.id for node in nodes}):
+        holds = "still holds" if len(surplus) == 1 else "still hold"
+        return Plan(words=stalled("ShrinkRefused", f"{named(surplus)} {holds} replicas; {len(nodes)} nodes are wanted"))
+    if is_on(wanted, nodes, seen):
+        step = roll(wanted, nodes, seen, cluster, survey, now)
+        if step is not None:
+            return step
     if failed := [each for each in seen.values() if each.state == "Failed"]:
         return Plan(words=stalled("NodeFailed", "; ".join(f"node {each.id}: {each.message}" for each in failed)))
-    if surplus := sorted(set(seen) - {node.id for node in nodes}):
-        listed = ", ".join(map(str, surplus))
-        return Plan(
-            words=stalled("ShrinkRefused", f"nodes {listed} still hold replicas; wanted are {len(nodes)} nodes")
-        )
-    if not _all_run(seen):
+    if not all(each.state == "Running" for each in seen.values()):
         return Plan(words=reconciling("Starting", _counted(nodes, seen)))
-    if stale := _stale(nodes, seen):
-        return _roll(wanted, stale)
-    return Plan(words=_words(nodes, seen, cluster))
+    return Plan(words=_words(nodes, seen, cluster, survey))
 
 
-def rollout_status(nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> RolloutStatus | None:
-    """How far the nodes are on their way to the wanted settings; None when they are there."""
-    stale = [node for node in nodes if node.id in seen and seen[node.id].fingerprint != node.fingerprint]
-    if not stale:
-        return None
-    return RolloutStatus(plan=plan_hash(stale), done=len(nodes) - len(stale), total=len(nodes), current=stale[0].id)
+def brokers_config(wanted: KafkaCluster, cluster: SeenCluster) -> Plan:
+    """The settings that brokers take while they run: what has to be altered for all of them."""
+    target = {key: value for key, value in wanted.spec.config.items() if dynamic(key)}
+    to_set = {key: value for key, value in target.items() if cluster.config.get(key) != value}
+    former = [key for key in wanted.status.managed_config if key not in target]
+    to_reset = tuple(sorted(key for key in former if key in cluster.config))
+    return Plan((AlterBrokers(to_set, to_reset),)) if to_set or to_reset else Plan()
 
 
-def plan_hash(stale: Sequence[WantedNode]) -> str:
-    """Names a roll, so that an approval does not outlive a change of mind."""
-    text = " ".join(f"{node.id}:{node.fingerprint}" for node in stale)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _roll(wanted: KafkaCluster, stale: Sequence[WantedNode]) -> Plan:
-    listed = ", ".join(str(node.id) for node in stale)
-    if wanted.spec.rollout.hold:
-        return Plan(words=reconciling("RolloutHeld", f"nodes {listed} wait for spec.rollout.hold: false"))
-    approved = wanted.metadata.annotations.get(APPROVE)
-    if wanted.spec.rollout.approval == "Manual" and approved != plan_hash(stale):
-        wait = f"nodes {listed} wait for the annotation {APPROVE}={plan_hash(stale)}"
-        return Plan(words=reconciling("RolloutWaits", wait))
-    action = RestartNode(stale[0].id, "its settings have changed")
-    return Plan((action,), reconciling("Rolling", f"{action}; {len(stale)} to go"))
-
-
-def _stale(nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> list[WantedNode]:
-    return [node for node in nodes if seen[node.id].fingerprint != node.fingerprint]
-
-
-def _all_run(seen: Mapping[int, SeenNode]) -> bool:
-    return all(each.state == "Running" for each in seen.values())
+def managed_after(wanted: KafkaCluster, cluster: SeenCluster | None) -> tuple[str, ...]:
+    """The altered settings that are this resource's own: what it asks for, and what is not given back yet."""
+    if cluster is None:
+        return wanted.status.managed_config
+    target = {key for key in wanted.spec.config if dynamic(key)}
+    return tuple(sorted((target | set(wanted.status.managed_config)) & set(cluster.config)))
 
 
 def _counted(nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> str:
     running = sum(each.state == "Running" for each in seen.values())
     waiting = "; ".join(f"node {each.id}: {each.message}" for each in seen.values() if each.message)
-    return f"{running} of {len(nodes)} nodes run" + (f"; {waiting}" if waiting else "")
+    return f"{running} of {counted(len(nodes), 'node')} run" + (f"; {waiting}" if waiting else "")
 
 
-def _words(nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], cluster: SeenCluster | None) -> tuple[Word, ...]:
+def _words(
+    nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], cluster: SeenCluster | None, survey: Survey | None
+) -> tuple[Word, ...]:
     if cluster is None:
         return reconciling("NotAnswering", f"{_counted(nodes, seen)}, but none answers")
-    brokers = [node.id for node in nodes if "broker" in node.roles]
-    missing = [broker for broker in brokers if broker not in cluster.brokers]
+    missing = [node.id for node in nodes if "broker" in node.roles and node.id not in cluster.brokers]
     if missing:
-        return reconciling("Registering", f"brokers {', '.join(map(str, missing))} have not joined yet")
-    return ready("1 node runs" if len(nodes) == 1 else f"{len(nodes)} nodes run")
+        have = "has" if len(missing) == 1 else "have"
+        return reconciling("Registering", f"{_brokers(missing)} {have} not joined yet{_why(missing, seen)}")
+    return ready("1 node runs" if len(nodes) == 1 else f"{len(nodes)} nodes run{_health(survey)}")
+
+
+def _brokers(those: Sequence[int]) -> str:
+    return named(those).replace("node", "broker", 1)
+
+
+def _why(those: Sequence[int], seen: Mapping[int, SeenNode]) -> str:
+    words = [f"{number}: {each}" for number in those for each in seen[number].obstacles]
+    return f" ({some(words, 3, '; ')})" if words else ""
+
+
+def _health(survey: Survey | None) -> str:
+    behind = [each.name for each in survey.partitions if len(each.isr) < len(each.replicas)] if survey else []
+    return (
+        f"; {some(behind)} {'has' if len(behind) == 1 else 'have'} fewer replicas in sync than wanted" if behind else ""
+    )

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from kavka_operator.api.cluster import RolloutStatus
 from kavka_operator.api.model import MESSAGE_LENGTH_MAX, Condition
 from kavka_operator.api.quantity import spell
 from kavka_operator.quota.entities import AnyEntity, entity_text
+from kavka_operator.words import some
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,31 @@ class AlterQuota:
         return f"set {', '.join(words)} for {entity_text(self.entity)}"
 
 
+@dataclass(frozen=True, slots=True)
+class AlterBrokers:
+    """Settings of all brokers that take effect while they run, and settings to give back to their default."""
+
+    set: Mapping[str, str]
+    reset: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = [f"{key}={value}" for key, value in self.set.items()] + [f"{key} to its default" for key in self.reset]
+        return f"set {', '.join(words)} on all brokers, without a restart"
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeaders:
+    """Let partitions be led by the replica that stands first, where it is in sync."""
+
+    partitions: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        names = [f"{topic}-{index}" for topic, index in self.partitions]
+        return f"elect the preferred leaders of {some(names)}"
+
+
 TopicAction = CreateTopic | AddPartitions | AlterTopic | DeleteTopic
-KafkaAction = TopicAction | AlterQuota
+KafkaAction = TopicAction | AlterQuota | AlterBrokers | ElectLeaders
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +143,20 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do, in this order, and what to say about it."""
+    """What to do, in this order, and what to say about it; `rollout` while a roll is on."""
 
     actions: tuple[Action, ...] = ()
     words: tuple[Word, ...] = field(default=())
+    rollout: RolloutStatus | None = None
 
     @property
     def is_empty(self) -> bool:
         return not self.actions
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing to do, and nothing under way that would change by itself."""
+        return not self.actions and not any(word.type == "Reconciling" for word in self.words)
 
 
 def ready(message: str, reason: str = "Ready") -> tuple[Word, ...]:

@@ -6,6 +6,8 @@ from typing import Literal
 
 from kavka_operator.quota.entities import AnyEntity
 
+BEHIND_MS_MAX = 2000  # Kafka's controller.quorum.fetch.timeout.ms: beyond it, a voter looks for another leader
+
 
 @dataclass(frozen=True, slots=True)
 class SeenTopic:
@@ -34,6 +36,54 @@ class SeenBroker:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenPartition:
+    """A partition and where its replicas are. `in_sync_min` is what acks=all asks for; None leads when nobody does."""
+
+    topic: str
+    index: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    in_sync_min: int = 1
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.topic, self.index
+
+    @property
+    def name(self) -> str:
+        """As messages name it: orders-7."""
+        return f"{self.topic}-{self.index}"
+
+    @property
+    def preferred(self) -> int:
+        """The replica that leads when all is well."""
+        return self.replicas[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenQuorum:
+    """The controllers: who leads, who has a vote, and how long ago each had all that the leader has."""
+
+    leader: int | None
+    voters: tuple[int, ...]
+    behind_ms: Mapping[int, int | None] = field(default_factory=dict)  # None: never
+
+    def is_caught_up(self, node: int) -> bool:
+        """Whether the node has all that was decided, as far as fetching every half second can tell."""
+        behind = self.behind_ms.get(node)
+        return node == self.leader or (behind is not None and behind <= BEHIND_MS_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Every partition of every topic, and the controllers: what a roll has to know before it takes a node away."""
+
+    partitions: tuple[SeenPartition, ...]
+    quorum: SeenQuorum
+
+
+@dataclass(frozen=True, slots=True)
 class SeenUsage:
     """What the clients of one entity use of one broker. `used` is 1.0 for a client that is at its limit."""
 
@@ -54,20 +104,28 @@ class SeenCluster:
     topics: Mapping[str, SeenTopic] = field(default_factory=dict)
     quotas: Mapping[AnyEntity, Mapping[str, float]] = field(default_factory=dict)
     usage: Mapping[str, tuple[SeenUsage, ...]] = field(default_factory=dict)  # by the entity's description
+    config: Mapping[str, str] = field(default_factory=dict)  # settings of all brokers that were altered while they run
+    brokers_expected: int = 0  # how many the platform runs, whether they have joined or not
 
 
-NodeState = Literal["Running", "Starting", "Restarting", "Failed", "Stopped"]
+NodeState = Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "Stopped"]
 
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """A node as the platform sees it. `fingerprint` tells which settings it was started with."""
+    """A node as the platform sees it.
+
+    `fingerprint` tells which settings it was started with, `changed` which of them are wanted otherwise now, `obstacles`
+    what it says itself about why it does not serve.
+    """
 
     id: int
     state: NodeState
     fingerprint: str = ""
     restarts: int = 0
     message: str = ""
+    changed: tuple[str, ...] = ()
+    obstacles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus
 from kavka_operator.api.topic import Topic, TopicStatus
 from kavka_operator.quota.entities import entity_of, entity_text
 from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
-from kavka_operator.reconcile.cluster import rollout_status
-from kavka_operator.reconcile.plan import Word, settled
+from kavka_operator.reconcile.cluster import managed_after
+from kavka_operator.reconcile.plan import Plan, Word, settled
 from kavka_operator.reconcile.quotas import active_override, target_values
-from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, WantedNode
+from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.reconcile.topics import FORGET
 
 Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus
@@ -100,24 +100,26 @@ def cluster_status(
     nodes: Sequence[WantedNode],
     seen_nodes: Mapping[int, SeenNode],
     seen: SeenCluster | None,
-    words: Sequence[Word],
+    plan: Plan,
     now: datetime,
     *,
     unmanaged: tuple[str, ...] = (),
     places: Mapping[int, tuple[str, str]] | None = None,
+    survey: Survey | None = None,
 ) -> KafkaClusterStatus:
     """The status of a cluster. `places` are address and directory of each node, where the platform knows them."""
     lines = tuple(_node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id)) for node in nodes)
     addresses = [line.address for line in lines if line.address and "broker" in line.roles]
     return KafkaClusterStatus(
-        **_common(cluster, words, now),
+        **_common(cluster, plan.words, now),
         bootstrap_servers=",".join(addresses) or None,
         cluster_id=seen.cluster_id if seen else cluster.status.cluster_id,
-        active_controller=seen.controller if seen else None,
+        active_controller=survey.quorum.leader if survey else None,
         nodes=len(nodes),
         ready_nodes=sum(line.state == "Running" for line in lines),
         brokers=lines,
-        rollout=rollout_status(nodes, seen_nodes),
+        rollout=plan.rollout,
+        managed_config=managed_after(cluster, seen),
         unmanaged_quotas=unmanaged[:100],
     )
 

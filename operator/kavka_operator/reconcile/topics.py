@@ -80,9 +80,12 @@ def _keys(action: AlterTopic | CreateTopic) -> set[str]:
 
 def _create(wanted: Topic, cluster: SeenCluster) -> Plan:
     replicas, brokers = wanted.spec.replication_factor, len(cluster.brokers)
-    if replicas is not None and replicas > brokers:
+    if replicas is not None and replicas > max(brokers, cluster.brokers_expected):
         there = "1 is" if brokers == 1 else f"{brokers} are"
         return Plan(words=stalled("TooFewBrokers", f"{replicas} replicas need {replicas} brokers and {there} there"))
+    if brokers < min(replicas or cluster.brokers_expected, cluster.brokers_expected):
+        here = f"{brokers} of {cluster.brokers_expected} brokers have joined"
+        return Plan(words=reconciling("WaitingForBrokers", f'{here}; topic "{wanted.topic_name}" waits for the others'))
     action = CreateTopic(wanted.topic_name, wanted.spec.partitions, replicas, wanted.spec.config)
     return Plan((action,), reconciling("Creating", f'topic "{wanted.topic_name}" does not exist yet'))
 

@@ -12,13 +12,15 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.quota.entities import AnyEntity
 from kavka_operator.reconcile.plan import (
     AddPartitions,
+    AlterBrokers,
     AlterQuota,
     AlterTopic,
     CreateTopic,
     DeleteTopic,
+    ElectLeaders,
     KafkaAction,
 )
-from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenTopic
+from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenQuorum, SeenTopic, Survey
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 DEFAULTS = {"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"}
@@ -31,6 +33,7 @@ class FakeKafka:
         self.brokers = {number: SeenBroker(number, f"127.0.0.1:{9092 + number}") for number in range(brokers)}
         self.topics: dict[str, SeenTopic] = {}
         self.quotas: dict[AnyEntity, dict[str, float]] = {}
+        self.config: dict[str, str] = {}
         self.held: dict[str, int] = {}
         self.writes: list[KafkaAction] = []
         self.refuse: AdminError | None = None
@@ -39,7 +42,10 @@ class FakeKafka:
     def look(self, topics: Iterable[str]) -> SeenCluster:
         found = {name: self.topics[name] for name in topics if name in self.topics}
         quotas = {entity: dict(values) for entity, values in self.quotas.items()}
-        return SeenCluster("a-cluster", 0, self.brokers, found, quotas)
+        return SeenCluster("a-cluster", 0, self.brokers, found, quotas, config=dict(self.config))
+
+    def survey(self) -> Survey:
+        return Survey((), SeenQuorum(0, (0,)))
 
     def records(self, topic: str) -> int:
         return self.held.get(topic, 0)
@@ -67,6 +73,10 @@ class FakeKafka:
                 self.quotas[action.entity] = {**values, **action.set}
                 if not self.quotas[action.entity]:
                     del self.quotas[action.entity]
+            case AlterBrokers():
+                self.config = {k: v for k, v in self.config.items() if k not in action.reset} | dict(action.set)
+            case ElectLeaders():
+                pass
 
     def make(
         self, name: str, partitions: int = 1, replicas: int = 1, config: Mapping[str, str] | None = None

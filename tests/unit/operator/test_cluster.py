@@ -6,16 +6,30 @@ import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import ignored, unsupported
-from kavka_operator.platform.local.rendering import local_nodes, port_clashes
+from kavka_operator.platform.local.members import Members
+from kavka_operator.platform.local.rendering import LocalNode, local_nodes, port_clashes
 from kavka_operator.platform.nodes import nodes_of
-from kavka_operator.reconcile.cluster import APPROVE, plan_hash, reconcile, rollout_status
-from kavka_operator.reconcile.plan import RestartNode, StartNode
-from kavka_operator.reconcile.seen import NodeState, SeenBroker, SeenCluster, SeenNode, WantedNode
-from tests.unit.operator.fakes import cluster
+from kavka_operator.reconcile import cluster as clusters
+from kavka_operator.reconcile.cluster import brokers_config, managed_after
+from kavka_operator.reconcile.plan import AlterBrokers, Plan, StartNode
+from kavka_operator.reconcile.seen import (
+    NodeState,
+    SeenBroker,
+    SeenCluster,
+    SeenNode,
+    SeenPartition,
+    SeenQuorum,
+    Survey,
+    WantedNode,
+)
+from tests.unit.operator.fakes import NOW, cluster
 
 LAYOUT = Layout(Path("/state/default/main"), "default", "main")
+NOBODY = Members()
 NODES = [WantedNode(0, "new"), WantedNode(1, "new"), WantedNode(2, "new")]
 LIVE = SeenCluster("id", 0, {number: SeenBroker(number, "a:1") for number in range(3)})
 
@@ -24,54 +38,37 @@ def seen(*states: NodeState, fingerprint: str = "new") -> dict[int, SeenNode]:
     return {number: SeenNode(number, state, fingerprint) for number, state in enumerate(states)}
 
 
+def reconcile(
+    wanted: KafkaCluster, nodes: list[WantedNode], seen: dict[int, SeenNode], live: SeenCluster | None
+) -> Plan:
+    partitions = (SeenPartition("orders", 0, 0, (0, 1, 2), (0, 1), 2),)
+    survey = Survey(partitions, SeenQuorum(0, (0, 1, 2), {1: 0, 2: 0})) if live is not None else None
+    return clusters.reconcile(wanted, nodes, seen, live, survey, NOW)
+
+
+def rendered(wanted: KafkaCluster, known: Members = NOBODY) -> list[LocalNode]:
+    return local_nodes(wanted, LAYOUT, known.joined_by(wanted, lambda _: True))
+
+
 def test_absent_nodes_are_started_together() -> None:
     assert reconcile(cluster(), NODES, seen("Running"), None).actions == (StartNode(1), StartNode(2))
 
 
 def test_running_as_wanted_needs_nothing() -> None:
     plan = reconcile(cluster(), NODES, seen("Running", "Running", "Running"), LIVE)
-    assert (plan.actions, plan.words[0].message) == ((), "3 nodes run")
+    assert plan.actions == ()
+    assert plan.words[0].message == "3 nodes run; orders-0 has fewer replicas in sync than wanted"
 
 
 @pytest.mark.parametrize("state", ["Starting", "Restarting"])
 def test_while_a_node_is_on_its_way_nothing_else_is_touched(state: NodeState) -> None:
-    plan = reconcile(cluster(), NODES, seen("Running", state, "Running", fingerprint="old"), LIVE)
+    plan = reconcile(cluster(), NODES, seen("Running", state, "Running"), LIVE)
     assert (plan.actions, plan.words[0].reason, plan.words[0].message) == ((), "Starting", "2 of 3 nodes run")
 
 
 def test_a_failed_node_stops_everything() -> None:
-    plan = reconcile(cluster(), NODES, seen("Running", "Failed", "Running", fingerprint="old"), LIVE)
+    plan = reconcile(cluster(), NODES, seen("Running", "Failed", "Running"), LIVE)
     assert (plan.actions, plan.words[0].reason) == ((), "NodeFailed")
-
-
-def test_changed_settings_restart_one_node_at_a_time() -> None:
-    stale = {
-        **seen("Running", "Running", "Running"),
-        1: SeenNode(1, "Running", "old"),
-        2: SeenNode(2, "Running", "old"),
-    }
-    plan = reconcile(cluster(), NODES, stale, LIVE)
-    assert plan.actions == (RestartNode(1, "its settings have changed"),)
-    status = rollout_status(NODES, stale)
-    assert status is not None
-    assert (status.done, status.total, status.current) == (1, 3, 1)
-    assert rollout_status(NODES, seen("Running", "Running", "Running")) is None
-
-
-def test_a_roll_can_be_held() -> None:
-    held = cluster(rollout={"hold": True})
-    plan = reconcile(held, NODES, seen("Running", "Running", "Running", fingerprint="old"), LIVE)
-    assert (plan.actions, plan.words[0].reason) == ((), "RolloutHeld")
-
-
-def test_a_roll_can_wait_for_an_approval_that_a_change_of_mind_voids() -> None:
-    old = seen("Running", "Running", "Running", fingerprint="old")
-    manual = {"rollout": {"approval": "Manual"}}
-    assert reconcile(cluster(**manual), NODES, old, LIVE).words[0].reason == "RolloutWaits"
-    approved = cluster(metadata={"annotations": {APPROVE: plan_hash(NODES)}}, **manual)
-    assert reconcile(approved, NODES, old, LIVE).actions == (RestartNode(0, "its settings have changed"),)
-    other = [WantedNode(number, "newer") for number in range(3)]
-    assert reconcile(approved, other, old, LIVE).is_empty
 
 
 def test_fewer_nodes_are_refused_while_they_hold_replicas() -> None:
@@ -94,7 +91,7 @@ def test_nobody_answers_and_somebody_has_not_joined() -> None:
 
 def test_three_brokers_are_a_change_of_a_number() -> None:
     three = cluster(nodePools=[{"name": "nodes", "replicas": 3, "racks": ["a", "b"]}])
-    nodes = local_nodes(three, LAYOUT)
+    nodes = rendered(three)
     settings = [parse_properties(node.properties) for node in nodes]
     assert [each["node.id"] for each in settings] == ["0", "1", "2"]
     assert [each["broker.rack"] for each in settings] == ["a", "b", "a"]
@@ -110,7 +107,7 @@ def test_three_brokers_are_a_change_of_a_number() -> None:
 
 def test_what_is_rendered_is_a_configuration_that_the_broker_takes() -> None:
     pools = [{"name": "nodes", "storage": {"volumes": [{"name": "a"}, {"name": "b"}]}}]
-    (node,) = local_nodes(cluster(nodePools=pools, config={"num.partitions": 7}), LAYOUT)
+    (node,) = rendered(cluster(nodePools=pools, config={"num.partitions": 7}))
     config = BrokerConfig.parse(parse_properties(node.properties))
     assert config.log_dirs == ("/state/default/main/data/node-0/a", "/state/default/main/data/node-0/b")
     assert (config["num.partitions"], config["offsets.topic.replication.factor"], config.unknown) == (7, 1, ())
@@ -124,26 +121,99 @@ def test_roles_apart() -> None:
         ]
     )
     assert [node.id for node in nodes_of(apart)] == [0, 100, 101]
-    first, second, _ = (parse_properties(node.properties) for node in local_nodes(apart, LAYOUT))
-    assert first["listeners"] == "CONTROLLER://127.0.0.1:10092"
-    assert second["listeners"] == "PLAINTEXT://127.0.0.1:9093"
-    assert second["controller.quorum.voters"] == "0@127.0.0.1:10092"
+    first, second, third = (parse_properties(node.properties) for node in rendered(apart))
+    assert first["listeners"] == "CONTROLLER://127.0.0.1:10094"
+    assert second["listeners"] == "PLAINTEXT://127.0.0.1:9092"
+    assert third["listeners"] == "PLAINTEXT://127.0.0.1:9093"
+    assert second["controller.quorum.voters"] == "0@127.0.0.1:10094"
 
 
-def test_ports_that_clash_are_named() -> None:
-    three = cluster(
+def ports(wanted: KafkaCluster, known: Members = NOBODY) -> list[tuple[int, ...]]:
+    return [node.ports for node in rendered(wanted, known)]
+
+
+def test_ports_of_one_node_are_no_other_nodes() -> None:
+    near = cluster(
         nodePools=[{"name": "nodes", "replicas": 2}],
         listeners=[{"name": "PLAINTEXT", "port": 9092}, {"name": "CONTROLLER", "port": 9093}],
     )
-    assert port_clashes(local_nodes(three, LAYOUT)) == [
-        "port 9093 falls to node 0 and node 1; leave more room between ports"
-    ]
+    assert ports(near) == [(9092, 9093, 9644), (9094, 9095, 9646)]
+
+
+def test_the_first_broker_has_the_ports_of_the_resource_and_others_the_next_that_are_free() -> None:
+    taken = {9092, 9093, 9646}
+    two = cluster(nodePools=[{"name": "nodes", "replicas": 2}])
+    found = Members().joined_by(two, lambda port: port not in taken)
+    assert found == Members({0: 0, 1: 3}, (0, 1))
+
+
+def test_a_node_keeps_its_ports_when_another_pool_grows() -> None:
+    def pools(first: int) -> KafkaCluster:
+        both = [{"name": "a", "replicas": first}, {"name": "b", "roles": ["broker"], "replicas": 2}]
+        return cluster(nodePools=both)
+
+    known = Members().joined_by(pools(1), lambda _: True)
+    assert known.offsets == {0: 0, 100: 1, 101: 2}
+    assert known.joined_by(pools(2), lambda _: True) == Members({0: 0, 1: 3, 100: 1, 101: 2}, (0,))
+
+
+def test_members_are_remembered_and_guessed_from_what_the_first_version_left(tmp_path: Path) -> None:
+    layout = Layout.of(tmp_path, "default", "main")
+    layout.make()
+    assert members.read(layout) == Members()
+    layout.properties(0).write_text("node.id=0")
+    assert members.read(layout) == Members({0: 0}, (0,))
+    members.keep(layout, Members({0: 0, 1: 4}, (0, 1)))
+    assert members.read(layout) == Members({0: 0, 1: 4}, (0, 1))
+
+
+def test_ports_that_cannot_be_are_named() -> None:
     high = cluster(listeners=[{"name": "PLAINTEXT", "port": 65_000}])
-    assert port_clashes(local_nodes(high, LAYOUT)) == ["node 0 would listen on port 66000; choose lower ports"]
+    assert port_clashes(rendered(high)) == ["node 0 would listen on port 66000; choose lower ports"]
+    moved = cluster(
+        nodePools=[{"name": "nodes", "replicas": 2}],
+        listeners=[{"name": "PLAINTEXT", "port": 9092}, {"name": "CONTROLLER", "port": 9093}],
+    )
+    clash = "port 9093 falls to node 0 and node 1; leave more room between ports"
+    assert port_clashes(local_nodes(moved, LAYOUT, Members({0: 0, 1: 1}, (0, 1)))) == [clash]
 
 
 def test_what_this_version_cannot_run_is_said() -> None:
-    assert unsupported(cluster()) is None
-    assert "3 nodes are wanted" in (unsupported(cluster(nodePools=[{"name": "n", "replicas": 3}])) or "")
+    three = cluster(nodePools=[{"name": "nodes", "replicas": 3}])
+    assert unsupported(three, LAYOUT, Members()) is None
+    words = unsupported(three, LAYOUT, Members({0: 0}, (0,))) or ""
+    assert "the controllers are nodes 0 since the first start and would be nodes 0, 1, 2" in words
+    wider = cluster(nodePools=[{"name": "nodes"}, {"name": "more", "roles": ["broker"], "replicas": 2}])
+    assert unsupported(wider, LAYOUT, Members({0: 0}, (0,))) is None
     assert ignored(cluster()) == []
-    assert len(ignored(cluster(rollout={"delaySeconds": 5}, audit={"topic": "audit"}))) == 2
+    assert len(ignored(cluster(audit={"topic": "audit"}))) == 1
+
+
+def test_what_brokers_take_while_they_run_is_altered_and_not_written_into_their_files() -> None:
+    wanted = cluster(config={"log.retention.ms": 5, "num.partitions": 7})
+    (node,) = rendered(wanted)
+    assert "log.retention.ms" not in parse_properties(node.properties)
+    live = SeenCluster("id", 0, {}, config={"log.segment.bytes": "9"})
+    assert brokers_config(wanted, live).actions == (AlterBrokers({"log.retention.ms": "5"}),)
+    done = SeenCluster("id", 0, {}, config={"log.segment.bytes": "9", "log.retention.ms": "5"})
+    assert brokers_config(wanted, done).is_empty
+    assert managed_after(wanted, done) == ("log.retention.ms",), "the other one was altered by somebody else"
+
+
+def test_an_altered_setting_that_is_taken_out_goes_back_to_its_default() -> None:
+    wanted = cluster()
+    wanted = wanted.model_copy(
+        update={"status": wanted.status.model_copy(update={"managed_config": ("log.retention.ms",)})}
+    )
+    live = SeenCluster("id", 0, {}, config={"log.segment.bytes": "9", "log.retention.ms": "5"})
+    assert brokers_config(wanted, live).actions == (AlterBrokers({}, ("log.retention.ms",)),)
+    assert managed_after(wanted, live) == ("log.retention.ms",)
+    assert managed_after(wanted, SeenCluster("id", 0, {})) == ()
+
+
+def test_the_settings_that_changed_are_known_by_name() -> None:
+    (before,), (after,) = (
+        rendered(cluster(config={"num.partitions": 7})),
+        rendered(cluster(config={"queued.max.requests": 9})),
+    )
+    assert after.changed(before.properties) == ("num.partitions", "queued.max.requests")

@@ -4,6 +4,7 @@ STATE/NAMESPACE/CLUSTER/
     lock              held by the `kavka up` that runs the cluster
     supervisor.json   who that is
     cluster-id        drawn once, at the first start
+    members.json      the ports of each node, and who votes
     resources/        what is wanted, a file a resource
     status/           what was last seen of each
     config/           server.properties of each node
@@ -51,6 +52,10 @@ class Layout:
     @property
     def cluster_id(self) -> Path:
         return self.root / "cluster-id"
+
+    @property
+    def members(self) -> Path:
+        return self.root / "members.json"
 
     @property
     def resources(self) -> Path:

@@ -1,30 +1,30 @@
 """What this version cannot run yet, said before anything is started. The only place that knows."""
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.members import Members
+from kavka_operator.platform.local.rendering import local_nodes, port_clashes
 from kavka_operator.platform.nodes import nodes_of
 
-NODES_MAX = 1
 
-
-def unsupported(cluster: KafkaCluster) -> str | None:
+def unsupported(cluster: KafkaCluster, layout: Layout, members: Members) -> str | None:
     """Why this cluster cannot be run, and what to write instead; None if it can."""
-    nodes = nodes_of(cluster)
-    if len(nodes) > NODES_MAX:
+    voters = tuple(node.id for node in nodes_of(cluster) if node.is_controller)
+    if members.voters and members.voters != voters:
         return (
-            f"{cluster.identity}: spec.nodePools: {len(nodes)} nodes are wanted, but brokers cannot replicate to each"
-            " other yet; write one pool with replicas: 1"
+            f"{cluster.identity}: spec.nodePools: the controllers are nodes {_listed(members.voters)} since the first"
+            f" start and would be nodes {_listed(voters)}, which is not possible yet; to have more brokers, add a pool with"
+            " roles: [broker]"
         )
-    if set(nodes[0].roles) != {"broker", "controller"}:
-        return f"{cluster.identity}: spec.nodePools[0].roles: a single node has to be both; write [broker, controller]"
-    return None
+    complete = members.joined_by(cluster, lambda _: True)
+    return "; ".join(port_clashes(local_nodes(cluster, layout, complete))) or None
 
 
 def ignored(cluster: KafkaCluster) -> list[str]:
     """Fields that are set and that nothing acts on yet."""
-    spec = cluster.spec
-    found = []
-    if spec.rollout.windows or spec.rollout.delay_seconds:
-        found.append("spec.rollout.windows and delaySeconds")
-    if spec.audit.topic:
-        found.append("spec.audit")
+    found = ["spec.audit"] if cluster.spec.audit.topic else []
     return [f"{cluster.identity}: {field}: accepted, but nothing acts on it yet" for field in found]
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))

@@ -4,8 +4,11 @@ A port that accepts connections says little: it is the first answer that tells t
 written by hand because this is the only message that is needed before there is a client.
 """
 
+import json
 import socket
 import struct
+import urllib.error
+import urllib.request
 
 API_VERSIONS = 18
 CORRELATION = 0x6B61766B
@@ -45,3 +48,23 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
             raise ConnectionError("closed before the answer was whole")
         data += piece
     return data
+
+
+def obstacles(address: str) -> tuple[str, ...]:
+    """What a node says on its admin port about why it does not serve; nothing if it serves or does not say."""
+    try:
+        urllib.request.urlopen(f"http://{address}/readyz", timeout=TIMEOUT_SECONDS).close()
+    except urllib.error.HTTPError as error:
+        with error:
+            return _because(error.read(RESPONSE_BYTES_MAX))
+    except OSError:
+        pass
+    return ()
+
+
+def _because(body: bytes) -> tuple[str, ...]:
+    try:
+        because = json.loads(body)["because"]
+        return tuple(map(str, because.values()))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ()

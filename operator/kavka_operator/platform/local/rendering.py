@@ -1,18 +1,12 @@
-"""`server.properties` of a node on this machine. Pure.
-
-Ports count up from those in the resource by the node's position; the controllers' own port lies `CONTROLLER_PORT_STEP`
-above the first listener's unless the resource lists it.
-"""
+"""`server.properties` of a node on this machine. Pure."""
 
 from dataclasses import dataclass
 
-from kavka_broker.core.config.properties import format_properties
+from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_operator.api.cluster import KafkaCluster, Listener
 from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.members import PORT_MAX, Members, listeners_of, ports_of
 from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties, nodes_of
-
-CONTROLLER_PORT_STEP = 1000
-PORT_MAX = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +24,28 @@ class LocalNode:
     def id(self) -> int:
         return self.node.id
 
+    def changed(self, properties: str) -> tuple[str, ...]:
+        """The settings in which another text differs."""
+        mine, other = parse_properties(self.properties), parse_properties(properties)
+        return tuple(sorted(key for key in mine.keys() | other.keys() if mine.get(key) != other.get(key)))
 
-def local_nodes(cluster: KafkaCluster, layout: Layout) -> list[LocalNode]:
-    """Every node of the cluster, as it runs on this machine."""
+
+def local_nodes(cluster: KafkaCluster, layout: Layout, members: Members) -> list[LocalNode]:
+    """Every node of the cluster, as it runs on this machine. `members` knows all of them."""
     nodes = nodes_of(cluster)
-    voters = ",".join(_voter(cluster, node) for node in nodes if "controller" in node.roles)
-    return [_local(cluster, layout, node, nodes, voters) for node in nodes]
+    voters = ",".join(_voter(cluster, node, members) for node in nodes if node.id in members.voters)
+    return [_local(cluster, layout, node, nodes, members, voters) for node in nodes]
 
 
-def _local(cluster: KafkaCluster, layout: Layout, node: Node, nodes: list[Node], voters: str) -> LocalNode:
-    listeners = _listeners(cluster, node)
+def _local(
+    cluster: KafkaCluster, layout: Layout, node: Node, nodes: list[Node], members: Members, voters: str
+) -> LocalNode:
+    offset = members.offsets[node.id]
+    listeners = listeners_of(cluster, node, offset)
     clients = [listener for listener in listeners if listener.name != CONTROLLER]
-    metrics = cluster.spec.metrics
-    admin_port = metrics.port + node.position
     first = clients[0] if clients else listeners[0]
     protocols = {each.name: each.protocol for each in cluster.spec.listeners} | {CONTROLLER: "PLAINTEXT"}
-    directories = [str(layout.data(node.id) / volume.name) for volume in node.pool.storage.volumes]
+    metrics = f"{first.host}:{cluster.spec.metrics.port + offset}" if cluster.spec.metrics.enabled else None
     properties = {
         "process.roles": ",".join(node.roles),
         "node.id": str(node.id),
@@ -56,29 +56,17 @@ def _local(cluster: KafkaCluster, layout: Layout, node: Node, nodes: list[Node],
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "controller.listener.names": CONTROLLER,
         "controller.quorum.voters": voters,
-        "log.dirs": ",".join(directories),
-        **({"kavka.admin.listener": f"{first.host}:{admin_port}"} if metrics.enabled else {}),
+        "log.dirs": ",".join(str(layout.data(node.id) / volume.name) for volume in node.pool.storage.volumes),
+        **({"kavka.admin.listener": metrics} if metrics else {}),
         **common_properties(cluster, nodes),
     }
-    ports = (*(listener.port for listener in listeners), *((admin_port,) if metrics.enabled else ()))
-    metrics_address = f"{first.host}:{admin_port}" if metrics.enabled else None
-    address = f"{first.host}:{first.port}"
-    return LocalNode(node, first.host, ports, address, format_properties(properties), metrics_address)
+    ports = ports_of(cluster, node, offset)
+    return LocalNode(node, first.host, ports, f"{first.host}:{first.port}", format_properties(properties), metrics)
 
 
-def _listeners(cluster: KafkaCluster, node: Node) -> list[Listener]:
-    """The listeners that this node opens, with its own ports."""
-    declared = {listener.name: listener for listener in cluster.spec.listeners}
-    clients = [each for name, each in declared.items() if name != CONTROLLER]
-    controller = declared.get(CONTROLLER) or clients[0].model_copy(
-        update={"name": CONTROLLER, "port": clients[0].port + CONTROLLER_PORT_STEP}
-    )
-    wanted = (clients if "broker" in node.roles else []) + ([controller] if "controller" in node.roles else [])
-    return [each.model_copy(update={"port": each.port + node.position}) for each in wanted]
-
-
-def _voter(cluster: KafkaCluster, node: Node) -> str:
-    (controller,) = [each for each in _listeners(cluster, node) if each.name == CONTROLLER]
+def _voter(cluster: KafkaCluster, node: Node, members: Members) -> str:
+    listeners = listeners_of(cluster, node, members.offsets[node.id])
+    (controller,) = [each for each in listeners if each.name == CONTROLLER]
     return f"{node.id}@{controller.host}:{controller.port}"
 
 

@@ -3,7 +3,8 @@
 `tick` is called a few times a second and never blocks for long. A node that dies is started again after a pause that
 doubles with each death in a row; one that dies `DEATHS_MAX` times without having run for `STEADY_SECONDS` in between
 has failed, and stays down until its settings change. One that has never answered at all fails at its second death:
-what keeps it from starting will not go away by itself.
+what keeps it from starting will not go away by itself. A restart is asked for and then goes on by itself, turn by turn,
+so that the other nodes are looked after meanwhile.
 """
 
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.platform.base import PlatformUnavailableError
-from kavka_operator.platform.local import probe, processes
+from kavka_operator.platform.local import members, probe, processes
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.rendering import LocalNode, local_nodes
@@ -24,7 +25,7 @@ from kavka_operator.platform.local.signals import Signals
 from kavka_operator.reconcile.plan import NodeAction, RestartNode, StartNode
 from kavka_operator.reconcile.seen import NodeState, SeenNode, WantedNode
 
-STOP_SECONDS_MAX = 20.0
+STOP_SECONDS_MAX = 30.0
 START_SECONDS_MAX = 60.0
 FORMAT_SECONDS_MAX = 30.0
 PAUSE_SECONDS_MIN = 0.1
@@ -48,6 +49,7 @@ class Running:
     deaths: int = 0
     has_answered: bool = False
     retry_at: float = 0.0
+    stop_by: float = 0.0
     message: str = ""
 
 
@@ -62,24 +64,36 @@ class Supervisor:
     cluster_id: str
     _wanted: dict[int, LocalNode] = field(default_factory=dict)
     _nodes: dict[int, Running] = field(default_factory=dict)
+    moves: int = 0  # counts the changes of any node's state, so that a look can tell whether it is out of date
 
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
         """The nodes that the resource wants; remembered, so that actions know what to start."""
-        self._wanted = {each.id: each for each in local_nodes(cluster, self.layout)}
+        known = members.read(self.layout)
+        host = next(each.host for each in cluster.spec.listeners)
+        now = known.joined_by(cluster, lambda port: not probe.port_is_taken(host, port))
+        if now != known:
+            members.keep(self.layout, now)
+        self._wanted = {each.id: each for each in local_nodes(cluster, self.layout, now)}
         return [
             WantedNode(each.id, fingerprint(each), each.node.rack, each.node.roles) for each in self._wanted.values()
         ]
 
     def seen(self) -> Mapping[int, SeenNode]:
         """The nodes that were started."""
-        return {
-            number: SeenNode(number, each.state, each.fingerprint, each.restarts, each.message)
-            for number, each in self._nodes.items()
-        }
+        return {number: self._seen(number, each) for number, each in self._nodes.items()}
+
+    def _seen(self, number: int, each: Running) -> SeenNode:
+        wanted = self._wanted.get(number)
+        changed = wanted.changed(each.node.properties) if wanted is not None else ()
+        return SeenNode(number, each.state, each.fingerprint, each.restarts, each.message, changed)
 
     def places(self) -> Mapping[int, tuple[str, str]]:
         """Address and directory of each wanted node."""
         return {number: (each.address, str(self.layout.data(number))) for number, each in self._wanted.items()}
+
+    def brokers(self) -> list[int]:
+        """The wanted nodes that clients may connect to."""
+        return [number for number, each in self._wanted.items() if each.node.is_broker]
 
     def metrics_addresses(self) -> Mapping[int, str]:
         """Where the running nodes show their metrics."""
@@ -88,26 +102,29 @@ class Supervisor:
 
     def perform(self, action: NodeAction) -> None:
         """Start or restart a node; `seen` tells when it runs."""
+        self.moves += 1
         match action:
             case StartNode(node=number):
                 self._start(self._wanted[number])
             case RestartNode(node=number):
-                processes.stop_children([self._nodes[number].process], STOP_SECONDS_MAX)
+                each = self._nodes[number]
                 self.tell(str(action))
-                self._start(self._wanted[number])
+                each.process.terminate()
+                each.state, each.stop_by, each.message = "Stopping", self.clock() + STOP_SECONDS_MAX, ""
 
     @property
     def is_moving(self) -> bool:
         """Whether some node is on its way up, so that looking often is worth it."""
-        return any(each.state in {"Starting", "Restarting"} for each in self._nodes.values())
+        return any(each.state in {"Starting", "Stopping", "Restarting"} for each in self._nodes.values())
 
     def tick(self) -> bool:
         """Look after the nodes; whether the state of one has changed."""
-        changed = [self._look_after(each) for each in self._nodes.values()]
-        return any(changed)
+        changed = sum(self._look_after(number, self._nodes[number]) for number in list(self._nodes))
+        self.moves += changed
+        return changed > 0
 
     def stop(self) -> None:
-        """Stop every node: controllers after brokers would be next; with combined nodes all go together."""
+        """Stop every node, all together: leaders have nobody to move to when the whole cluster goes."""
         running = [each.process for each in self._nodes.values()]
         try:
             processes.stop_children(running, STOP_SECONDS_MAX)
@@ -178,10 +195,12 @@ class Supervisor:
         write_whole(self.layout.pid(node.id), f"{process.pid}\n")
         return process
 
-    def _look_after(self, each: Running) -> bool:
+    def _look_after(self, number: int, each: Running) -> bool:
         before = each.state
         now = self.clock()
-        if each.state in {"Starting", "Running"} and each.process.poll() is not None:
+        if each.state == "Stopping":
+            self._wait_for_the_end(number, each, now)
+        elif each.state in {"Starting", "Running"} and each.process.poll() is not None:
             self._died(each, now)
         elif each.state == "Starting":
             self._wait_for_answer(each, now)
@@ -190,7 +209,22 @@ class Supervisor:
                 each.process, each.started, each.state = self._launch(each.node), now, "Starting"
         elif each.state == "Running" and each.deaths and now - each.started > STEADY_SECONDS:
             each.deaths, each.message = 0, ""
-        return each.state != before
+        return self._nodes[number].state != before
+
+    def _wait_for_the_end(self, number: int, each: Running, now: float) -> None:
+        """Once a node that is to be restarted has ended: start it with what is wanted now."""
+        if each.process.poll() is None:
+            if now > each.stop_by:
+                self.tell(f"node {number} did not stop within {STOP_SECONDS_MAX:.0f} s and is killed")
+                each.process.kill()
+                each.stop_by = now + STOP_SECONDS_MAX
+            return
+        try:
+            self._start(self._wanted[number])
+            self._nodes[number].restarts = each.restarts
+        except PlatformUnavailableError as error:
+            each.state, each.message = "Failed", str(error)
+            self.tell(f"node {number}: {error}")
 
     def _wait_for_answer(self, each: Running, now: float) -> None:
         host, _, port = each.node.address.rpartition(":")

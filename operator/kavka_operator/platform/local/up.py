@@ -1,8 +1,10 @@
 """`kavka up`: one process that runs a cluster of this machine, from its resources, until it is told to stop.
 
-A turn looks after the nodes, and settles topics and quotas when a resource has changed, when a node came or went, and
-every `DRIFT_SECONDS` in any case. Between turns it sleeps. Whatever happens (Ctrl-C at any point, an error, `kill -9`),
-no node outlives it: nodes are stopped on the way out, and the kernel ends them when this process is gone.
+A turn looks after the nodes. A look at the cluster (topics, quotas, settings, where the replicas are) goes on beside it,
+so that a node that dies is started again at once whatever an answer waits for; a look begins when a resource has
+changed, when a node came or went, every `DRIFT_SECONDS` in any case, and without a pause while nodes are restarted.
+Whatever happens (Ctrl-C at any point, an error, `kill -9`), no node outlives it: nodes are stopped on the way out, and
+the kernel ends them when this process is gone.
 """
 
 import json
@@ -11,33 +13,36 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from kavka_operator.api.cluster import KafkaCluster, KafkaClusterStatus
+from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
-from kavka_operator.kafka import usage
-from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.kafka.admin import Admin
 from kavka_operator.platform.base import PlatformUnavailableError
+from kavka_operator.platform.local import members
+from kavka_operator.platform.local.background import Background
 from kavka_operator.platform.local.files import Lock, write_whole
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import unsupported
-from kavka_operator.platform.local.rendering import local_nodes, port_clashes
+from kavka_operator.platform.local.looking import Answer, Looker, Question
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.supervisor import Supervisor, read_cluster_id
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quotas
-from kavka_operator.reconcile.plan import Plan, stalled, unknown
-from kavka_operator.reconcile.seen import SeenCluster, SeenUsage
+from kavka_operator.reconcile.plan import ElectLeaders, Plan, stalled, unknown
+from kavka_operator.reconcile.seen import SeenNode
 from kavka_operator.reconcile.status import cluster_status
-from kavka_operator.settle import key_of, settle
+from kavka_operator.settle import key_of
 
-TURN_SECONDS = 0.2
+TURN_SECONDS = 0.1
 MOVING_TURN_SECONDS = 0.02
 DRIFT_SECONDS = 5.0
 RETRY_SECONDS = 1.0
+HASTE_SECONDS = 0.2
 
 
 class UpError(Exception):
@@ -46,7 +51,7 @@ class UpError(Exception):
 
 @dataclass(slots=True)
 class Up:
-    """A running local cluster. `connect` makes an admin client for a bootstrap address."""
+    """A running local cluster. `connect` makes an admin client for bootstrap addresses."""
 
     layout: Layout
     signals: Signals
@@ -56,16 +61,19 @@ class Up:
     _lock: Lock = field(init=False)
     _store: Store = field(init=False)
     _supervisor: Supervisor = field(init=False)
-    _admin: Admin | None = None
+    _looker: Looker = field(init=False)
+    _looking: Background[Answer] | None = None
+    _moves_before: int = 0
     _settle_at: float = 0.0
     _stamp: tuple[int, ...] = ()
-    _seen: SeenCluster | None = None
+    _said: str = ""
     _is_ready: bool = False
 
     def run(self) -> None:
         """Run the cluster until a signal arrives (as `Stopped`) or it cannot go on (`UpError`)."""
         self._lock = Lock(self.layout.lock)
         self._store = Store(self.layout)
+        self._looker = Looker(self.connect)
         if not self._lock.take():
             raise UpError(f"{self._where()} is running already; stop it with `kavka down`")
         self._supervisor = Supervisor(
@@ -76,7 +84,7 @@ class Up:
             self._supervisor.stop_orphans()
             while True:
                 self._turn()
-                time.sleep(MOVING_TURN_SECONDS if self._supervisor.is_moving else TURN_SECONDS)
+                time.sleep(MOVING_TURN_SECONDS if self._supervisor.is_moving or self._looking else TURN_SECONDS)
         except PlatformUnavailableError as error:
             raise UpError(str(error)) from None
         finally:
@@ -87,83 +95,125 @@ class Up:
         write_whole(self.layout.supervisor, json.dumps({"pid": os.getpid()}) + "\n")
 
     def _turn(self) -> None:
-        changed = self._supervisor.tick()
+        if self._supervisor.tick():
+            self._settle_at = 0.0
+        if self._looking is not None:
+            if self._looking.is_done:
+                answer, self._looking = self._looking.result(), None
+                self._note(answer)
+                if self._supervisor.moves == self._moves_before:
+                    self._settle(answer)
+                else:
+                    self._settle_at = 0.0  # a node has come or gone since the look began: look again before acting
+            return
         now = time.monotonic()
         stamp = self._store.stamp()
-        if changed or stamp != self._stamp or now >= self._settle_at:
+        if stamp != self._stamp or now >= self._settle_at:
             self._stamp = stamp
-            self._settle_at = now + (DRIFT_SECONDS if self._settle() else RETRY_SECONDS)
+            self._settle_at = now + DRIFT_SECONDS
+            self._look()
 
-    def _settle(self) -> bool:
-        """Bring everything one step on; whether all went well."""
-        now = datetime.now(UTC).replace(microsecond=0)
+    def _look(self) -> None:
+        """Begin a look; where no node runs there is nothing to look at, only something to start."""
+        question = self._question()
+        self._moves_before = self._supervisor.moves
+        if question.bootstrap:
+            self._looking = Background(lambda: self._looker.look(question))
+        else:
+            self._settle(Answer())
+
+    def _question(self) -> Question:
         resources = self._store.all()
-        cluster = next(each for each in resources if isinstance(each, KafkaCluster))
-        if problem := unsupported(cluster) or "; ".join(port_clashes(local_nodes(cluster, self.layout))):
+        cluster = _cluster_of(resources)
+        places = self._supervisor.places()
+        running = [number for number, each in self._supervisor.seen().items() if each.state == "Running"]
+        brokers = self._supervisor.brokers()
+        return Question(
+            cluster=cluster,
+            resources=[each for each in resources if isinstance(each, Topic | ClientQuota)],
+            bootstrap=",".join(places[number][0] for number in running if number in brokers),
+            nodes=self._supervisor.metrics_addresses(),
+            brokers_expected=len(brokers),
+            now=_now(),
+        )
+
+    def _settle(self, answer: Answer) -> None:
+        """Bring the nodes one step on."""
+        now = _now()
+        cluster = _cluster_of(self._store.all())
+        if problem := unsupported(cluster, self.layout, members.read(self.layout)):
             self._refuse(cluster, problem, now)
-            return False
-        limited = [each for each in resources if isinstance(each, ClientQuota)]
-        topics_and_quotas = [each for each in resources if isinstance(each, Topic | ClientQuota)]
+            return
         wanted = self._supervisor.wanted(cluster)
-        went_well = self._settle_kafka(topics_and_quotas, now)
-        plan = clusters.reconcile(cluster, wanted, self._supervisor.seen(), self._seen)
-        for action in plan.actions:
-            self._supervisor.perform(action)  # type: ignore[arg-type]
-        if plan.actions:
-            self._settle_at = 0.0
+        plan = clusters.reconcile(cluster, wanted, self._seen_nodes(answer), answer.seen, answer.survey, now)
+        self._perform(plan)
+        limited = [each for each in self._store.all() if isinstance(each, ClientQuota)]
         status = cluster_status(
             cluster,
             wanted,
-            self._supervisor.seen(),
-            self._seen,
-            plan.words,
+            self._seen_nodes(answer),
+            answer.seen,
+            plan,
             now,
-            unmanaged=quotas.unmanaged(self._seen.quotas, limited) if self._seen else (),
+            unmanaged=quotas.unmanaged(answer.seen.quotas, limited) if answer.seen else (),
             places=self._supervisor.places(),
+            survey=answer.survey,
         )
         self._store.set_status(cluster, status)
         self._note_readiness(status, plan)
-        return went_well and not plan.actions
+        self._settle_at = min(self._settle_at, time.monotonic() + self._pause(answer, plan))
 
-    def _settle_kafka(self, resources: list[Topic | ClientQuota], now: datetime) -> bool:
-        """Topics and quotas; whether the cluster could be seen."""
-        self._seen = None
-        if not any(each.state == "Running" for each in self._supervisor.seen().values()):
-            self._disconnect()
-            return False
-        try:
-            if self._admin is None:
-                self._admin = self.connect(next(iter(self._supervisor.places().values()))[0])
-            outcome = settle(resources, self._admin, now, self._usage(resources))
-        except AdminError as error:
-            self.tell(str(error))
-            self._disconnect()
-            return False
-        for action in outcome.done:
+    def _seen_nodes(self, answer: Answer) -> Mapping[int, SeenNode]:
+        return {
+            number: replace(each, obstacles=answer.obstacles.get(number, ()))
+            for number, each in self._supervisor.seen().items()
+        }
+
+    def _pause(self, answer: Answer, plan: Plan) -> float:
+        """How long until the next look."""
+        if plan.rollout is not None or plan.actions or not self._is_ready:
+            return HASTE_SECONDS
+        return DRIFT_SECONDS if answer.is_settled and plan.is_settled else RETRY_SECONDS
+
+    def _perform(self, plan: Plan) -> None:
+        for action in plan.actions:
+            if isinstance(action, ElectLeaders):
+                self.tell(self._looker.elect(action) or str(action))
+            else:
+                self._supervisor.perform(action)  # type: ignore[arg-type]
+        if plan.rollout is not None and plan.rollout.blocked_by:
+            self._say_once(f"roll: {plan.rollout.blocked_by[0]}")
+
+    def _say_once(self, words: str) -> None:
+        """Say something that may be so for a while."""
+        if words != self._said:
+            self._said = words
+            self.tell(words)
+
+    def _note(self, answer: Answer) -> None:
+        """What was done about topics, quotas and settings."""
+        if answer.error is not None and self._is_ready:
+            self._say_once(answer.error)
+        for action in answer.done:
             self.tell(str(action))
-        self._seen = outcome.cluster
-        for each in resources:
-            if key_of(each) in outcome.statuses:
-                self._store.set_status(each, outcome.statuses[key_of(each)])
-        for key in outcome.released:
+        if answer.outcome is None:
+            return
+        for each in self._store.all():
+            status = answer.outcome.statuses.get(key_of(each))
+            if status is not None:
+                self._store.set_status(each, status)
+        for key in answer.outcome.released:
             self._store.remove(key)
             self.tell(f'{key[0]} "{key[2]}" is no longer declared')
-        if outcome.released:
+        if answer.outcome.released:
             self._stamp = self._store.stamp()
-        return True
-
-    def _usage(self, resources: list[Topic | ClientQuota]) -> Mapping[str, tuple[SeenUsage, ...]]:
-        if not any(isinstance(each, ClientQuota) for each in resources):
-            return {}
-        pages = {number: usage.fetch(address) for number, address in self._supervisor.metrics_addresses().items()}
-        return usage.usage_by_entity({number: page for number, page in pages.items() if page is not None})
 
     def _refuse(self, cluster: KafkaCluster, problem: str, now: datetime) -> None:
         """A cluster that cannot be run is refused at the start; one changed into such is left as it runs."""
         if not self._supervisor.seen():
             raise UpError(problem)
-        words = stalled("Unsupported", problem)
-        self._store.set_status(cluster, cluster_status(cluster, [], {}, self._seen, words, now))
+        plan = Plan(words=stalled("Unsupported", problem))
+        self._store.set_status(cluster, cluster_status(cluster, [], {}, None, plan, now))
 
     def _note_readiness(self, status: KafkaClusterStatus, plan: Plan) -> None:
         failed = [node for node in status.brokers if node.state == "Failed"]
@@ -174,32 +224,35 @@ class Up:
             self._is_ready = True
             self.on_ready()
 
-    def _disconnect(self) -> None:
-        if self._admin is not None:
-            self._admin.close()
-            self._admin = None
-
     def _leave(self) -> None:
         """Stop the nodes and leave the place as the next `up` wants to find it."""
         try:
             self._supervisor.stop()
-            self._disconnect()
+            if self._looking is None:
+                self._looker.close()
         finally:
             self._note_stopped()
             self.layout.supervisor.unlink(missing_ok=True)
             self._lock.release()
 
     def _note_stopped(self) -> None:
-        now = datetime.now(UTC).replace(microsecond=0)
+        now = _now()
         for each in self._store.all():
             if isinstance(each, KafkaCluster):
-                wanted = self._supervisor.wanted(each)
-                words = unknown("Stopped", "not running; start it with `kavka up`")
-                places = self._supervisor.places()
-                self._store.set_status(each, cluster_status(each, wanted, {}, None, words, now, places=places))
+                plan = Plan(words=unknown("Stopped", "not running; start it with `kavka up`"))
+                wanted, places = self._supervisor.wanted(each), self._supervisor.places()
+                self._store.set_status(each, cluster_status(each, wanted, {}, None, plan, now, places=places))
 
     def _where(self) -> str:
         return f'KafkaCluster "{self.layout.cluster}"'
+
+
+def _cluster_of(resources: list[AnyResource]) -> KafkaCluster:
+    return next(each for each in resources if isinstance(each, KafkaCluster))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 def _draw_id() -> str:

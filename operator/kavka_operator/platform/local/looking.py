@@ -1,0 +1,104 @@
+"""A look at the running cluster, and what follows from it for topics, quotas and settings: everything that waits for
+answers, so that it can be done beside the main loop (`background`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.topic import Topic
+from kavka_operator.kafka import usage
+from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.platform.local import probe
+from kavka_operator.reconcile.cluster import brokers_config
+from kavka_operator.reconcile.plan import Action, ElectLeaders
+from kavka_operator.reconcile.seen import SeenCluster, SeenUsage, Survey
+from kavka_operator.settle import Outcome, settle
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be looked at. `nodes` are the running ones, with the addresses of their admin ports."""
+
+    cluster: KafkaCluster
+    resources: Sequence[Topic | ClientQuota]
+    bootstrap: str
+    nodes: Mapping[int, str]
+    brokers_expected: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was seen and done; `error` where nobody answered."""
+
+    outcome: Outcome | None = None
+    survey: Survey | None = None
+    obstacles: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    done: tuple[Action, ...] = ()
+    error: str | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all was seen and every topic and quota is as it should be, or stays as it is."""
+        if self.outcome is None:
+            return False
+        return not any(each.condition("Reconciling") for each in self.outcome.statuses.values())
+
+    @property
+    def seen(self) -> SeenCluster | None:
+        return self.outcome.cluster if self.outcome is not None else None
+
+
+@dataclass(slots=True)
+class Looker:
+    """Keeps the connection from one look to the next. `connect` makes an admin client for bootstrap addresses."""
+
+    connect: Callable[[str], Admin]
+    _admin: Admin | None = None
+
+    def look(self, question: Question) -> Answer:
+        """Ask, act, and ask again."""
+        obstacles = {number: found for number, at in question.nodes.items() if (found := probe.obstacles(at))}
+        try:
+            if self._admin is None:
+                self._admin = self.connect(question.bootstrap)
+            return replace(self._look(self._admin, question), obstacles=obstacles)
+        except AdminError as error:
+            self.close()
+            return Answer(obstacles=obstacles, error=str(error))
+
+    def elect(self, action: ElectLeaders) -> str | None:
+        """Carry out an election that a roll asks for; what went wrong, in words."""
+        try:
+            assert self._admin is not None, "an election follows a look"
+            self._admin.perform(action)
+        except AdminError as error:
+            return str(error)
+        return None
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def _look(self, admin: Admin, question: Question) -> Answer:
+        outcome = settle(
+            question.resources, admin, question.now, _usage(question), brokers_expected=question.brokers_expected
+        )
+        actions = brokers_config(question.cluster, outcome.cluster).actions
+        for action in actions:
+            admin.perform(action)  # type: ignore[arg-type]
+        if actions:
+            outcome.cluster = replace(outcome.cluster, config=admin.look(()).config)
+        return Answer(outcome, admin.survey(), done=(*outcome.done, *actions))
+
+
+def _usage(question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:
+    if not any(isinstance(each, ClientQuota) for each in question.resources):
+        return {}
+    pages = {number: usage.fetch(address) for number, address in question.nodes.items()}
+    return usage.usage_by_entity({number: page for number, page in pages.items() if page is not None})

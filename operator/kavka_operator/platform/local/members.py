@@ -1,0 +1,85 @@
+"""What a node is given when it is first seen, and keeps: its ports, and a vote.
+
+The first broker has the ports of the resource, every other node the next ones that nobody uses, all of its ports the
+same distance (`offset`) above. They are kept because clients have them in their configuration. Who votes is settled when
+the cluster is first started: were a controller added to a quorum of a given size, the newcomers could be a majority
+that knows nothing of what was decided before.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kavka_operator.api.cluster import KafkaCluster, Listener
+from kavka_operator.platform.local.files import read_text, write_whole
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.nodes import CONTROLLER, Node, nodes_of
+
+CONTROLLER_PORT_STEP = 1000
+PORT_MAX = 65_535
+OFFSET_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The nodes that were ever seen: how far above the resource's their ports lie; and which of them vote."""
+
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    voters: tuple[int, ...] = ()
+
+    def joined_by(self, cluster: KafkaCluster, is_free: Callable[[int], bool]) -> "Members":
+        """With the nodes that the resource wants now. `is_free` tells whether a port can be used."""
+        nodes = sorted(nodes_of(cluster), key=lambda node: (not node.is_broker, node.id))
+        offsets = dict(self.offsets)
+        taken = {port for node in nodes if node.id in offsets for port in ports_of(cluster, node, offsets[node.id])}
+        for node in nodes:
+            if node.id not in offsets:
+                offsets[node.id] = _next_offset(cluster, node, taken, is_free if offsets else lambda _: True)
+                taken.update(ports_of(cluster, node, offsets[node.id]))
+        return Members(offsets, self.voters or tuple(node.id for node in nodes_of(cluster) if node.is_controller))
+
+
+def read(layout: Layout) -> Members:
+    """Who is known of a cluster; nobody before its first start."""
+    text = read_text(layout.members)
+    if text is None:
+        return _of_one_node(layout)
+    value = json.loads(text)
+    return Members({int(node): offset for node, offset in value["portOffsets"].items()}, tuple(value["voters"]))
+
+
+def _of_one_node(layout: Layout) -> Members:
+    """What the first version kept: it ran one node, and only the node's settings say that there was one."""
+    return Members({0: 0}, (0,)) if layout.properties(0).exists() else Members()
+
+
+def keep(layout: Layout, members: Members) -> None:
+    """Remember them."""
+    value = {"portOffsets": {str(node): offset for node, offset in members.offsets.items()}, "voters": members.voters}
+    write_whole(layout.members, json.dumps(value, indent=2) + "\n")
+
+
+def ports_of(cluster: KafkaCluster, node: Node, offset: int) -> tuple[int, ...]:
+    """Every port that the node opens."""
+    metrics = cluster.spec.metrics
+    own = [listener.port for listener in listeners_of(cluster, node, offset)]
+    return (*own, *((metrics.port + offset,) if metrics.enabled else ()))
+
+
+def listeners_of(cluster: KafkaCluster, node: Node, offset: int) -> list[Listener]:
+    """The listeners that the node opens, with its own ports; the controllers' is `CONTROLLER_PORT_STEP` above the first."""
+    declared = {listener.name: listener for listener in cluster.spec.listeners}
+    clients = [each for name, each in declared.items() if name != CONTROLLER]
+    controller = declared.get(CONTROLLER) or clients[0].model_copy(
+        update={"name": CONTROLLER, "port": clients[0].port + CONTROLLER_PORT_STEP}
+    )
+    wanted = (clients if node.is_broker else []) + ([controller] if node.is_controller else [])
+    return [each.model_copy(update={"port": each.port + offset}) for each in wanted]
+
+
+def _next_offset(cluster: KafkaCluster, node: Node, taken: set[int], is_free: Callable[[int], bool]) -> int:
+    for offset in range(OFFSET_MAX):
+        ports = ports_of(cluster, node, offset)
+        if not taken & set(ports) and (max(ports) > PORT_MAX or all(map(is_free, ports))):
+            return offset
+    return OFFSET_MAX

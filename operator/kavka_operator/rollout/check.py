@@ -1,0 +1,73 @@
+"""May these nodes go down now?
+
+Two promises hold at every moment of a roll. Every partition keeps as many in-sync replicas as its `min.insync.replicas`
+asks for, so that acks=all goes on. The controllers keep a majority that has all that was decided, so that leaders can
+still be moved.
+
+Where a promise cannot be kept whatever one waits for (one replica, a lone controller), waiting would be for ever: such
+partitions are named before the roll begins, and the next best is kept: every other replica in sync, every other
+controller caught up.
+"""
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+
+from kavka_operator.reconcile.seen import SeenPartition, SeenQuorum, Survey
+from kavka_operator.words import counted, some
+
+
+def obstacles(nodes: AbstractSet[int], survey: Survey, *, serving: bool = True) -> list[str]:
+    """Why the nodes may not go down now; empty if they may.
+
+    A node that is not `serving` takes away only what still counts on it.
+    """
+    found = [
+        _short_of(partition, nodes)
+        for partition in survey.partitions
+        if nodes & set(partition.replicas if serving else partition.isr)
+        and len(set(partition.isr) - nodes) < needed(partition, len(nodes & set(partition.replicas)))
+    ]
+    return [*found, *_quorum_obstacles(nodes, survey.quorum)]
+
+
+def needed(partition: SeenPartition, gone: int = 1) -> int:
+    """How many in-sync replicas must be left while `gone` of its replicas are down."""
+    return min(partition.in_sync_min, len(partition.replicas) - gone)
+
+
+def at_risk(nodes: Sequence[int], survey: Survey) -> list[str]:
+    """What will be unavailable while one of the nodes is down, whatever the roll waits for."""
+    partitions = [
+        each.name
+        for each in survey.partitions
+        if set(nodes) & set(each.replicas) and len(each.replicas) - 1 < min(each.in_sync_min, len(each.replicas))
+    ]
+    voters = survey.quorum.voters
+    alone = len(voters) - 1 < _majority(voters) and bool(set(nodes) & set(voters))
+    return [*(["the controllers"] if alone else []), *partitions]
+
+
+def _short_of(partition: SeenPartition, nodes: AbstractSet[int]) -> str:
+    there, missing = len(partition.isr), [str(each) for each in partition.replicas if each not in partition.isr]
+    lacking = f" (missing {', '.join(missing)})" if missing else ""
+    return (
+        f"{partition.name} has {there} of {counted(len(partition.replicas), 'replica')} in sync{lacking}"
+        f" and needs {needed(partition, len(nodes & set(partition.replicas)))} without it"
+    )
+
+
+def _majority(voters: Sequence[int]) -> int:
+    return len(voters) // 2 + 1
+
+
+def _quorum_obstacles(nodes: AbstractSet[int], quorum: SeenQuorum) -> Iterator[str]:
+    if not nodes & set(quorum.voters):
+        return
+    others = [voter for voter in quorum.voters if voter not in nodes]
+    behind = [str(voter) for voter in others if not quorum.is_caught_up(voter)]
+    wanted = min(_majority(quorum.voters), len(others))
+    if len(others) - len(behind) < wanted:
+        yield (
+            f"of {counted(len(others), 'other controller')} {wanted} must have all that was decided"
+            f" (behind: {some(behind)})"
+        )

@@ -1,0 +1,91 @@
+"""How each node stands to what is wanted of it.
+
+Running is not enough: a broker that was restarted is back when it is a member of the cluster and in the in-sync
+replicas of every partition that it holds, a controller when it has all that the active controller has. Only then may
+the next node go.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from kavka_operator.reconcile.seen import SeenCluster, SeenNode, Survey, WantedNode
+from kavka_operator.words import some
+
+BROKER, CONTROLLER = "broker", "controller"
+
+
+class Standing(Enum):
+    """What a node is, as far as a roll is concerned."""
+
+    CURRENT = auto()  # as wanted, and back in all that it takes part in
+    RETURNING = auto()  # as wanted, and on its way
+    LOST = auto()  # as wanted, and given up
+    STALE = auto()  # serves, with other settings than wanted
+    UNREADY = auto()  # does not serve, and has other settings than wanted: nothing is lost by restarting it
+    STOPPING = auto()  # on its way down
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One node. `words` say what is missing, or which settings differ."""
+
+    node: WantedNode
+    standing: Standing
+    words: str = ""
+    is_alive: bool = True  # there is a process
+
+    @property
+    def id(self) -> int:
+        return self.node.id
+
+    @property
+    def name(self) -> str:
+        return f"broker {self.id}" if BROKER in self.node.roles else f"controller {self.id}"
+
+
+def diagnose(
+    nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], cluster: SeenCluster | None, survey: Survey | None
+) -> list[Diagnosis]:
+    """A diagnosis of every node that is wanted and was started. `survey` is None while nobody answers."""
+    return [_diagnose(node, seen[node.id], cluster, survey) for node in nodes if node.id in seen]
+
+
+def _diagnose(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, survey: Survey | None) -> Diagnosis:
+    missing = "; ".join(_missing(node, seen, cluster, survey))
+    if seen.state == "Stopping":
+        return Diagnosis(node, Standing.STOPPING, "is stopping")
+    if seen.fingerprint != node.fingerprint:
+        serves = seen.state == "Running" and _has_joined(node, cluster)
+        standing = Standing.STALE if serves else Standing.UNREADY
+        return Diagnosis(node, standing, _changed(seen.changed), seen.state in {"Running", "Starting"})
+    if seen.state == "Failed":
+        return Diagnosis(node, Standing.LOST, seen.message or "does not run")
+    return Diagnosis(node, Standing.RETURNING if missing else Standing.CURRENT, missing)
+
+
+def _changed(settings: Sequence[str]) -> str:
+    if not settings:
+        return "its settings have changed"
+    return some(settings) + (" has changed" if len(settings) == 1 else " have changed")
+
+
+def _has_joined(node: WantedNode, cluster: SeenCluster | None) -> bool:
+    return BROKER not in node.roles or (cluster is not None and node.id in cluster.brokers)
+
+
+def _missing(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, survey: Survey | None) -> Iterator[str]:
+    """What keeps the node from being back."""
+    if seen.state != "Running":
+        yield f"is {seen.state.lower()}" + (f" ({seen.message})" if seen.message else "")
+        return
+    if survey is None or cluster is None:
+        yield "cannot be seen: no broker answers"
+        return
+    if not _has_joined(node, cluster):
+        yield "has not joined yet" + (f" ({'; '.join(seen.obstacles)})" if seen.obstacles else "")
+        return
+    if behind := [each.name for each in survey.partitions if node.id in each.replicas and node.id not in each.isr]:
+        yield f"is not in sync yet with {some(behind)}"
+    if CONTROLLER in node.roles and not survey.quorum.is_caught_up(node.id):
+        yield "has not caught up with the active controller yet"

@@ -1,0 +1,40 @@
+"""Which nodes, in which order, and what it costs.
+
+Unready nodes come first: restarting them takes nothing away and may well mend them. The active controller comes last,
+so that the cluster changes it once and not with every node. The hash names the settings that the roll leads to, all of
+them: it stays the same from the first restart to the last, and any later change of the resource makes another.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kavka_operator.reconcile.seen import Survey, WantedNode
+from kavka_operator.rollout.check import at_risk
+from kavka_operator.rollout.diagnose import Diagnosis, Standing
+
+AT_RISK_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RollPlan:
+    """The nodes that still have to be restarted, in order."""
+
+    hash: str
+    order: tuple[Diagnosis, ...]
+    at_risk: tuple[str, ...] = ()
+
+
+def plan(nodes: Sequence[WantedNode], diagnoses: Sequence[Diagnosis], survey: Survey | None) -> RollPlan:
+    """What is left to do."""
+    active = survey.quorum.leader if survey is not None else None
+    to_do = [each for each in diagnoses if each.standing in {Standing.STALE, Standing.UNREADY}]
+    order = sorted(to_do, key=lambda each: (each.standing is not Standing.UNREADY, each.id == active, each.id))
+    risks = at_risk([each.id for each in order], survey) if survey is not None else []
+    return RollPlan(plan_hash(nodes), tuple(order), tuple(risks[:AT_RISK_MAX]))
+
+
+def plan_hash(nodes: Sequence[WantedNode]) -> str:
+    """Names a roll, so that an approval does not outlive a change of mind."""
+    text = " ".join(f"{node.id}:{node.fingerprint}" for node in sorted(nodes, key=lambda each: each.id))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,186 @@
+"""The next step of a roll.
+
+What is already under way comes first: nothing new is begun while a node is on its way down or up, or while it could
+lead again and does not. Then the gates that a person has set (hold, approval, window, delay), then the check, then the
+restart. The only memory is the `rollout` of the resource's status, so that whoever looks next can go on.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from kavka_operator.api.cluster import KafkaCluster, RolloutStatus
+from kavka_operator.reconcile.plan import Action, ElectLeaders, Plan, RestartNode, reconciling, stalled
+from kavka_operator.reconcile.seen import SeenCluster, SeenNode, Survey, WantedNode
+from kavka_operator.rollout import windows
+from kavka_operator.rollout.check import obstacles
+from kavka_operator.rollout.diagnose import Diagnosis, Standing, diagnose
+from kavka_operator.rollout.plan import RollPlan, plan
+from kavka_operator.words import counted, named, some
+
+APPROVE = "kavka.dev/approve-rollout"
+BLOCKED_BY_MAX = 16
+
+
+def is_on(cluster: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> bool:
+    """Whether there is anything to restart, or a restart to be brought to its end."""
+    stale = any(node.id in seen and seen[node.id].fingerprint != node.fingerprint for node in nodes)
+    return stale or cluster.status.rollout is not None
+
+
+def roll(
+    cluster: KafkaCluster,
+    nodes: Sequence[WantedNode],
+    seen: Mapping[int, SeenNode],
+    live: SeenCluster | None,
+    survey: Survey | None,
+    now: datetime,
+) -> Plan | None:
+    """The next step, or None where the roll is done. `survey` is None while no broker answers."""
+    diagnoses = diagnose(nodes, seen, live, survey)
+    return _Roll(cluster, diagnoses, plan(nodes, diagnoses, survey), survey, now).step()
+
+
+@dataclass(frozen=True, slots=True)
+class _Roll:
+    """One look at a roll."""
+
+    cluster: KafkaCluster
+    diagnoses: Sequence[Diagnosis]
+    plan: RollPlan
+    survey: Survey | None
+    now: datetime
+
+    def step(self) -> Plan | None:
+        if lost := self._those(Standing.LOST):
+            return self._stop(lost)
+        held = self._held()
+        dead = [each for each in self.plan.order if not each.is_alive]
+        if dead and held is None:
+            return self._restart(dead)
+        if moving := self._those(Standing.STOPPING, Standing.RETURNING):
+            return self._wait("Rolling", [f"{each.name} {each.words}" for each in moving])
+        if self.survey is None:
+            return self._wait("Rolling", ["no broker answers"])
+        if partitions := self._without_preferred_leader(self.survey):
+            names = some([each.name for each in self.survey.partitions if each.key in partitions])
+            return self._act([ElectLeaders(partitions)], f"{names} back to where they are to be led")
+        if not self.plan.order:
+            return None
+        return held or self._pause() or self._next(self.survey)
+
+    def _held(self) -> Plan | None:
+        """What a person has set in the way of any restart."""
+        rollout = self.cluster.spec.rollout
+        listed = named([each.id for each in self.plan.order])
+        if rollout.hold:
+            return self._wait("RolloutHeld", [f"{listed} for spec.rollout.hold: false"])
+        approved = self.cluster.metadata.annotations.get(APPROVE)
+        if rollout.approval == "Manual" and approved != self.plan.hash:
+            return self._wait("RolloutWaits", [f"{listed} for the annotation {APPROVE}={self.plan.hash}"])
+        if not windows.is_open(rollout.windows, self.now):
+            return self._wait("RolloutWaits", [f"{listed} for a window: {windows.shown(rollout.windows)}"])
+        return None
+
+    def _pause(self) -> Plan | None:
+        resume = self._resume_time()
+        if resume is None or self.now >= resume:
+            return None
+        return self._wait("Rolling", [f"until {_clock(resume)} (spec.rollout.delaySeconds)"])
+
+    def _next(self, survey: Survey) -> Plan:
+        """The first node that may go down, with as many others as may go with it."""
+        batch: list[Diagnosis] = []
+        first_obstacles: list[str] = []
+        for each in self.plan.order:
+            if batch and (batch[0].standing != each.standing or _share_a_partition(batch, each, survey)):
+                continue
+            ids = {other.id for other in [*batch, each]}
+            found = obstacles(ids, survey, serving=each.standing is Standing.STALE)
+            if found and not batch:
+                first_obstacles = [f"{each.name} may not go down: {found[0]}", *found[1:]]
+                break
+            if not found:
+                batch.append(each)
+            if len(batch) == self.cluster.spec.rollout.max_concurrent:
+                break
+        return self._restart(batch) if batch else self._wait("Rolling", first_obstacles)
+
+    def _stop(self, lost: Sequence[Diagnosis]) -> Plan:
+        words = "; ".join(f"{each.name} did not come back: {each.words}" for each in lost)
+        kept = f"; {named(sorted(each.id for each in self.plan.order))} keep their former settings" if self.plan.order else ""
+        advice = "; mend the settings and apply them again"
+        return Plan((), stalled("RolloutStopped", words + kept + advice), self._status((words,)))
+
+    def _restart(self, those: Sequence[Diagnosis]) -> Plan:
+        actions = [RestartNode(each.id, each.words) for each in those]
+        return self._act(actions, "; ".join(map(str, actions)), tuple(each.id for each in those))
+
+    def _act(self, actions: Sequence[Action], doing: str, current: tuple[int, ...] = ()) -> Plan:
+        status = self._status((), current)
+        return Plan(tuple(actions), reconciling("Rolling", f"{_progress(status)}; {doing}"), status)
+
+    def _wait(self, reason: str, what: Sequence[str]) -> Plan:
+        status = self._status(tuple(what))
+        since = f" (since {_clock(status.blocked_since)})" if status.blocked_since else ""
+        words = f"{_progress(status)}; waits{since}: {some(what, 2, '; ')}"
+        return Plan((), reconciling(reason, words), status)
+
+    def _those(self, *standings: Standing) -> list[Diagnosis]:
+        return [each for each in self.diagnoses if each.standing in standings]
+
+    def _without_preferred_leader(self, survey: Survey) -> tuple[tuple[str, int], ...]:
+        """Partitions that a node could lead again which was restarted and is back."""
+        back = {each.id for each in self._those(Standing.CURRENT)}
+        return tuple(
+            each.key
+            for each in survey.partitions
+            if each.preferred in back and each.preferred in each.isr and each.leader != each.preferred
+        )
+
+    @property
+    def _before(self) -> RolloutStatus | None:
+        before = self.cluster.status.rollout
+        return before if before is not None and before.plan == self.plan.hash else None
+
+    def _still_current(self) -> tuple[int, ...]:
+        known = self._before.current if self._before is not None else ()
+        return tuple(each.id for each in self.diagnoses if each.id in known and each.standing is not Standing.CURRENT)
+
+    def _resume_time(self) -> datetime | None:
+        """When the pause after the last node is over: counted from the look that found it back."""
+        before, delay = self._before, self.cluster.spec.rollout.delay_seconds
+        if before is None or not delay:
+            return None
+        return self.now + timedelta(seconds=delay) if before.current else before.resume_time
+
+    def _status(self, blocked_by: tuple[str, ...], begun: tuple[int, ...] = ()) -> RolloutStatus:
+        before, current = self._before, (*self._still_current(), *begun)
+        waiting = {*current, *(each.id for each in self.plan.order)}
+        total = max(before.total if before is not None else 0, len(waiting))
+        same_wait = before is not None and before.blocked_by and before.current == current
+        return RolloutStatus(
+            plan=self.plan.hash,
+            done=total - len(waiting),
+            total=total,
+            current=current,
+            blocked_by=tuple(each[:1024] for each in blocked_by[:BLOCKED_BY_MAX]),
+            blocked_since=(before.blocked_since if before is not None and same_wait else self.now)
+            if blocked_by
+            else None,
+            at_risk=self.plan.at_risk,
+            resume_time=None if begun or current else self._resume_time(),
+        )
+
+
+def _share_a_partition(batch: Sequence[Diagnosis], one: Diagnosis, survey: Survey) -> bool:
+    others = {each.id for each in batch}
+    return any(one.id in each.replicas and others & set(each.replicas) for each in survey.partitions)
+
+
+def _progress(status: RolloutStatus) -> str:
+    return f"{status.done} of {counted(status.total, 'node')} restarted"
+
+
+def _clock(moment: datetime | None) -> str:
+    return "" if moment is None else moment.strftime("%H:%M:%SZ")

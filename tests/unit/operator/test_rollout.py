@@ -1,0 +1,268 @@
+"""A roll, step by step: the order, what it waits for, what it says, what stops it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kavka_operator.api.cluster import KafkaCluster, RolloutStatus, Window
+from kavka_operator.reconcile.plan import ElectLeaders, Plan, RestartNode
+from kavka_operator.reconcile.seen import (
+    NodeState,
+    SeenBroker,
+    SeenCluster,
+    SeenNode,
+    SeenPartition,
+    SeenQuorum,
+    Survey,
+    WantedNode,
+)
+from kavka_operator.rollout.check import at_risk, obstacles
+from kavka_operator.rollout.diagnose import Standing, diagnose
+from kavka_operator.rollout.plan import plan, plan_hash
+from kavka_operator.rollout.roll import APPROVE, is_on, roll
+from kavka_operator.rollout.windows import is_open
+from tests.unit.operator.fakes import NOW, cluster
+
+NODES = [WantedNode(number, "new") for number in range(3)]
+LIVE = SeenCluster("id", 0, {number: SeenBroker(number, "a:1") for number in range(3)})
+QUORUM = SeenQuorum(0, (0, 1, 2), {1: 400, 2: 0})
+
+
+def partition(
+    isr: tuple[int, ...] = (0, 1, 2),
+    *,
+    leader: int | None = 0,
+    replicas: tuple[int, ...] = (0, 1, 2),
+    in_sync_min: int = 2,
+    index: int = 7,
+) -> SeenPartition:
+    return SeenPartition("orders", index, leader, replicas, isr, in_sync_min)
+
+
+def survey(*partitions: SeenPartition, quorum: SeenQuorum = QUORUM) -> Survey:
+    return Survey(partitions or (partition(),), quorum)
+
+
+def nodes(*fingerprints: str, **states: NodeState) -> dict[int, SeenNode]:
+    """Running nodes; `n1="Failed"` says otherwise of one."""
+    return {
+        number: SeenNode(number, states.get(f"n{number}", "Running"), fingerprint, changed=("num.partitions",))
+        for number, fingerprint in enumerate(fingerprints)
+    }
+
+
+def rolling(
+    status: RolloutStatus | None = None, *, metadata: dict[str, Any] | None = None, **rollout: Any
+) -> KafkaCluster:
+    made = cluster(metadata=metadata, rollout=rollout)
+    return made.model_copy(update={"status": made.status.model_copy(update={"rollout": status})})
+
+
+def step(
+    seen: dict[int, SeenNode],
+    look: Survey | None = None,
+    wanted: KafkaCluster | None = None,
+    live: SeenCluster | None = LIVE,
+    now: Any = NOW,
+) -> Plan:
+    found = roll(wanted or rolling(), NODES, seen, live, look or survey(), now)
+    assert found is not None
+    return found
+
+
+def words(found: Plan) -> str:
+    return found.words[0].message
+
+
+def test_the_first_goes_and_the_plan_says_how_far_it_is() -> None:
+    found = step(nodes("old", "old", "old"))
+    assert found.actions == (RestartNode(1, "num.partitions has changed"),)
+    assert words(found) == "0 of 3 nodes restarted; restart node 1: num.partitions has changed"
+    assert found.rollout == RolloutStatus(plan=plan_hash(NODES), total=3, current=(1,))
+
+
+def test_the_active_controller_goes_last_and_what_does_not_serve_first() -> None:
+    def order(seen: dict[int, SeenNode], live: SeenCluster = LIVE) -> list[int]:
+        return [each.id for each in plan(NODES, diagnose(NODES, seen, live, survey()), survey()).order]
+
+    assert order(nodes("old", "old", "old")) == [1, 2, 0]
+    lone = SeenCluster("id", 0, {0: SeenBroker(0, "a:1"), 1: SeenBroker(1, "a:1")})
+    assert order(nodes("old", "old", "old"), lone) == [2, 1, 0], "2 runs, but is no member"
+    assert order(nodes("old", "old", "old", n0="Failed")) == [0, 1, 2]
+
+
+def test_nothing_is_begun_while_a_node_is_on_its_way() -> None:
+    begun = rolling(RolloutStatus(plan=plan_hash(NODES), total=3, current=(1,)))
+    found = step(nodes("old", "old", "old", n1="Stopping"), wanted=begun)
+    assert (found.actions, words(found)) == (
+        (),
+        "0 of 3 nodes restarted; waits (since 12:00:00Z): broker 1 is stopping",
+    )
+    found = step(nodes("old", "new", "old", n1="Starting"), wanted=begun)
+    assert (found.actions, words(found)[-21:]) == ((), "; broker 1 is starting"[-21:])
+
+
+def test_back_is_only_who_is_in_every_isr_and_has_caught_up() -> None:
+    behind = survey(partition((0, 2)), partition((0, 2), index=8), quorum=SeenQuorum(0, (0, 1, 2), {1: 9_000, 2: 0}))
+    (found,) = [each for each in diagnose(NODES, nodes("old", "new", "old"), LIVE, behind) if each.id == 1]
+    assert found.standing is Standing.RETURNING
+    assert found.words == (
+        "is not in sync yet with orders-7, orders-8; has not caught up with the active controller yet"
+    )
+    lone = SeenCluster("id", 0, {0: SeenBroker(0, "a:1"), 2: SeenBroker(2, "a:1")})
+    seen = {1: SeenNode(1, "Running", "new", obstacles=("log directories are being loaded",))}
+    (found,) = diagnose(NODES, seen, lone, behind)
+    assert found.words == "has not joined yet (log directories are being loaded)"
+
+
+def test_then_it_leads_again_what_it_should_lead() -> None:
+    begun = rolling(RolloutStatus(plan=plan_hash(NODES), total=3, current=(0,)))
+    found = step(nodes("new", "old", "old"), survey(partition(leader=1)), begun)
+    assert found.actions == (ElectLeaders((("orders", 7),)),)
+    assert words(found) == "1 of 3 nodes restarted; orders-7 back to where they are to be led"
+
+
+def test_then_the_next_one_goes() -> None:
+    begun = rolling(RolloutStatus(plan=plan_hash(NODES), total=3, current=(1,)))
+    found = step(nodes("old", "new", "old"), wanted=begun)
+    assert found.actions == (RestartNode(2, "num.partitions has changed"),)
+    assert found.rollout is not None
+    assert (found.rollout.done, found.rollout.current) == (1, (2,))
+
+
+def test_the_end() -> None:
+    begun = rolling(RolloutStatus(plan=plan_hash(NODES), total=3, current=(0,)))
+    assert is_on(begun, NODES, nodes("new", "new", "new"))
+    assert roll(begun, NODES, nodes("new", "new", "new"), LIVE, survey(), NOW) is None
+    assert not is_on(rolling(), NODES, nodes("new", "new", "new"))
+    last = step(nodes("new", "new", "new"), survey(partition((1, 2))), begun)
+    assert words(last).endswith(
+        "2 of 3 nodes restarted; waits (since 12:00:00Z): broker 0 is not in sync yet with orders-7"
+    )
+
+
+def test_it_waits_for_a_partition_and_says_since_when() -> None:
+    thin = survey(partition((0, 1)))
+    found = step(nodes("old", "old", "old"), thin)
+    assert found.actions == ()
+    assert words(found) == (
+        "0 of 3 nodes restarted; waits (since 12:00:00Z): broker 1 may not go down:"
+        " orders-7 has 2 of 3 replicas in sync (missing 2) and needs 2 without it"
+    )
+    later = step(nodes("old", "old", "old"), thin, rolling(found.rollout), now=NOW + timedelta(hours=3))
+    assert later.rollout is not None
+    assert later.rollout.blocked_since == NOW
+    assert words(later) == words(found), "a status that waits is not written again and again"
+
+
+def test_it_waits_for_the_controllers() -> None:
+    lagging = SeenQuorum(0, (0, 1, 2), {1: 0, 2: None})
+    assert obstacles({1}, survey(quorum=lagging)) == [
+        "of 2 other controllers 2 must have all that was decided (behind: 2)"
+    ]
+    assert obstacles({2}, survey(quorum=lagging)) == []
+
+
+def test_a_broker_that_does_not_come_back_stops_the_roll() -> None:
+    seen = nodes("old", "new", "old")
+    seen[1] = SeenNode(1, "Failed", "new", message="died 2 times in a row")
+    found = step(seen)
+    assert found.actions == ()
+    assert found.words[0].reason == "RolloutStopped"
+    assert words(found) == (
+        "broker 1 did not come back: died 2 times in a row; nodes 0, 2 keep their former settings;"
+        " mend the settings and apply them again"
+    )
+    mended = [WantedNode(number, "mended") for number in range(3)]
+    again = roll(rolling(), mended, seen, LIVE, survey(), NOW)
+    assert again is not None
+    assert [action.node for action in again.actions if isinstance(action, RestartNode)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "in_sync_min", "without", "free", "risk"),
+    [
+        ((0, 1, 2), (0, 1, 2), 2, 1, True, False),
+        ((0, 1, 2), (0, 1), 2, 1, False, False),
+        ((0, 1, 2), (0, 1), 2, 2, True, False),  # not in sync: nothing is taken away
+        ((0, 1, 2), (0,), 2, 2, False, False),  # too few already: it is not the time
+        ((0, 1, 2), (0, 1), 1, 1, True, False),
+        ((0, 1), (0, 1), 2, 1, True, True),  # never possible, so every other replica has to be in sync
+        ((0, 1), (1,), 2, 1, False, True),
+        ((1,), (1,), 1, 1, True, True),
+        ((1,), (1,), 2, 1, True, True),
+        ((0, 2), (0,), 2, 1, True, False),  # none of its partitions
+    ],
+)
+def test_which_partitions_stand_in_the_way(
+    replicas: tuple[int, ...], isr: tuple[int, ...], in_sync_min: int, without: int, free: bool, risk: bool
+) -> None:
+    look = survey(partition(isr, replicas=replicas, in_sync_min=in_sync_min))
+    assert (obstacles({without}, look) == []) == free
+    assert at_risk([without], look) == (["orders-7"] if risk else [])
+
+
+def test_a_lone_controller_is_at_risk_and_no_obstacle() -> None:
+    alone = survey(quorum=SeenQuorum(1, (1,), {}))
+    assert (obstacles({1}, alone), at_risk([1], alone)) == ([], ["the controllers"])
+
+
+def test_what_does_not_run_is_mended_at_once() -> None:
+    found = step(nodes("old", "old", "old", n2="Failed"), survey(partition((0, 1))))
+    assert [action.node for action in found.actions if isinstance(action, RestartNode)] == [2]
+
+
+def test_a_person_can_hold_and_approve_it() -> None:
+    old = nodes("old", "old", "old")
+    held = step(old, wanted=rolling(hold=True))
+    assert (held.actions, held.words[0].reason) == ((), "RolloutHeld")
+    waits = step(old, wanted=rolling(approval="Manual"))
+    assert (waits.actions, waits.words[0].reason) == ((), "RolloutWaits")
+    assert f"nodes 1, 2, 0 for the annotation {APPROVE}={plan_hash(NODES)}" in words(waits)
+    approved = rolling(metadata={"annotations": {APPROVE: plan_hash(NODES)}}, approval="Manual")
+    assert step(old, wanted=approved).actions
+    assert step(nodes("old", "new", "old"), wanted=approved).actions, "an approval is good for the whole roll"
+    other = [WantedNode(number, "newer") for number in range(3)]
+    again = roll(approved, other, old, LIVE, survey(), NOW)
+    assert again is not None
+    assert again.is_empty, "and not for another one"
+
+
+def test_a_pause_after_each_node() -> None:
+    begun = RolloutStatus(plan=plan_hash(NODES), total=3, current=(1,))
+    first = step(nodes("old", "new", "old"), wanted=rolling(begun, delay_seconds=60))
+    assert (first.actions, words(first)[-55:]) == (
+        (),
+        "; waits (since 12:00:00Z): until 12:01:00Z (spec.rollout.delaySeconds)"[-55:],
+    )
+    second = step(
+        nodes("old", "new", "old"), wanted=rolling(first.rollout, delay_seconds=60), now=NOW + timedelta(seconds=59)
+    )
+    assert second.actions == ()
+    assert second.rollout is not None
+    third = step(
+        nodes("old", "new", "old"), wanted=rolling(second.rollout, delay_seconds=60), now=NOW + timedelta(seconds=60)
+    )
+    assert third.actions == (RestartNode(2, "num.partitions has changed"),)
+
+
+def test_windows() -> None:
+    saturday = Window(days=("Sat",), start_time="11:30", duration_minutes=60)  # NOW is a Saturday, noon
+    assert is_open([], NOW)
+    assert is_open([saturday], NOW)
+    assert not is_open([saturday], NOW + timedelta(minutes=30))
+    assert not is_open([saturday], NOW - timedelta(minutes=31))
+    long = Window(days=("Thu",), start_time="22:00", duration_minutes=2 * 24 * 60)
+    assert is_open([long], NOW)
+    closed = rolling(windows=[{"days": ["Sun"], "startTime": "02:00", "durationMinutes": 60}])
+    found = step(nodes("old", "old", "old"), wanted=closed)
+    assert (found.actions, found.words[0].reason) == ((), "RolloutWaits")
+    assert words(found).endswith("nodes 1, 2, 0 for a window: Sun 02:00 UTC for 60 min")
+
+
+def test_several_at_a_time_only_where_they_share_nothing() -> None:
+    wide = rolling(max_concurrent=2)
+    apart = survey(partition(replicas=(1, 0), isr=(1, 0), leader=1, in_sync_min=1), quorum=SeenQuorum(9, (9,), {}))
+    assert [action.node for action in step(nodes("old", "old", "old"), apart, wide).actions] == [0, 2]  # type: ignore[union-attr]
+    assert len(step(nodes("old", "old", "old"), wanted=wide).actions) == 1
