@@ -96,6 +96,10 @@ def open_log(
     if opening.is_cut:
         # What was cut off must not come back with the next crash, beside what is appended until then.
         opened.seal_truncation()
+    if opened.unflushed_messages >= config.flush_messages:
+        # A killed process left it in the page cache only. It will count as committed, so it is synced as it would have
+        # been within its append.
+        opened.flush()
     return opened
 
 

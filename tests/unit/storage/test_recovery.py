@@ -189,6 +189,22 @@ def test_flush_messages_syncs_within_the_append() -> None:
     assert log.recovery_point == 3
 
 
+def test_what_flush_messages_would_have_synced_is_synced_by_recovery() -> None:
+    """Else a record that was killed before its sync is read by consumers after the start, and gone with the power."""
+    for seed in range(20):
+        disk = new_disk()
+        log = open_log(disk, config=config(flush_messages=1))
+        append(log, b"synced")
+        disk.fail_syncs = True
+        with pytest.raises(BrokerError):
+            append(log, b"unsure")
+        disk.fail_syncs = False
+        disk.kill()
+        assert values(open_log(disk, config=config(flush_messages=1))) == [b"synced", b"unsure"]
+        disk.crash(Random(seed))
+        assert values(open_log(disk, config=config(flush_messages=1))) == [b"synced", b"unsure"]
+
+
 def test_what_was_cut_stays_cut_when_power_is_lost_again() -> None:
     """Else the old bytes could come back, whole, into the place of what was appended after the first crash."""
     for seed in range(20):
