@@ -1,0 +1,260 @@
+"""One simulated world from its seed: nodes, clients, a time of faults, a time of healing, and the judgement.
+
+    faults       clients work while `faults` does what the seed has drawn
+    healing      links, clocks and disks are well again, every node runs; the cluster has to find its way back
+    final reads  producers end, and everything that was acknowledged has to be there
+
+A run fails with the first violated invariant, defect or anomaly, or where healing takes too long.
+"""
+
+import asyncio
+import gc
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from tests.sim.clients import Admin, Producer, Reader
+from tests.sim.events import Events
+from tests.sim.history import History, Place
+from tests.sim.invariants import Invariants
+from tests.sim.loop import Deadlock, Ended, Escaped, SimLoop
+from tests.sim.network import Network, Weather
+from tests.sim.node import CLIENT_PORT, CONTROLLER_PORT, Node, traceback_of
+
+STARTING_SECONDS_MAX: Final = 60.0
+HEALING_SECONDS_MAX: Final = 90.0
+TOPIC: Final = "t"
+
+
+class Failed(Exception):
+    """The run has shown that something is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the seed has drawn of the cluster before anything runs. A test may fix parts of it."""
+
+    nodes: int = 3
+    partitions: int = 2
+    producers: int = 2
+    readers: int = 2
+    min_isr: int = 2
+    seconds: float = 12.0
+    settings: dict[str, str] = field(default_factory=dict)
+    topic_configs: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one seed."""
+
+    seed: int
+    failure: str | None
+    digest: str
+    steps: int
+    seconds: float
+    acknowledged: int
+    faults: Counter[str]
+    events: Counter[str]
+    story: tuple[str, ...]
+
+
+class Simulation:
+    """One run. `inject` is what goes wrong: a coroutine over the simulation."""
+
+    def __init__(self, seed: int, shape: Shape, inject: Callable[["Simulation"], Awaitable[None]]) -> None:
+        self.seed = seed
+        self.shape = shape
+        self.loop = SimLoop(seed)
+        self.random = Random(f"faults {seed}")
+        self.network = self.loop.network = Network(self.loop)
+        self.events = Events(self.loop)
+        self.history = History(told=self._told)
+        self.faults: Counter[str] = Counter()
+        self.invariants = Invariants(self)
+        self._inject = inject
+        self._ended = self.loop.create_future()
+        self.nodes = [self._make_node(node_id) for node_id in range(1, shape.nodes + 1)]
+        self.places: list[Place] = [(TOPIC, index) for index in range(shape.partitions)]
+        self._addresses = [(node.host, CLIENT_PORT) for node in self.nodes]
+
+    def _make_node(self, node_id: int) -> Node:
+        host, count = f"node{node_id}", self.shape.nodes
+        settings = {
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "controller.quorum.voters": ",".join(f"{one}@node{one}:{CONTROLLER_PORT}" for one in range(1, count + 1)),
+            "min.insync.replicas": str(self.shape.min_isr),
+            "offsets.topic.replication.factor": str(min(3, count)),
+            "offsets.topic.num.partitions": "1",
+            **self.shape.settings,
+        }
+        node = Node(node_id, self.network, self.events, settings, self.fail)
+        node.on_start.append(self._watch)
+        return node
+
+    def _watch(self, node: Node) -> None:
+        node.process.watch = partial(self.invariants.check, node)
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether every batch is on the disk before it is acknowledged."""
+        return self.shape.topic_configs.get("flush_messages") == "1"
+
+    @property
+    def client_hosts(self) -> list[str]:
+        return ["admin", *(f"producer{n}" for n in range(self.shape.producers)),
+                *(f"reader{n}" for n in range(self.shape.readers))]  # fmt: skip
+
+    def may_lose_power(self, node: Node) -> bool:
+        """Whether what this node has not synced may go now."""
+        return self.is_synced or (
+            self.shape.nodes > self.shape.min_isr > 1 and not self.invariants.missing_at_the_end()
+        )
+
+    def fail(self, why: str) -> None:
+        """The first reason counts."""
+        if not self._ended.done():
+            self.events.say("-", f"FAILED: {why}")
+            self._ended.set_exception(Failed(why))
+
+    def _told(self, place: Place, last_offset: int) -> None:
+        self.invariants.acknowledged(place, last_offset)
+
+    def say(self, what: str) -> None:
+        self.events.say("-", what)
+
+    # --- the run ------------------------------------------------------------------------------------------------
+
+    def run(self) -> Outcome:
+        failure: str | None = None
+        asyncio.set_event_loop(self.loop)
+        self.loop.set_exception_handler(self._uncaught)
+        gc.disable()
+        with self.events.taking():
+            try:
+                self.loop.create_task(self._play(), name="play").add_done_callback(self._played)
+                self.loop.run_until_complete(self._ended)
+            except (Failed, Deadlock, Escaped) as problem:
+                failure = str(problem) if isinstance(problem, Failed) else repr(problem)
+            finally:
+                outcome = self._outcome(failure)
+                self.loop.bury()
+                asyncio.set_event_loop(None)
+                self.loop.close()
+                gc.enable()
+        return outcome
+
+    def _outcome(self, failure: str | None) -> Outcome:
+        loop = self.loop
+        return Outcome(
+            self.seed, failure, loop.digest, loop.steps, loop.time(), self.history.acknowledged_count,
+            self.faults, self.events.counts, tuple(self.events.lines),
+        )  # fmt: skip
+
+    def _played(self, task: asyncio.Task[None]) -> None:
+        if self._ended.done() or task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            self._ended.set_exception(error)
+        else:
+            self._ended.set_result(None)
+
+    def _uncaught(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Ended | Failed):
+            return
+        self.fail(f"nobody caught: {context['message']}: {error!r}\n{traceback_of(error)}")
+
+    async def _play(self) -> None:
+        for node in self.nodes:
+            node.format()
+            node.start()
+        clients = await self._within(STARTING_SECONDS_MAX, "starting", self._begin())
+        await self._inject(self)
+        self.heal()
+        await self._within(HEALING_SECONDS_MAX, "healing", self._settle(clients))
+        found = self.history.anomalies()
+        if found:
+            raise Failed("\n".join(found))
+
+    async def _within(self, seconds: float, what: str, work: Awaitable[Any]) -> Any:
+        try:
+            async with asyncio.timeout(seconds):
+                return await work
+        except TimeoutError:
+            raise Failed(f"liveness: {what} is not done after {seconds:.0f} s: {self.where()}") from None
+
+    async def _begin(self) -> list["Running"]:
+        admin = Admin("admin", self.loop, self._addresses, self.history)
+        creating = admin.create(
+            TOPIC, self.shape.partitions, self.shape.nodes, min_insync_replicas=str(self.shape.min_isr),
+            **self.shape.topic_configs,
+        )  # fmt: skip
+        await self.loop.create_task(creating, context=admin.process.context())
+        producers = [
+            Producer(f"producer{n}", self.loop, self._addresses, self.history, self.places)
+            for n in range(self.shape.producers)
+        ]
+        readers = [
+            Reader(f"reader{n}", self.loop, self._addresses, self.history, self.places)
+            for n in range(self.shape.readers)
+        ]
+        return [
+            Running(client, self.loop.create_task(client.run(), name=client.name, context=client.process.context()))
+            for client in [*producers, *readers]
+        ]
+
+    def heal(self) -> None:
+        """Everything works again, from now on."""
+        self.say("healing")
+        self.network.heal_all()
+        self.network.weather = Weather()
+        for node in self.nodes:
+            node.set_disk_delay(None)
+            node.disk.fail_syncs = node.disk.fail_writes = False
+            node.disk.space_bytes = None
+            node.resume()
+            if node.is_alive and node.has_failed_logs:
+                node.kill()
+            if not node.is_alive:
+                node.start()
+
+    async def _settle(self, clients: list["Running"]) -> None:
+        producers = [one for one in clients if isinstance(one.client, Producer)]
+        for one in producers:
+            one.client.is_stopping = True
+        for one in producers:
+            await one.task
+        await self._until(lambda: all(node.is_serving for node in self.nodes))
+        reader = Reader("last", self.loop, self._addresses, self.history, self.places)
+        for place in self.places:
+            reading = self.loop.create_task(reader.read_all(place), context=reader.process.context())
+            self.history.read_finally(place, await reading)
+        await self._until(lambda: not self.invariants.missing_at_the_end())
+
+    async def _until(self, is_done: Callable[[], bool]) -> None:
+        while not is_done():
+            for node in self.nodes:
+                if not node.is_alive:
+                    node.start()  # it had ended itself: its disk was not well
+            await asyncio.sleep(0.1)
+
+    def where(self) -> str:
+        """In which state the cluster is, for somebody who wonders why it does not get on."""
+        states = [f"{node.host} {'serves' if node.is_serving else 'does not serve'}" for node in self.nodes]
+        return ", ".join([*states, *self.invariants.missing_at_the_end()])
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A client at work."""
+
+    client: Any
+    task: asyncio.Task[None]

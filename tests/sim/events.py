@@ -1,0 +1,53 @@
+"""What the simulated processes log: the story of a run, and a part of its digest.
+
+An event that carries a traceback is a defect: a broker logs one only for what it did not expect.
+"""
+
+import logging
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kavka_broker.logs import LOGGER_NAME
+from tests.sim.loop import PROCESS, SimLoop
+
+STORY_LINES_MAX = 20_000
+
+
+class Events(logging.Handler):
+    """Takes the place of the broker's own log handlers while a simulation runs."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        super().__init__(logging.INFO)
+        self.loop = loop
+        self.counts: Counter[str] = Counter()
+        self.lines: deque[str] = deque(maxlen=STORY_LINES_MAX)
+        self.defects: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields = " ".join(f"{key}={value}" for key, value in getattr(record, "fields", {}).items())
+        who = str(PROCESS.get() or "-")
+        self.say(who, f"{record.getMessage()} {fields}", record.levelname)
+        self.counts[record.getMessage()] += 1
+        if record.exc_info and record.exc_info[1] is not None:
+            text = logging.Formatter().formatException(record.exc_info)
+            self.defects.append(f"{who}: {record.getMessage()} {fields}\n{text}")
+
+    def say(self, who: str, what: str, level: str = "") -> None:
+        """Add a line to the story."""
+        self.loop.trace(who, what)
+        mark = {"WARNING": "!", "ERROR": "!!"}.get(level, "")
+        self.lines.append(f"{self.loop.time():10.4f} {who:<12} {mark:<2} {what}")
+
+    @contextmanager
+    def taking(self) -> Iterator[None]:
+        """Take what is logged until the end of the block."""
+        logger = logging.getLogger(LOGGER_NAME)
+        before = logger.handlers[:], logger.level, logger.propagate
+        logger.handlers, logger.propagate = [self], False
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            logger.handlers, logger.propagate = before[0], before[2]
+            logger.setLevel(before[1])

@@ -1,0 +1,236 @@
+"""What goes wrong, drawn from the seed.
+
+Each seed draws its own mix: some kinds of fault never, others often (swarm testing: a rare pair of faults is found
+where the rest is quiet). A fault that lasts is healed after a drawn time, while others may go on.
+
+A loss of power takes what was not synced with it. As Apache Kafka promises it, a cluster survives that at one node
+at a time while the others are in sync; where the topic is synced with each batch (`flush.messages=1`), any number of
+nodes may lose power at once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from tests.sim.node import Node
+
+Simulation = Any
+Fault = Callable[[Simulation], Awaitable[None]]
+
+FAULTS: Final[dict[str, Fault]] = {}
+
+
+def fault(inject: Fault) -> Fault:
+    FAULTS[inject.__name__] = inject
+    return inject
+
+
+async def storm(simulation: Simulation) -> None:
+    """The faults of one seed."""
+    random = simulation.random
+    kinds = [name for name in FAULTS if random.random() < 0.45]
+    if not kinds:
+        kinds = [random.choice(list(FAULTS))]
+    weights = [random.uniform(0.2, 1.0) for _ in kinds]
+    pace = random.choice((0.1, 0.4, 1.0, 2.5))
+    simulation.say(f"faults: {', '.join(kinds)}, one in {pace} s")
+    end = simulation.loop.time() + simulation.shape.seconds
+    await asyncio.sleep(random.uniform(0, 1.5))
+    tasks: list[asyncio.Task[None]] = []
+    while simulation.loop.time() < end:
+        name = random.choices(kinds, weights)[0]
+        tasks.append(asyncio.create_task(inject(simulation, name), name=name))
+        await asyncio.sleep(random.expovariate(1 / pace))
+    for task in tasks:
+        task.cancel()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+async def inject(simulation: Simulation, name: str) -> None:
+    await FAULTS[name](simulation)
+
+
+def begin(simulation: Simulation, name: str, detail: object) -> None:
+    simulation.faults[name] += 1
+    simulation.say(f"fault: {name} {detail}")
+
+
+def some_node(simulation: Simulation) -> Node:
+    node: Node = simulation.random.choice(simulation.nodes)
+    return node
+
+
+async def lasting(simulation: Simulation, longest: float = 4.0) -> None:
+    """For a while; most of them are short."""
+    await asyncio.sleep(min(simulation.random.expovariate(1 / (longest / 4)), longest))
+
+
+async def restart(simulation: Simulation, node: Node) -> None:
+    await lasting(simulation, simulation.random.choice((0.2, 3.0, 8.0)))
+    if not node.is_alive:
+        node.start()
+
+
+# --- processes and machines -------------------------------------------------------------------------------------------
+
+
+@fault
+async def kill(simulation: Simulation) -> None:
+    node = some_node(simulation)
+    if node.is_alive:
+        begin(simulation, "kill", node.host)
+        node.kill()
+        await restart(simulation, node)
+
+
+@fault
+async def kill_all(simulation: Simulation) -> None:
+    begin(simulation, "kill_all", "")
+    for node in simulation.nodes:
+        node.kill()
+    for node in simulation.random.sample(simulation.nodes, len(simulation.nodes)):
+        await restart(simulation, node)
+
+
+@fault
+async def power_loss(simulation: Simulation) -> None:
+    node = some_node(simulation)
+    if simulation.may_lose_power(node):
+        begin(simulation, "power_loss", node.host)
+        node.power_off()
+        await restart(simulation, node)
+
+
+@fault
+async def power_loss_of_several(simulation: Simulation) -> None:
+    if not simulation.is_synced:
+        return
+    nodes = simulation.random.sample(simulation.nodes, simulation.random.randint(1, len(simulation.nodes)))
+    begin(simulation, "power_loss_of_several", [node.host for node in nodes])
+    for node in nodes:
+        node.power_off()
+    for node in nodes:
+        await restart(simulation, node)
+
+
+@fault
+async def pause(simulation: Simulation) -> None:
+    node = some_node(simulation)
+    if node.is_alive and not node.process.is_paused:
+        begin(simulation, "pause", node.host)
+        node.pause()
+        await lasting(simulation, simulation.random.choice((0.3, 4.0, 15.0)))
+        node.resume()
+
+
+@fault
+async def controlled_restart(simulation: Simulation) -> None:
+    node = some_node(simulation)
+    if node.is_serving:
+        begin(simulation, "controlled_restart", node.host)
+        await node.stop("a roll")
+        await restart(simulation, node)
+
+
+@fault
+async def clock_step(simulation: Simulation) -> None:
+    node = some_node(simulation)
+    step_ms = simulation.random.choice((-3_600_000, -5_000, -200, 200, 5_000, 3_600_000))
+    begin(simulation, "clock_step", f"{node.host} by {step_ms} ms")
+    node.clock.step_ms += step_ms
+
+
+# --- the network ------------------------------------------------------------------------------------------------------
+
+
+@fault
+async def isolate(simulation: Simulation) -> None:
+    """One node, from the other nodes and from all clients or none."""
+    node = some_node(simulation)
+    others = [one.host for one in simulation.nodes if one is not node]
+    if simulation.random.random() < 0.5:
+        others += simulation.client_hosts
+    begin(simulation, "isolate", node.host)
+    await cut(simulation, [(node.host, other) for other in others] + [(other, node.host) for other in others])
+
+
+@fault
+async def cut_one_way(simulation: Simulation) -> None:
+    node = some_node(simulation)
+    others = [one.host for one in simulation.nodes if one is not node]
+    if not others:
+        return
+    chosen = simulation.random.sample(others, simulation.random.randint(1, len(others)))
+    links = [(node.host, other) for other in chosen]
+    if simulation.random.random() < 0.5:
+        links = [(target, source) for source, target in links]
+    begin(simulation, "cut_one_way", links)
+    await cut(simulation, links)
+
+
+@fault
+async def cut_pair(simulation: Simulation) -> None:
+    if len(simulation.nodes) > 1:
+        first, second = (node.host for node in simulation.random.sample(simulation.nodes, 2))
+        begin(simulation, "cut_pair", f"{first} {second}")
+        await cut(simulation, [(first, second), (second, first)])
+
+
+async def cut(simulation: Simulation, links: list[tuple[str, str]]) -> None:
+    for source, target in links:
+        simulation.network.cut(source, target)
+    await lasting(simulation, simulation.random.choice((0.5, 4.0, 15.0)))
+    for source, target in links:
+        simulation.network.heal(source, target)
+
+
+@fault
+async def reset(simulation: Simulation) -> None:
+    if simulation.network.reset_one():
+        begin(simulation, "reset", "")
+
+
+@fault
+async def bad_weather(simulation: Simulation) -> None:
+    weather = simulation.network.weather
+    begin(simulation, "bad_weather", "")
+    before = weather.delay_ms, weather.slow_share
+    weather.delay_ms = (0.2, simulation.random.choice((5.0, 50.0, 200.0)))
+    weather.slow_share = simulation.random.uniform(0, 0.3)
+    await lasting(simulation)
+    weather.delay_ms, weather.slow_share = before
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+
+@fault
+async def slow_disk(simulation: Simulation) -> None:
+    node = some_node(simulation)
+    begin(simulation, "slow_disk", node.host)
+    node.set_disk_delay((1.0, simulation.random.choice((50.0, 500.0, 3_000.0))))
+    await lasting(simulation)
+    node.set_disk_delay(None)
+
+
+@fault
+async def failing_disk(simulation: Simulation) -> None:
+    node = some_node(simulation)
+    begin(simulation, "failing_disk", node.host)
+    if simulation.random.random() < 0.5:
+        node.disk.fail_syncs = True
+    else:
+        node.disk.fail_writes = True
+    await lasting(simulation, 1.0)
+    node.disk.fail_syncs = node.disk.fail_writes = False
+
+
+@fault
+async def full_disk(simulation: Simulation) -> None:
+    node = some_node(simulation)
+    begin(simulation, "full_disk", node.host)
+    node.disk.space_bytes = simulation.random.randint(0, 4_000)
+    await lasting(simulation, 2.0)
+    node.disk.space_bytes = None

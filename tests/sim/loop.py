@@ -1,0 +1,261 @@
+"""An asyncio loop whose time is virtual, whose chance has a seed, and whose callbacks know their process.
+
+A simulated process is a mark in the context of everything that it schedules: tasks, timers and callbacks inherit it.
+So a process that is paused is one whose callbacks wait, and a process that is killed is one whose callbacks never run:
+not one `finally` of it, as with kill -9.
+
+Within a process callbacks run in the order in which they became ready, as asyncio promises. What a real loop cannot
+know, the moments at which packets arrive and threads finish, is drawn from the seed, and time jumps to the next of
+them. Work for threads runs whole, at a drawn moment between being asked for and being answered.
+
+Sets of tasks and futures would be ordered by their addresses; here both hash by the order of their making. Whatever
+would reach the real world raises `Escaped`; a loop that has nothing to wait for raises `Deadlock`.
+"""
+
+import asyncio
+import contextvars
+import random
+from asyncio import Handle, TimerHandle
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from hashlib import blake2b
+from heapq import heappop, heappush
+from typing import Any, NoReturn
+
+STEPS_MAX = 20_000_000
+
+
+class Deadlock(Exception):
+    """Nothing is ready and nothing is scheduled: everybody waits for somebody."""
+
+
+class Escaped(Exception):
+    """The code under test asked for something that is not simulated."""
+
+
+class Ended(BaseException):
+    """Raised in a process that ends itself, to unwind the callback that runs."""
+
+
+class Process:
+    """One life of one program on one machine. A restart is another process."""
+
+    __slots__ = ("disk_delay", "held", "host", "is_alive", "is_paused", "name", "on_death", "watch")
+
+    def __init__(self, name: str, host: str) -> None:
+        self.name = name
+        self.host = host
+        self.is_alive = True
+        self.is_paused = False
+        self.held: deque[Handle] = deque()
+        # Told of its end, once: connections break.
+        self.on_death: dict[Callable[[], None], None] = {}
+        # Called after each of its steps.
+        self.watch: Callable[[], None] | None = None
+        # Milliseconds that a piece of blocking work takes, at most, before and after its effect.
+        self.disk_delay = (0.05, 2.0)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def context(self) -> contextvars.Context:
+        """A context in which everything belongs to this process."""
+        context = contextvars.Context()
+        context.run(PROCESS.set, self)
+        return context
+
+    def die(self) -> None:
+        """Nothing of it runs any more, from now on."""
+        self.is_alive = False
+        self.held.clear()
+        told, self.on_death = self.on_death, {}
+        for tell in told:
+            tell()
+
+
+PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
+NOBODY = contextvars.Context()
+
+
+class SimFuture(asyncio.Future):
+    """A future whose place in a set does not depend on where it lies in memory."""
+
+    def __init__(self, *, loop: "SimLoop") -> None:
+        super().__init__(loop=loop)
+        self._number = loop.number()
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class SimTask(asyncio.Task):
+    """A task, likewise."""
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], *, loop: "SimLoop", **options: Any) -> None:
+        self._number = loop.number()
+        options["name"] = options.get("name") or f"task {self._number}"
+        super().__init__(coro, loop=loop, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """`network` opens its connections; `failed` is told of errors that nobody caught."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.random = random.Random(seed)
+        self.steps = 0
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.network: Any = None
+        self._now = 0.0
+        self._numbers = 0
+        self._timers: list[tuple[float, int, Handle]] = []
+        self._trace = blake2b(digest_size=8)
+        self.set_task_factory(self._make_task)
+
+    # --- time, names, chance ------------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        return self._now
+
+    def number(self) -> int:
+        """The next number: of a task, a future, a timer."""
+        self._numbers += 1
+        return self._numbers
+
+    def trace(self, *fields: object) -> None:
+        """Something happened. The digest of all that happened is the same for the same seed, always."""
+        self._trace.update(f"{self._now:.9f} {fields}\n".encode())
+
+    @property
+    def digest(self) -> str:
+        return self._trace.hexdigest()
+
+    def create_future(self) -> SimFuture:
+        return SimFuture(loop=self)
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> SimTask:
+        task = SimTask(coro, loop=self, **options)
+        self.tasks.append(task)
+        if len(self.tasks) > 10_000:
+            self.tasks = [one for one in self.tasks if not one.done()]
+        return task
+
+    # --- running ------------------------------------------------------------------------------------------------
+
+    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> TimerHandle:
+        timer = TimerHandle(when, callback, args, self, context)
+        heappush(self._timers, (when, self.number(), timer))
+        return timer
+
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
+        """It is skipped when its time comes."""
+
+    def _run_once(self) -> None:
+        ready, timers = self._ready, self._timers
+        if not ready:
+            while timers and timers[0][2].cancelled():
+                heappop(timers)
+            if not timers:
+                raise Deadlock("nothing is ready and nothing is scheduled")
+            self._now = max(self._now, timers[0][0])
+        while timers and timers[0][0] <= self._now:
+            ready.append(heappop(timers)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                self._step(handle)
+        if self.steps > STEPS_MAX:
+            raise Deadlock(f"{STEPS_MAX} steps: somebody runs in a circle")
+
+    def _step(self, handle: Handle) -> None:
+        process = handle._context.get(PROCESS)
+        if process is None:
+            self.steps += 1
+            handle._run()
+        elif process.is_paused:
+            process.held.append(handle)
+        elif process.is_alive:
+            self.steps += 1
+            handle._run()
+            if process.watch is not None:
+                process.watch()
+
+    def resume(self, process: Process) -> None:
+        """What came up while it was paused happens now, in that order."""
+        process.is_paused = False
+        held, process.held = process.held, deque()
+        self._ready.extend(held)
+
+    def bury(self) -> None:
+        """At the end: let go of the tasks of processes that are gone, without a word from them."""
+        for task in self.tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            if not task.done():
+                close_quietly(task.get_coro())
+        self.tasks = []
+        self._ready.clear()
+        self._timers.clear()
+
+    # --- threads ------------------------------------------------------------------------------------------------
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> SimFuture:
+        if executor is not None:
+            raise Escaped(f"{func} is to run in a pool of its own; use asyncio.to_thread")
+        process = PROCESS.get()
+        low, high = (0.0, 0.0) if process is None else process.disk_delay
+        future = self.create_future()
+        before_ms, after_ms = self.random.uniform(low, high), self.random.uniform(0, low)
+
+        def work() -> None:
+            try:
+                settle, outcome = future.set_result, func(*args)
+            except BaseException as error:  # noqa: BLE001 - a thread's pool hands on all of them
+                settle, outcome = future.set_exception, error
+            self.call_later(after_ms / 1000, lambda: None if future.done() else settle(outcome))
+
+        self.call_later(before_ms / 1000, work)
+        return future
+
+    # --- the network, and what there is not ---------------------------------------------------------------------
+
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
+        return await self.network.connect(protocol_factory, host, port)
+
+    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
+        return self.network.listen(protocol_factory, host, port, start_serving=options.get("start_serving", True))
+
+    async def getaddrinfo(self, *args: Any, **_: Any) -> NoReturn:
+        raise Escaped(f"getaddrinfo{args}")
+
+    async def getnameinfo(self, *args: Any, **_: Any) -> NoReturn:
+        raise Escaped(f"getnameinfo{args}")
+
+    def _process_events(self, event_list: Any) -> None:
+        """There is no selector."""
+
+    def _write_to_self(self) -> None:
+        """Nobody sleeps."""
+
+
+def close_quietly(coroutine: Generator[Any, Any, Any] | Coroutine[Any, Any, Any] | None) -> None:
+    """A process that was killed says nothing; here its frames must go all the same."""
+    try:
+        if coroutine is not None:
+            coroutine.close()
+    except BaseException:  # noqa: BLE001 - whatever a `finally` of the dead does is of no consequence
+        return

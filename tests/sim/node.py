@@ -1,0 +1,198 @@
+"""One simulated machine with a Kavka node on it: start, kill, power off, pause, stop.
+
+The machine stays when its process dies, and so does its disk; a process gets its memory, its clock's view and its share
+of chance anew. Chance has a stream of its own for each node, so that a new draw in one place moves no other.
+"""
+
+import asyncio
+import contextlib
+import random
+import traceback
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from kavka_broker.controller.format import format_directory
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.runtime.server import Server, StartError
+from kavka_broker.runtime.world import World
+from kavka_broker.storage.sim_disk import SimDisk
+from tests.sim.events import Events
+from tests.sim.loop import Ended, Process, SimLoop
+from tests.sim.network import Network
+
+CLUSTER_ID = "a2F2a2Etc2ltdWxhdGVkMQ"
+EPOCH_MS = 1_800_000_000_000
+CLIENT_PORT, CONTROLLER_PORT = 9092, 9093
+DIRECTORY = "/data"
+DISK_DELAY_MS = (0.05, 2.0)
+
+
+def traceback_of(error: BaseException | None) -> str:
+    return "" if error is None else "".join(traceback.format_exception(error))
+
+
+class SimClock:
+    """Virtual time, and a wall clock that somebody may set."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+        self.step_ms = 0
+
+    def now_ms(self) -> int:
+        return EPOCH_MS + int(self._loop.time() * 1000) + self.step_ms
+
+    def monotonic_ms(self) -> float:
+        return self._loop.time() * 1000
+
+
+class NodeDisk(SimDisk):
+    """A disk that knows what time it is."""
+
+    def __init__(self, clock: SimClock) -> None:
+        self._clock = clock
+        super().__init__()
+
+    @property
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    @now_ms.setter
+    def now_ms(self, value: int) -> None:
+        del value
+
+
+class Node:
+    """A machine. `process` and `server` are those of the present life, or of the last one."""
+
+    def __init__(
+        self, node_id: int, network: Network, events: Events, settings: Mapping[str, str], failed: Callable[[str], None]
+    ) -> None:
+        self.node_id = node_id
+        self.host = f"node{node_id}"
+        self.network = network
+        self.loop = network.loop
+        self.events = events
+        self.random = random.Random(f"{self.loop.random.random()} {node_id}")
+        self.clock = SimClock(self.loop)
+        self.disk = NodeDisk(self.clock)
+        self.config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORY, **settings})
+        self.disk_delay = DISK_DELAY_MS
+        self.lives = 0
+        self.process: Process | None = None
+        self.server: Server | None = None
+        # Told of every new process, before anything of it runs.
+        self.on_start: list[Callable[[Node], None]] = []
+        self._failed = failed
+        self._is_stopping = False
+
+    def format(self) -> None:
+        format_directory(
+            self.disk, self.config, CLUSTER_ID, now_ms=self.clock.now_ms(), random_bytes=self.random.randbytes
+        )
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.is_alive
+
+    @property
+    def is_serving(self) -> bool:
+        """Started, and not paused, stopping or gone."""
+        return (
+            self.is_alive
+            and not self.process.is_paused
+            and not self._is_stopping
+            and self.server is not None
+            and self.server.health.is_ready
+        )
+
+    @property
+    def has_failed_logs(self) -> bool:
+        """Whether its disk has failed it. Only a restart takes such a log into service again."""
+        broker = getattr(self.server, "broker", None)
+        return broker is not None and any(partition.log.is_failed for partition in broker.replicas)
+
+    # --- life and death -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A new process on this machine."""
+        assert not self.is_alive, f"{self.host} runs"
+        self.network.power_on(self.host)
+        self.lives += 1
+        self._is_stopping = False
+        self.process = process = Process(f"{self.host}.{self.lives}", self.host)
+        process.disk_delay = self.disk_delay
+        self.server = None
+        for tell in self.on_start:
+            tell(self)
+        running = self.loop.create_task(self._run(process), name=f"run {process}", context=process.context())
+        running.add_done_callback(self._ran)
+
+    async def _run(self, process: Process) -> None:
+        world = World(self.disk, self.clock, self.random.randbytes, threads_max=1)
+        server = Server(self.config, self._crash, world)
+        self.server = server
+        try:
+            await server.start()
+        except (StartError, OSError, BrokerError) as problem:
+            self.events.say(process.name, f"did not start: {problem}", "ERROR")
+            with contextlib.suppress(Exception):
+                await server.stop("the start failed")
+            self.kill()
+
+    def _ran(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, Ended):
+            self._failed(f"{self.process} could not start:\n{traceback_of(error)}")
+
+    def _crash(self, error: BaseException) -> NoReturn:
+        """The process ends itself. That is right for a disk that fails, and wrong for anything else."""
+        if not isinstance(error, OSError | BrokerError):
+            self._failed(f"{self.process}: {error!r}")
+        self.kill()
+        raise Ended(str(error))
+
+    def kill(self) -> None:
+        """kill -9: the system stays, with what was written; connections are reset."""
+        if self.is_alive:
+            self.events.say(self.process.name, "killed")
+            self.process.die()
+            self.disk.kill()
+
+    def power_off(self) -> None:
+        """The machine goes dark: no more packets, and what was not synced may be lost or torn."""
+        self.network.power_off(self.host)
+        if self.is_alive:
+            self.events.say(self.process.name, "without power")
+            self.process.die()
+        self.disk.crash(self.random)
+
+    async def stop(self, reason: str) -> None:
+        """A controlled shutdown, in the node's own process."""
+        process, server = self.process, self.server
+        if not self.is_serving or process is None or server is None:
+            return
+        self._is_stopping = True
+        stopping = self.loop.create_task(server.stop(reason), name=f"stop {process}", context=process.context())
+        ended = asyncio.Event()
+        stopping.add_done_callback(lambda _: ended.set())
+        process.on_death[ended.set] = None
+        await ended.wait()
+        if process.is_alive:
+            self.kill()
+
+    def set_disk_delay(self, delay_ms: tuple[float, float] | None) -> None:
+        """How long blocking work takes, at least and at most; None: as long as usual."""
+        self.disk_delay = delay_ms or DISK_DELAY_MS
+        if self.process is not None:
+            self.process.disk_delay = self.disk_delay
+
+    def pause(self) -> None:
+        if self.is_alive:
+            self.process.is_paused = True
+            self.events.say(self.process.name, "paused")
+
+    def resume(self) -> None:
+        if self.is_alive and self.process.is_paused:
+            self.events.say(self.process.name, "resumed")
+            self.loop.resume(self.process)

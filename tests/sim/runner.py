@@ -1,0 +1,151 @@
+"""`python -m tests.sim`: many seeds, one after the other, and what they have shown.
+
+Each seed draws the shape of its cluster, its settings and its faults. The last lines say how fast it went, which
+faults were injected, and which branches were never reached that must be: a simulation that stays away from the
+interesting places proves nothing about them.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from tests.sim.cluster import Outcome, Shape, Simulation
+from tests.sim.faults import storm
+
+STORY_LINES: Final = 60
+
+#: Events of the broker's log that a few hundred seeds have to bring about, and what they stand for.
+MUST_BE_REACHED: Final = {
+    "broker.ready": "a node serves",
+    "broker.stopped": "a controlled shutdown",
+    "controller.leads": "an election of the quorum",
+}
+
+
+@dataclass(slots=True)
+class Totals:
+    """What all seeds together have shown."""
+
+    seeds: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    acknowledged: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    failed: list[int] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.steps += outcome.steps
+        self.seconds += outcome.seconds
+        self.acknowledged += outcome.acknowledged
+        self.faults += outcome.faults
+        self.events += outcome.events
+        if outcome.failure is not None:
+            self.failed.append(outcome.seed)
+
+    @property
+    def unreached(self) -> list[str]:
+        return [name for name in MUST_BE_REACHED if not self.events[name]]
+
+
+def shape_of(seed: int, nodes: int | None = None) -> Shape:
+    """The cluster that this seed draws."""
+    random = Random(f"shape {seed}")
+    count = random.choices((1, 3), (1, 6))[0]
+    if nodes is not None:
+        count = nodes
+    min_isr = min(2, count)
+    is_synced = count == 1 or random.random() < 0.3
+    return Shape(
+        nodes=count,
+        partitions=random.randint(1, 3),
+        producers=random.randint(1, 2),
+        readers=random.randint(1, 2),
+        min_isr=min_isr,
+        seconds=random.choice((6.0, 12.0, 20.0)),
+        settings={
+            "broker.session.timeout.ms": random.choice(("2000", "5000", "9000")),
+            "broker.heartbeat.interval.ms": random.choice(("200", "1000")),
+            "replica.lag.time.max.ms": random.choice(("1000", "4000", "30000")),
+            "controller.quorum.fetch.timeout.ms": random.choice(("800", "2000")),
+            "controller.quorum.election.timeout.ms": random.choice(("400", "1000")),
+            "metadata.log.max.record.bytes.between.snapshots": random.choice(("2000", "20000", "20971520")),
+        },
+        topic_configs={
+            "message_timestamp_after_max_ms": str(2**62),
+            "internal_segment_bytes": random.choice(("2000", "16000", "1048576")),
+            **({"flush_messages": "1"} if is_synced else {}),
+        },
+    )
+
+
+def run_seed(seed: int, nodes: int | None = None) -> Outcome:
+    return Simulation(seed, shape_of(seed, nodes), storm).run()
+
+
+def command_of(seed: int, nodes: int | None) -> str:
+    """How to see it again."""
+    extra = "" if nodes is None else f" --nodes {nodes}"
+    return f"python -m tests.sim --first {seed} --seeds 1{extra} --story"
+
+
+def run_seeds(seeds: Sequence[int], nodes: int | None, told: Callable[[Outcome], None]) -> Totals:
+    totals = Totals()
+    for seed in seeds:
+        outcome = run_seed(seed, nodes)
+        totals.add(outcome)
+        told(outcome)
+    return totals
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run as the options say; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="how many")
+    parser.add_argument("--first", type=int, default=1, help="the first of them")
+    parser.add_argument("--nodes", type=int, help="of the cluster, instead of what the seed draws")
+    parser.add_argument("--story", action="store_true", help="print all that happened")
+    parser.add_argument("--keep-going", action="store_true", help="run the other seeds where one has failed")
+    options = parser.parse_args(arguments)
+    started = time.perf_counter()
+    totals = Totals()
+    for seed in range(options.first, options.first + options.seeds):
+        outcome = run_seed(seed, options.nodes)
+        totals.add(outcome)
+        if options.story:
+            print(*outcome.story, sep="\n")
+        if options.seeds == 1:
+            print(f"seed {seed}: digest {outcome.digest}, {outcome.steps} steps, {outcome.seconds:.1f} s")
+        if outcome.failure is not None:
+            tell_failure(outcome, options)
+            if not options.keep_going:
+                break
+    sum_up(totals, time.perf_counter() - started)
+    return 1 if totals.failed else 0
+
+
+def tell_failure(outcome: Outcome, options: argparse.Namespace) -> None:
+    if not options.story:
+        print(*outcome.story[-STORY_LINES:], sep="\n")
+    print(f"seed {outcome.seed} failed: {outcome.failure}")
+    print(f"replay: {command_of(outcome.seed, options.nodes)}", flush=True)
+
+
+def sum_up(totals: Totals, took_seconds: float) -> None:
+    a_minute = 60 * totals.seeds / took_seconds
+    print(
+        f"{totals.seeds} seeds in {took_seconds:.0f} s ({a_minute:.0f} a minute), {totals.seconds:.0f} simulated s,"
+        f" {totals.steps} steps, {totals.acknowledged} records acknowledged"
+    )
+    print("faults: " + ", ".join(f"{name} {count}" for name, count in sorted(totals.faults.items())))
+    for name in totals.unreached:
+        print(f"never reached: {name}: {MUST_BE_REACHED[name]}")
+    if totals.failed:
+        print(f"failed: {', '.join(map(str, totals.failed))}")
+    sys.stdout.flush()
