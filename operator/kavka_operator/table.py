@@ -26,6 +26,31 @@ def table(kind: type[Resource], documents: Sequence[dict[str, Any]], now: dateti
     return aligned([head, *rows])
 
 
+NODE_HEAD = ("NODE", "RACK", "STATE", "LEADERS", "UNDER-REPLICATED", "CONTROLLER", "RESTARTS", "ADDRESS")
+
+
+def node_table(cluster: dict[str, Any]) -> str:
+    """A line a node of a KafkaCluster; empty while nothing is known of any."""
+    status = cluster.get("status", {})
+    rows = [_node_row(node, status.get("activeController")) for node in status.get("brokers", ())]
+    return aligned([NODE_HEAD, *rows]) if rows else ""
+
+
+def _node_row(node: dict[str, Any], active: int | None) -> list[str]:
+    votes = "controller" in node.get("roles", ())
+    standing = "active" if votes and node["id"] == active else "voter" if votes else ""
+    numbers = [str(node.get(key, "")) for key in ("leaders", "underReplicated")]
+    return [
+        str(node["id"]),
+        node.get("rack", ""),
+        node["state"],
+        *numbers,
+        standing,
+        str(node.get("restarts", "")),
+        node.get("address", ""),
+    ]
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Rows as text with columns of equal width; the last column is not padded."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]

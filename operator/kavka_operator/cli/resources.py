@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.limits import ignored, unsupported
 from kavka_operator.platform.local.store import Store
 from kavka_operator.settle import Key, key_of
-from kavka_operator.table import aligned, table
+from kavka_operator.table import aligned, node_table, table
 
 SETTLE_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.05
@@ -35,6 +36,12 @@ def overview(layout: Layout) -> str:
     """All resources of a cluster, a table a kind."""
     documents = list(Store(layout).documents().values())
     return "\n\n".join(_tables(documents, wide=False))
+
+
+def nodes_overview(layout: Layout) -> str:
+    """The nodes of a cluster, a line each."""
+    documents = Store(layout).documents().values()
+    return "\n".join(node_table(each) for each in documents if each["kind"] == KafkaCluster.kind_name)
 
 
 def apply(files: list[Path], chosen_state: Path | None) -> int:
@@ -70,10 +77,13 @@ def describe(kind: str, name: str, chosen_state: Path | None, namespace: str) ->
         (document,) = _wanted_documents(kind, name, state_directory(chosen_state), namespace)
     except CommandError as error:
         return complain(error)
-    conditions = document["status"].pop("conditions", [])
+    conditions, nodes = document["status"].pop("conditions", []), node_table(document)
+    document["status"].pop("brokers", None)
     say(_yaml({"kind": document["kind"], **document["metadata"]}))
     say("spec:\n" + _indented(_yaml(document["spec"])))
     say("status:\n" + _indented(_yaml(document["status"]) if document["status"] else "{}"))
+    if nodes:
+        say("nodes:\n" + _indented(nodes))
     rows = [
         [each["type"], each["status"], each["reason"], each["lastTransitionTime"], each["message"]]
         for each in conditions
@@ -128,33 +138,59 @@ def _apply_to(layout: Layout, declared: list[Declared]) -> tuple[Layout, list[Ke
 
 
 def _follow(layout: Layout, keys: list[Key]) -> int:
-    """Wait until a running cluster has done what was asked, and say where it could not; the exit code."""
+    """Wait until a running cluster has done what was asked, and say where it could not; the exit code.
+
+    A roll takes the time that it takes: as long as it gets on, so does the waiting, and every step of it is said.
+    """
     if not keys:
         return 0
     if not is_running(layout):
         say(f'KafkaCluster "{layout.cluster}" is not running; `kavka up` will make it so')
         return 0
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    deadline, said = time.monotonic() + SETTLE_SECONDS_MAX, ""
     while (waiting := list(_unsettled(layout, keys))) and time.monotonic() < deadline:
-        if all(stalled for _, stalled, _ in waiting):
+        if all(each.is_stalled or each.waits_for_somebody for each in waiting):
             break
+        if (rolling := next((each.message for each in waiting if each.reason == "Rolling"), said)) != said:
+            deadline, said = time.monotonic() + SETTLE_SECONDS_MAX, rolling
+            say(f"  {said}")
         time.sleep(POLL_SECONDS)
-    for resource, _, message in waiting:
-        complain(CommandError(f"{resource.identity}: {message}"))
-    return 1 if waiting else 0
+    return max([0, *map(_tell, waiting)])
 
 
-def _unsettled(layout: Layout, keys: list[Key]) -> Iterator[tuple[AnyResource, bool, str]]:
-    """Resources that are not ready in their newest generation: whether they are stalled, and what they say."""
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A resource that is not ready in its newest generation, and what it says."""
+
+    resource: AnyResource
+    reason: str
+    message: str
+    is_stalled: bool = False
+
+    @property
+    def waits_for_somebody(self) -> bool:
+        """For a person or a time: it is as was asked, only later."""
+        return self.reason in {"RolloutHeld", "RolloutWaits"}
+
+
+def _tell(waiting: _Waiting) -> int:
+    words = f"{waiting.resource.identity}: {waiting.reason}: {waiting.message}"
+    if waiting.waits_for_somebody or waiting.reason == "Rolling":
+        say(f"{words}\nit goes on by itself; see `kavka get kc -o wide`" if waiting.reason == "Rolling" else words)
+        return 0
+    return complain(CommandError(words))
+
+
+def _unsettled(layout: Layout, keys: list[Key]) -> Iterator[_Waiting]:
     for each in Store(layout).all():
         if key_of(each) not in keys:
             continue
         current = each.status.observed_generation == each.metadata.generation
         ready, stalled = each.status.condition("Ready"), each.status.condition("Stalled")
         if not current or ready is None:
-            yield each, False, "not looked at yet"
+            yield _Waiting(each, "NotSeen", "not looked at yet")
         elif ready.status != "True":
-            yield each, stalled is not None, f"{ready.reason}: {ready.message}"
+            yield _Waiting(each, ready.reason, ready.message, stalled is not None)
 
 
 def _wanted_documents(kind: str | None, name: str | None, state: Path, namespace: str) -> list[dict[str, Any]]:
@@ -197,6 +233,8 @@ def _tables(documents: list[dict[str, Any]], *, wide: bool) -> Iterator[str]:
     for name, kind in KINDS.items():
         if of_kind := [each for each in documents if each["kind"] == name]:
             yield table(kind, of_kind, now, wide=wide)
+        if kind is KafkaCluster:
+            yield from (nodes for each in of_kind if (nodes := node_table(each)))
 
 
 def _named(kind: str | None, name: str | None, known: dict[Key, AnyResource], namespace: str) -> list[AnyResource]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
-from kavka_operator.cli.resources import known_resources, overview
+from kavka_operator.cli.resources import known_resources, nodes_overview, overview
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory, the_cluster
 from kavka_operator.platform.local import members, processes
 from kavka_operator.platform.local.files import read_text
@@ -52,7 +52,7 @@ def down(cluster: str | None, namespace: str, chosen_state: Path | None) -> int:
             raise CommandError(f"pid {pid}, which {layout.supervisor} names, is not `kavka up`; nothing was stopped")
     except CommandError as error:
         return complain(error)
-    say(f"kafkacluster.kavka.dev/{layout.cluster} stopped")
+    say(f"kafkacluster.kavka.dev/{layout.cluster} stopped\n\n{nodes_overview(layout)}")
     return 0
 
 

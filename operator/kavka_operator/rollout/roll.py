@@ -108,7 +108,11 @@ class _Roll:
 
     def _stop(self, lost: Sequence[Diagnosis]) -> Plan:
         words = "; ".join(f"{each.name} did not come back: {each.words}" for each in lost)
-        kept = f"; {named(sorted(each.id for each in self.plan.order))} keep their former settings" if self.plan.order else ""
+        kept = (
+            f"; {named(sorted(each.id for each in self.plan.order))} keep their former settings"
+            if self.plan.order
+            else ""
+        )
         advice = "; mend the settings and apply them again"
         return Plan((), stalled("RolloutStopped", words + kept + advice), self._status((words,)))
 

@@ -82,8 +82,10 @@ def test_up_makes_what_the_file_says_and_get_shows_it(kavka: Kavka) -> None:
     assert code == 0
     assert rows[0] == ["NAME", "NODES", "ANSWERING", "BOOTSTRAP", "READY", "REASON", "AGE"]
     assert rows[1][:6] == ["quickstart", "1", "1", kavka.bootstrap, "True", "Ready"]
-    assert rows[3][:6] == ["flights", "quickstart", "2", "1", "True", "Ready"]
-    assert rows[5][:7] == ["backfill", "quickstart", "client-id=backfill", "7", "1Mi", "True", "Ready"]
+    assert rows[2] == ["NODE", "RACK", "STATE", "LEADERS", "UNDER-REPLICATED", "CONTROLLER", "RESTARTS", "ADDRESS"]
+    assert rows[3] == ["0", "Running", "2", "0", "active", "0", kavka.bootstrap]
+    assert rows[5][:6] == ["flights", "quickstart", "2", "1", "True", "Ready"]
+    assert rows[7][:7] == ["backfill", "quickstart", "client-id=backfill", "7", "1Mi", "True", "Ready"]
     assert kavka.run("get", "kt", "-o", "name") == (0, "topic.kavka.dev/flights\n")
     explained = kavka.run("explain", "quota", "--client-id", "backfill")[1]
     assert "producer_byte_rate 1Mi: level 7, client id" in explained
@@ -177,8 +179,9 @@ def test_what_was_acknowledged_survives_kill_9_of_the_broker(kavka: Kavka) -> No
     assert len(stored) == len(set(stored)), "a record stands twice"
     assert set(writer.acknowledged) <= set(stored)
     assert "was killed by signal 9; starting it again" in kavka.said
-    (row,) = [line.split() for line in kavka.run("get", "kc")[1].splitlines()[1:]]
+    row, _, node = [line.split() for line in kavka.run("get", "kc")[1].splitlines()[1:] if line]
     assert row[4:6] == ["True", "Ready"]
+    assert (node[1], node[4], node[5]) == ("Running", "active", "2")
 
 
 def test_records_and_identity_survive_a_stop(kavka: Kavka) -> None:
@@ -242,7 +245,9 @@ def test_detached_it_stays_until_down(kavka: Kavka) -> None:
     os.kill(kavka.broker_pid, signal.SIGKILL)
     log = kavka.cluster / "logs" / "up.log"
     wait_until(lambda: log.read_text().count("answers on") == 2, "the broker is back")
-    assert kavka.run("down") == (0, "kafkacluster.kavka.dev/quickstart stopped\n")
+    code, said = kavka.run("down")
+    assert (code, said.splitlines()[0]) == (0, "kafkacluster.kavka.dev/quickstart stopped")
+    assert said.splitlines()[-1].split()[:2] == ["0", "Stopped"]
     assert kavka.processes() == []
     code, said = kavka.run("down")
     assert (code, said.startswith("error: no cluster runs")) == (1, True)
