@@ -1,0 +1,125 @@
+"""Takes the in-sync sets that leaders here propose to the controller (AlterPartition).
+
+One request is under way at a time; what is proposed meanwhile shares the next one. A broker that leads a thousand
+partitions of a follower that has died thus asks twice, and not a thousand times.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
+from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.alter_partition_request import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from kavka_broker.protocol.messages.alter_partition_response import AlterPartitionResponse
+
+ALTER_MS_MAX: Final = 10_000
+#: In one request; what is more waits for the next.
+CHANGES_MAX: Final = 10_000
+
+Waiting = tuple[Sequence[IsrChange], "asyncio.Future[Sequence[IsrAnswer]]"]
+
+
+class AlterPartitionSender:
+    """`AlterIsr` of broker `node_id`."""
+
+    def __init__(self, channel: ControllerChannel, node_id: int, broker_epoch: Callable[[], int]) -> None:
+        self._channel = channel
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._waiting: list[Waiting] = []
+        self._sending: asyncio.Task[None] | None = None
+
+    async def __call__(self, changes: Sequence[IsrChange]) -> Sequence[IsrAnswer]:
+        """An answer to each. Raises BrokerError where the request failed as a whole."""
+        loop = asyncio.get_running_loop()
+        answers: asyncio.Future[Sequence[IsrAnswer]] = loop.create_future()
+        self._waiting.append((changes, answers))
+        if self._sending is None:
+            self._sending = loop.create_task(self._send_all(), name="alter partitions")
+        return await answers
+
+    def close(self) -> None:
+        """Nobody is asked any more."""
+        if self._sending is not None:
+            self._sending.cancel()
+        _give_up(self._waiting)
+
+    async def _send_all(self) -> None:
+        try:
+            while self._waiting:
+                batch = self._next_batch()
+                try:
+                    answers = await self._send([change for changes, _ in batch for change in changes])
+                except BrokerError as error:
+                    _fail(batch, error)
+                except asyncio.CancelledError:
+                    _give_up(batch)
+                    raise
+                else:
+                    _answer(batch, answers)
+        finally:
+            self._sending = None
+
+    def _next_batch(self) -> list[Waiting]:
+        batch: list[Waiting] = []
+        count = 0
+        while self._waiting and (not batch or count + len(self._waiting[0][0]) <= CHANGES_MAX):
+            count += len(self._waiting[0][0])
+            batch.append(self._waiting.pop(0))
+        return batch
+
+    async def _send(self, changes: Sequence[IsrChange]) -> dict[tuple[bytes, int], IsrAnswer]:
+        request = AlterPartitionRequest(self._node_id, self._broker_epoch(), topics_of(changes))
+        try:
+            answer = await self._channel.ask(request, AlterPartitionResponse, timeout_ms=ALTER_MS_MAX)
+        except Unreachable as problem:
+            raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, str(problem)) from problem
+        if answer.error_code != ErrorCode.NONE:
+            raise BrokerError(ErrorCode(answer.error_code))
+        return {
+            (topic.topic_id, one.partition_index): IsrAnswer(
+                ErrorCode(one.error_code), one.leader_id, one.leader_epoch, tuple(one.isr), one.partition_epoch
+            )
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+
+
+def topics_of(changes: Sequence[IsrChange]) -> list[TopicData]:
+    """The proposals by topic. Of one partition the last stands: the one before was made from the same state."""
+    topics: dict[bytes, dict[int, PartitionData]] = {}
+    for change in changes:
+        topics.setdefault(change.topic_id, {})[change.partition] = PartitionData(
+            partition_index=change.partition,
+            leader_epoch=change.leader_epoch,
+            new_isr_with_epochs=[BrokerState(one.broker_id, one.broker_epoch) for one in change.isr],
+            leader_recovery_state=change.recovery_state,
+            partition_epoch=change.partition_epoch,
+        )
+    return [TopicData(topic_id, list(partitions.values())) for topic_id, partitions in topics.items()]
+
+
+def _answer(batch: Sequence[Waiting], answers: dict[tuple[bytes, int], IsrAnswer]) -> None:
+    unanswered = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
+    for changes, waiting in batch:
+        if not waiting.done():
+            waiting.set_result([answers.get((one.topic_id, one.partition), unanswered) for one in changes])
+
+
+def _give_up(batch: Sequence[Waiting]) -> None:
+    for _, waiting in batch:
+        waiting.cancel()
+
+
+def _fail(batch: Sequence[Waiting], error: BrokerError) -> None:
+    for _, waiting in batch:
+        if not waiting.done():
+            waiting.set_exception(error)

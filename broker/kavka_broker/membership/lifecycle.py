@@ -1,0 +1,282 @@
+"""A broker joins its cluster, stays in it, and leaves it.
+
+    register        a new incarnation; the controller gives it an epoch, and it is fenced
+    catch up        until the own image holds that registration
+    unfenced        by a heartbeat that says so; from here on it may lead and stand in in-sync sets
+    (heartbeats)    each `broker.heartbeat.interval.ms`, and at once when there is something to say
+    leave           heartbeats that want to shut down, until the controller has moved away what this broker leads
+
+A broker that the controller has fenced meanwhile (it was paused, or cut off) comes back the same way from the third
+step. A second process with the same id is refused for as long as the first one's session lasts; where that goes on
+longer, there really are two, and this one gives up.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kavka_broker.core.config.listeners import Listener
+from kavka_broker.core.metadata.brokers import Registration
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.logs import get
+from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kavka_broker.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kavka_broker.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature
+from kavka_broker.protocol.messages.broker_registration_request import Listener as RequestListener
+from kavka_broker.protocol.messages.broker_registration_response import BrokerRegistrationResponse
+from kavka_broker.protocol.messages.metadata.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kavka_broker.seams import Clock
+
+log = get("membership")
+
+RETRY_MS: Final = 100
+#: While it leaves, a broker asks more often whether it may.
+LEAVING_MS: Final = 50
+#: A broker that leaves waits no longer for a quorum that does not answer: the others may be gone already.
+SILENCE_MS_MAX: Final = 5_000
+#: Asking again cannot help against these.
+FINAL: Final = frozenset(
+    {
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.INVALID_REGISTRATION,
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+
+
+class CannotJoin(Exception):
+    """The controller does not take this broker; the message says why and what to do."""
+
+
+class Image(Protocol):
+    """The committed metadata, and who is told when it has changed."""
+
+    metadata: Metadata
+    subscribers: list[Callable[[Sequence[Message]], None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """A broker as it introduces itself."""
+
+    node_id: int
+    cluster_id: str
+    incarnation_id: bytes
+    listeners: tuple[Listener, ...]
+    directories: tuple[bytes, ...]
+    features: Mapping[str, tuple[int, int]]
+    rack: str | None = None
+    previous_epoch: int = -1  # where the last stop was a clean one
+
+    def request(self) -> BrokerRegistrationRequest:
+        return BrokerRegistrationRequest(
+            broker_id=self.node_id,
+            cluster_id=self.cluster_id,
+            incarnation_id=self.incarnation_id,
+            listeners=[
+                RequestListener(one.name, one.host or "localhost", one.port, one.protocol_id) for one in self.listeners
+            ],
+            features=[Feature(name, low, high) for name, (low, high) in sorted(self.features.items())],
+            rack=self.rack,
+            log_dirs=list(self.directories),
+            previous_broker_epoch=self.previous_epoch,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long things may take."""
+
+    heartbeat_ms: int = 2_000
+    session_ms: int = 9_000
+    registration_ms: int = 60_000
+
+
+class Lifecycle:
+    """The membership of one broker. `register`, then `unfence`, and at the end `leave`."""
+
+    def __init__(
+        self, introduction: Introduction, times: Times, channel: ControllerChannel, image: Image, clock: Clock
+    ) -> None:
+        self.broker_epoch = -1
+        self.offline_directories: list[bytes] = []
+        self._introduction = introduction
+        self._times = times
+        self._channel = channel
+        self._metadata = image.metadata
+        self._clock = clock
+        self._changed = asyncio.Event()  # something to tell the controller
+        self._replayed = asyncio.Event()  # the image has moved on
+        self._may_stop = asyncio.Event()
+        self._wants_fence = True
+        self._wants_shut_down = False
+        self._was_fenced = True
+        self._answered_ms = clock.monotonic_ms()
+        self._beating: asyncio.Task[None] | None = None
+        image.subscribers.append(self._on_replayed)
+
+    @property
+    def registration(self) -> Registration | None:
+        """The own incarnation as the own image has it; None until it has."""
+        found = self._metadata.brokers.get(self._introduction.node_id)
+        return found if found is not None and found.epoch == self.broker_epoch else None
+
+    @property
+    def is_unfenced(self) -> bool:
+        """Whether the own image knows this incarnation as one that takes part."""
+        registration = self.registration
+        return registration is not None and not registration.fenced
+
+    def tell(self) -> None:
+        """Something has changed that the controller should know: the next heartbeat goes out at once."""
+        self._changed.set()
+
+    async def register(self) -> int:
+        """Register; the broker epoch. Raises CannotJoin."""
+        start_ms = self._clock.monotonic_ms()
+        told = ""
+        while True:
+            refusal, reason = await self._try_to_register()
+            if refusal is ErrorCode.NONE:
+                break
+            waited_ms = self._clock.monotonic_ms() - start_ms
+            self._check(refusal, reason, waited_ms)
+            if reason != told:
+                told = reason
+                log.warning("registration.refused", reason=reason, tries="again")
+            await asyncio.sleep(RETRY_MS / 1000)
+        log.info("registration.accepted", node=self._introduction.node_id, epoch=self.broker_epoch)
+        self._beating = asyncio.create_task(self._beat_for_ever(), name="heartbeats")
+        self._beating.add_done_callback(_raise_failure)
+        await self._until(lambda: self.registration is not None)
+        return self.broker_epoch
+
+    async def unfence(self) -> None:
+        """Say that this broker is ready; return when the own image shows it unfenced."""
+        self._wants_fence = False
+        self.tell()
+        await self._until(lambda: self.is_unfenced)
+
+    async def leave(self, time_ms: float) -> bool:
+        """Ask the controller to move what is led here; whether it has, within the time. No heartbeats afterwards."""
+        if self._beating is None:
+            return False
+        self._wants_shut_down = True
+        self._answered_ms = self._clock.monotonic_ms()
+        self.tell()
+        try:
+            async with asyncio.timeout(time_ms / 1000):
+                await self._may_stop.wait()
+                return True
+        except TimeoutError:
+            log.warning("broker.left_unasked", reason=f"the controller has not moved what is led here in {time_ms} ms")
+            return False
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """No more heartbeats."""
+        if self._beating is not None:
+            self._beating.cancel()
+            self._beating = None
+
+    # --- registration -------------------------------------------------------------------------------------------
+
+    async def _try_to_register(self) -> tuple[ErrorCode, str]:
+        try:
+            answer = await self._channel.ask(
+                self._introduction.request(), BrokerRegistrationResponse, timeout_ms=self._times.session_ms
+            )
+        except Unreachable as problem:
+            return ErrorCode.REQUEST_TIMED_OUT, str(problem)
+        code = ErrorCode(answer.error_code)
+        if code is ErrorCode.NONE:
+            self.broker_epoch = answer.broker_epoch
+            self._answered_ms = self._clock.monotonic_ms()
+        return code, code.name
+
+    def _check(self, refusal: ErrorCode, reason: str, waited_ms: float) -> None:
+        node_id = self._introduction.node_id
+        if refusal in FINAL:
+            raise CannotJoin(f"the controller refuses to register broker {node_id}: {reason}")
+        if refusal is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            # Once the session of one that is gone has ended, and been noticed, the id is free.
+            if waited_ms > self._times.session_ms + 2 * self._times.heartbeat_ms:
+                raise CannotJoin(f"another broker runs with node.id={node_id}; give each its own, or stop the other")
+        elif waited_ms > self._times.registration_ms:
+            seconds = self._times.registration_ms // 1000
+            raise CannotJoin(f"not registered in {seconds} s (initial.broker.registration.timeout.ms): {reason}")
+
+    # --- heartbeats ---------------------------------------------------------------------------------------------
+
+    async def _beat_for_ever(self) -> None:
+        while True:
+            self._changed.clear()
+            await self._beat()
+            delay_ms = LEAVING_MS if self._wants_shut_down else self._times.heartbeat_ms
+            try:
+                async with asyncio.timeout(delay_ms / 1000):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _beat(self) -> None:
+        request = BrokerHeartbeatRequest(
+            broker_id=self._introduction.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._metadata.offset,
+            want_fence=self._wants_fence,
+            want_shut_down=self._wants_shut_down,
+            offline_log_dirs=list(self.offline_directories),
+        )
+        time_ms = SILENCE_MS_MAX if self._wants_shut_down else self._times.session_ms / 2
+        try:
+            answer = await self._channel.ask(request, BrokerHeartbeatResponse, timeout_ms=time_ms)
+        except Unreachable as problem:
+            log.warning("heartbeat.unanswered", reason=str(problem))
+            self._give_up_if_leaving()
+            return
+        if answer.error_code != ErrorCode.NONE:
+            log.warning("heartbeat.refused", reason=ErrorCode(answer.error_code).name)
+            self._give_up_if_leaving()
+            await asyncio.sleep(RETRY_MS / 1000)
+            return
+        self._answered_ms = self._clock.monotonic_ms()
+        if answer.should_shut_down and self._wants_shut_down:
+            self._may_stop.set()
+
+    def _give_up_if_leaving(self) -> None:
+        if self._wants_shut_down and self._clock.monotonic_ms() - self._answered_ms >= SILENCE_MS_MAX:
+            log.warning("broker.left_unasked", reason="no controller answers; the others may be gone already")
+            self._may_stop.set()
+
+    # --- the own image ------------------------------------------------------------------------------------------
+
+    def _on_replayed(self, records: Sequence[Message]) -> None:
+        self._replayed.set()
+        # Others may wait for us to have seen this: a broker that leaves, or we ourselves to be unfenced.
+        if any(isinstance(record, BrokerRegistrationChangeRecord) for record in records) or self._fenced_by_others():
+            self.tell()
+
+    def _fenced_by_others(self) -> bool:
+        """Whether we take part, and have just learnt that we do not."""
+        was_fenced, self._was_fenced = self._was_fenced, not self.is_unfenced
+        return self._was_fenced and not was_fenced
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._replayed.clear()
+            await self._replayed.wait()
+
+
+def _raise_failure(task: "asyncio.Task[None]") -> None:
+    """An unexpected error must reach the loop's exception handler, not wait for somebody to ask for it."""
+    if not task.cancelled():
+        task.result()

@@ -1,0 +1,115 @@
+"""What a node asks of the active controller reaches the one that leads."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kavka_broker.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from tests.unit.membership.fakes import Answer, FakePeers, FakeQuorum, refuse
+
+TIME_MS = 10_000.0
+
+
+def says(start: int, error: ErrorCode = ErrorCode.NONE) -> Answer:
+    async def answer(_: Message) -> Message:
+        return AllocateProducerIdsResponse(error_code=error, producer_id_start=start)
+
+    return answer
+
+
+def channel(quorum: FakeQuorum, peers: FakePeers, leads: Callable[[], bool] = lambda: False) -> ControllerChannel:
+    return ControllerChannel(1, quorum, peers, leads=leads, local=says(0))
+
+
+async def ask(asked: ControllerChannel, timeout_ms: float = TIME_MS) -> int:
+    request = AllocateProducerIdsRequest()
+    return (await asked.ask(request, AllocateProducerIdsResponse, timeout_ms=timeout_ms)).producer_id_start
+
+
+def test_a_controller_in_this_process_is_asked_without_a_connection() -> None:
+    peers = FakePeers({})
+    assert asyncio.run(ask(channel(FakeQuorum(), peers, leads=lambda: True))) == 0
+    assert not peers.opened
+
+
+def test_one_connection_serves_all_questions() -> None:
+    async def scenario() -> None:
+        peers = FakePeers({("one", 1): says(1)})
+        asked = channel(FakeQuorum(), peers)
+        assert await asyncio.gather(*(ask(asked) for _ in range(5))) == [1] * 5
+        assert len(peers.opened) == 1
+        asked.close()
+        assert peers.opened[0].is_closed
+
+    asyncio.run(scenario())
+
+
+def test_the_one_that_leads_is_found_after_one_that_does_not() -> None:
+    async def scenario() -> None:
+        quorum = FakeQuorum()
+
+        async def resigned(request: Message) -> Message:
+            quorum.elect(("two", 2))
+            return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
+
+        peers = FakePeers({("one", 1): resigned, ("two", 2): says(2)})
+        assert await ask(channel(quorum, peers)) == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_new_leader_takes_over_what_waits_for_a_silent_one() -> None:
+    async def scenario() -> None:
+        quorum = FakeQuorum()
+        lost = asyncio.Event()
+
+        async def silent(_: Message) -> Message:
+            await lost.wait()
+            raise Unreachable("given up")
+
+        peers = FakePeers({("one", 1): silent, ("two", 2): says(2)})
+        waiting = asyncio.create_task(ask(channel(quorum, peers)))
+        await asyncio.sleep(0)
+        quorum.elect(("two", 2))
+        assert peers.opened[0].is_closed
+        lost.set()
+        assert await waiting == 2
+
+    asyncio.run(scenario())
+
+
+def test_nobody_leads_until_somebody_does() -> None:
+    async def scenario() -> None:
+        quorum = FakeQuorum()
+        quorum.elect(None)
+        waiting = asyncio.create_task(ask(channel(quorum, FakePeers({("one", 1): says(1)}))))
+        await asyncio.sleep(0)
+        quorum.elect(("one", 1))
+        assert await waiting == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [(refuse, "refused"), (says(1, ErrorCode.NOT_CONTROLLER), "does not lead")],
+)
+def test_the_time_is_over(node: Answer, words: str) -> None:
+    with pytest.raises(Unreachable, match=f"AllocateProducerIdsRequest: no controller.*{words}"):
+        asyncio.run(ask(channel(FakeQuorum(), FakePeers({("one", 1): node})), timeout_ms=120))
+
+
+def test_another_error_is_the_callers() -> None:
+    async def scenario() -> int:
+        peers = FakePeers({("one", 1): says(1, ErrorCode.STALE_BROKER_EPOCH)})
+        request = AllocateProducerIdsRequest()
+        answer = await channel(FakeQuorum(), peers).ask(request, AllocateProducerIdsResponse, timeout_ms=TIME_MS)
+        return answer.error_code
+
+    assert asyncio.run(scenario()) == ErrorCode.STALE_BROKER_EPOCH

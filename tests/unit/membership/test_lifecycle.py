@@ -1,0 +1,181 @@
+"""A broker joins, stays and leaves, against a controller that the test plays."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kavka_broker.core.config.listeners import Listener
+from kavka_broker.membership import lifecycle
+from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.membership.lifecycle import CannotJoin, Introduction, Lifecycle, Times
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kavka_broker.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kavka_broker.protocol.messages.broker_registration_request import BrokerRegistrationRequest
+from kavka_broker.protocol.messages.broker_registration_response import BrokerRegistrationResponse
+from kavka_broker.protocol.messages.metadata.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
+from kavka_broker.runtime.clock import SystemClock
+from tests.unit.membership.fakes import FakePeers, FakeQuorum
+
+EPOCH = 42
+INTRODUCTION = Introduction(
+    node_id=7,
+    cluster_id="c",
+    incarnation_id=b"i" * 16,
+    listeners=(Listener("PLAINTEXT", "", 9092),),
+    directories=(b"d" * 16,),
+    features={"metadata.version": (7, 29)},
+    rack="r1",
+    previous_epoch=17,
+)
+
+
+class Controller:
+    """Registers, then unfences a broker that wants it, as the real one would."""
+
+    def __init__(self, quorum: FakeQuorum) -> None:
+        self.quorum = quorum
+        self.registrations: list[BrokerRegistrationRequest] = []
+        self.heartbeats: list[BrokerHeartbeatRequest] = []
+        self.refusals: list[ErrorCode] = []
+        self.lets_go = True
+
+    async def answer(self, request: Message) -> Message:
+        if isinstance(request, BrokerRegistrationRequest):
+            self.registrations.append(request)
+            if self.refusals:
+                return BrokerRegistrationResponse(error_code=self.refusals.pop(0))
+            self.quorum.metadata.move_to(EPOCH - 1)
+            self.quorum.commit(
+                RegisterBrokerRecord(7, incarnation_id=request.incarnation_id, broker_epoch=EPOCH, fenced=True)
+            )
+            return BrokerRegistrationResponse(broker_epoch=EPOCH)
+        assert isinstance(request, BrokerHeartbeatRequest)
+        self.heartbeats.append(request)
+        registration = self.quorum.metadata.brokers.get(7)
+        assert registration is not None
+        if registration.fenced and not request.want_fence and request.current_metadata_offset >= EPOCH:
+            self.change(fenced=-1)
+        return BrokerHeartbeatResponse(
+            is_caught_up=True, is_fenced=registration.fenced, should_shut_down=request.want_shut_down and self.lets_go
+        )
+
+    def change(self, fenced: int) -> None:
+        self.quorum.commit(BrokerRegistrationChangeRecord(7, EPOCH, fenced=fenced))
+
+
+def play(scenario: Callable[[Lifecycle, Controller], Awaitable[None]], times: Times | None = None) -> None:
+    async def run() -> None:
+        quorum = FakeQuorum()
+        controller = Controller(quorum)
+        peers = FakePeers({("one", 1): controller.answer})
+        channel = ControllerChannel(7, quorum, peers, leads=lambda: False, local=controller.answer)
+        broker = Lifecycle(INTRODUCTION, times or Times(), channel, quorum, SystemClock())
+        async with asyncio.timeout(20):
+            await scenario(broker, controller)
+        broker.stop()
+
+    asyncio.run(run())
+
+
+def test_a_broker_introduces_itself_and_is_unfenced_when_it_says_so() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        assert await broker.register() == EPOCH
+        (request,) = controller.registrations
+        assert (request.broker_id, request.rack, request.previous_broker_epoch) == (7, "r1", 17)
+        assert request.listeners[0].host == "localhost"
+        assert not broker.is_unfenced
+        assert all(one.want_fence for one in controller.heartbeats)
+        await broker.unfence()
+        assert broker.is_unfenced
+
+    play(scenario)
+
+
+def test_a_duplicate_is_tried_again_while_the_former_session_may_last() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 2
+        assert await broker.register() == EPOCH
+        assert len(controller.registrations) == 3
+
+    play(scenario)
+
+
+def test_two_brokers_with_one_id() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 1000
+        with pytest.raises(CannotJoin, match=r"another broker runs with node\.id=7"):
+            await broker.register()
+
+    play(scenario, Times(heartbeat_ms=20, session_ms=100))
+
+
+@pytest.mark.parametrize("code", [ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.INVALID_REGISTRATION])
+def test_what_asking_again_cannot_help(code: ErrorCode) -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        controller.refusals = [code]
+        with pytest.raises(CannotJoin, match=code.name):
+            await broker.register()
+
+    play(scenario)
+
+
+def test_other_refusals_end_with_the_registration_time() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        controller.refusals = [ErrorCode.UNKNOWN_SERVER_ERROR] * 1000
+        with pytest.raises(CannotJoin, match=r"initial\.broker\.registration\.timeout\.ms"):
+            await broker.register()
+
+    play(scenario, Times(registration_ms=150))
+
+
+def test_a_broker_that_was_fenced_comes_back_without_waiting_for_its_next_heartbeat() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        await broker.unfence()
+        controller.change(fenced=1)
+        assert not broker.is_unfenced
+        await broker.unfence()
+
+    play(scenario, Times(heartbeat_ms=60_000))
+
+
+def test_a_broker_leaves_when_it_is_let_go() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        await broker.unfence()
+        controller.lets_go = False
+        leaving = asyncio.create_task(broker.leave(10_000))
+        while not any(one.want_shut_down for one in controller.heartbeats):
+            await asyncio.sleep(0.005)
+        assert not leaving.done()
+        controller.lets_go = True
+        assert await leaving
+        count = len(controller.heartbeats)
+        await asyncio.sleep(0.1)
+        assert len(controller.heartbeats) == count
+
+    play(scenario, Times(heartbeat_ms=60_000))
+
+
+def test_a_broker_that_is_not_let_go_leaves_after_its_time() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        controller.lets_go = False
+        assert not await broker.leave(100)
+
+    play(scenario)
+
+
+def test_a_quorum_that_is_gone_does_not_hold_the_last_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "SILENCE_MS_MAX", 100)
+
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        controller.quorum.elect(None)
+        assert await broker.leave(60_000)
+
+    play(scenario)
