@@ -141,6 +141,15 @@ class Machine:
         await asyncio.sleep(0)
         work()
 
+    async def kill(self, controller: Controller) -> None:
+        """The process is gone from one moment to the next; what it had on its way to the disk may be there or not."""
+        runner = controller.quorum.runner
+        runner.is_failed = True
+        for task in (runner._flusher, runner._blocked):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
     @asynccontextmanager
     async def leading(self) -> AsyncIterator[Controller]:
         """A controller that leads, stopped cleanly at the end."""

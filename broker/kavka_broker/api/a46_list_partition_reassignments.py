@@ -1,5 +1,6 @@
 """ListPartitionReassignments (46): the partitions that are on their way to other brokers.
 
+- Answered by the active controller, so that what it has begun is seen at once.
 - No topics named (null) means all. Unknown topics and partitions are left out, as are those that stay where they are.
 Versions: flexible from 0.
 """
@@ -7,7 +8,8 @@ Versions: flexible from 0.
 from collections.abc import Iterable
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import BOTH, api
+from kavka_broker.core.metadata.reassignments import is_moving
 from kavka_broker.core.metadata.topics import Topic
 from kavka_broker.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kavka_broker.protocol.messages.list_partition_reassignments_response import (
@@ -17,7 +19,7 @@ from kavka_broker.protocol.messages.list_partition_reassignments_response import
 )
 
 
-@api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, versions=(0, 0))
+@api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, versions=(0, 0), on=BOTH, forwarded=True)
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, broker: Broker, client: Client
 ) -> ListPartitionReassignmentsResponse:
@@ -40,5 +42,5 @@ def ongoing(topic: Topic, indexes: Iterable[int]) -> list[OngoingPartitionReassi
     return [
         OngoingPartitionReassignment(index, list(state.replicas), list(state.adding), list(state.removing))
         for index in indexes
-        if (state := topic.partitions.get(index)) is not None and (state.adding or state.removing)
+        if (state := topic.partitions.get(index)) is not None and is_moving(state)
     ]

@@ -125,10 +125,30 @@ def test_refusals_have_kafkas_codes(command: CreateTopic, code: ErrorCode) -> No
     assert refused(command, topics={"there": 1, "a.b": 1}) is code
 
 
-def test_nothing_is_placed_on_a_fenced_broker() -> None:
+def test_a_fenced_broker_gets_a_replica_only_where_the_others_are_too_few() -> None:
+    # As Apache Kafka: a topic can be made while a broker restarts. It begins without that one in sync.
+    metadata = cluster(1, 2, 3)
+    enact(metadata, leave(metadata, 2))
+    made(metadata, CreateTopic("s", uuid(0), 4, 2))
+    made(metadata, CreateTopic("t", uuid(1), 4, 3))
+    few, all_of_them = metadata.topics.get("s"), metadata.topics.get("t")
+    assert few is not None
+    assert all_of_them is not None
+    assert {broker for state in few.partitions.values() for broker in state.replicas} == {1, 3}
+    for state in all_of_them.partitions.values():
+        assert (set(state.replicas), set(state.isr)) == ({1, 2, 3}, {1, 3})
+    assert isinstance(create(metadata, CreateTopic("u", uuid(2), 1, 4)), BrokerError)
+
+
+def test_where_every_broker_is_fenced_nothing_is_placed() -> None:
+    metadata = cluster(1)
+    enact(metadata, leave(metadata, 1))
+    assert isinstance(create(metadata, CreateTopic("t", uuid(1), 1, 1)), BrokerError)
+
+
+def test_brokers_named_by_hand_may_be_fenced_but_for_one() -> None:
     metadata = cluster(1, 2)
     enact(metadata, leave(metadata, 2))
-    assert isinstance(create(metadata, CreateTopic("t", uuid(1), 1, 2)), BrokerError)
     made(metadata, CreateTopic("u", uuid(2), -1, -1, {0: (2, 1)}))
     topic = metadata.topics.get("u")
     assert topic is not None

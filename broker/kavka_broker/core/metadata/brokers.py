@@ -134,6 +134,10 @@ class Brokers:
         """Where new replicas can go."""
         return [Site(one.broker_id, one.rack) for one in self._by_id.values() if one.usable and one.takes_replicas]
 
+    def sites_away(self) -> list[Site]:
+        """Where new replicas can go that have to wait for their broker to come back."""
+        return [Site(one.broker_id, one.rack) for one in self._by_id.values() if one.fenced and one.takes_replicas]
+
     def controllers(self) -> list[RegisterControllerRecord]:
         return [self._controllers[node_id] for node_id in sorted(self._controllers)]
 

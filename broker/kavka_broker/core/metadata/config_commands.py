@@ -7,7 +7,6 @@ the same as before writes nothing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
 
 from kavka_broker.core.config.broker import KEYS
 from kavka_broker.core.config.definition import ConfigError, ConfigType, Definition, Mode, render, split_list
@@ -18,11 +17,12 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.configs import Resource, ResourceType
 from kavka_broker.core.metadata.features import ELR_FEATURE
 from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.policy import MIN_INSYNC
 from kavka_broker.core.metadata.topic_names import problem_with
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
-
-MIN_INSYNC: Final = "min.insync.replicas"
 
 
 class Operation(IntEnum):
@@ -57,7 +57,8 @@ def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Chan
     _check_outcome(resource, after, names)
     _check_min_insync(metadata, resource, names, after)
     changed = [name for name in names if before.get(name) != after.get(name)]
-    return Decision([ConfigRecord(resource.type, resource.name, name, after.get(name)) for name in changed], None)
+    records: list[Message] = [ConfigRecord(resource.type, resource.name, name, after.get(name)) for name in changed]
+    return Decision([*records, *_forget_eligible(metadata, resource, names)], None)
 
 
 def _check_resource(metadata: Metadata, resource: Resource) -> None:
@@ -137,6 +138,21 @@ def _check_min_insync(metadata: Metadata, resource: Resource, changed: Sequence[
     if MIN_INSYNC not in after:
         problem = "cannot be left out for all brokers while eligible leader replicas are in use; set it"
         raise BrokerError(ErrorCode.INVALID_CONFIG, f"{MIN_INSYNC}: {problem}")
+
+
+def _forget_eligible(metadata: Metadata, resource: Resource, named: Sequence[str]) -> list[Message]:
+    """Who is eligible was counted by the old bound on replicas in sync; with another, the count begins anew (KIP-966)."""
+    if MIN_INSYNC not in named or not metadata.features.level(ELR_FEATURE):
+        return []
+    match resource:
+        case Resource(ResourceType.TOPIC, name):
+            topics = [topic] if (topic := metadata.topics.get(name)) is not None else []
+        case Resource(ResourceType.BROKER, ""):
+            topics = list(metadata.topics)
+        case _:
+            return []
+    counted = any(state.elr or state.last_known_elr for topic in topics for state in topic.partitions.values())
+    return [ClearElrRecord(resource.name)] if counted else []
 
 
 def _check_group(values: Mapping[str, str]) -> None:

@@ -158,10 +158,20 @@ def _assignments(brokers: Brokers, command: CreateTopic, defaults: Defaults, rot
 
 
 def _placed(brokers: Brokers, partitions: int, factor: int, rotation: int) -> Sequence[Sequence[int]]:
+    """On brokers that live; where those are too few, the last places go to such as are registered and away."""
+    sites, away = brokers.sites(), brokers.sites_away()
+    if not sites:
+        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, "every broker is fenced or shutting down; start one")
+    here = min(factor, len(sites)) if len(sites) + len(away) >= factor else factor
     try:
-        return place(partitions, factor, brokers.sites(), rotation)
-    except TooFewBrokers as error:
-        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from None
+        placed = place(partitions, here, sites, rotation)
+        if here == factor:
+            return placed
+        rest = place(partitions, factor - here, away, rotation)
+    except TooFewBrokers:
+        problem = f"{factor} replicas need as many brokers; there are {len(sites) + len(away)}"
+        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, problem) from None
+    return [(*first, *last) for first, last in zip(placed, rest, strict=True)]
 
 
 def _manual(brokers: Brokers, command: CreateTopic) -> list[Sequence[int]]:
@@ -178,6 +188,15 @@ def _manual(brokers: Brokers, command: CreateTopic) -> list[Sequence[int]]:
 
 
 def check_assignment(brokers: Brokers, replicas: Sequence[int], partition: int, factor: int) -> None:
+    """Raise BrokerError unless a partition can begin on these brokers."""
+    check_replicas(brokers, replicas, partition)
+    if len(replicas) != factor:
+        raise _bad_assignment(f"partition {partition} has {len(replicas)} replicas where others have {factor}")
+    if not any(map(brokers.is_usable, replicas)):
+        raise _bad_assignment(f"partition {partition} is only on brokers that are fenced or shutting down")
+
+
+def check_replicas(brokers: Brokers, replicas: Sequence[int], partition: int) -> None:
     """Raise BrokerError unless these brokers can hold a partition."""
     if not replicas:
         raise _bad_assignment(f"partition {partition} has no brokers")
@@ -186,10 +205,6 @@ def check_assignment(brokers: Brokers, replicas: Sequence[int], partition: int, 
     for broker_id in replicas:
         if brokers.get(broker_id) is None:
             raise _bad_assignment(f"partition {partition} names broker {broker_id}, which is not registered")
-    if len(replicas) != factor:
-        raise _bad_assignment(f"partition {partition} has {len(replicas)} replicas where others have {factor}")
-    if not any(map(brokers.is_usable, replicas)):
-        raise _bad_assignment(f"partition {partition} is only on brokers that are fenced or shutting down")
 
 
 def new_partition(brokers: Brokers, replicas: Sequence[int], partition: int) -> PartitionState:
@@ -200,11 +215,11 @@ def new_partition(brokers: Brokers, replicas: Sequence[int], partition: int) -> 
         replicas=tuple(replicas),
         isr=isr,
         leader=isr[0] if isr else NO_LEADER,
-        directories=tuple(_directory(brokers, broker_id) for broker_id in replicas),
+        directories=tuple(directory_for(brokers, broker_id) for broker_id in replicas),
     )
 
 
-def _directory(brokers: Brokers, broker_id: int) -> bytes:
+def directory_for(brokers: Brokers, broker_id: int) -> bytes:
     """A broker with one directory has no choice; one with several chooses for itself and says so later."""
     registration = brokers.get(broker_id)
     if registration is not None and len(registration.directories) == 1:

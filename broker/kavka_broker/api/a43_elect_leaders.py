@@ -1,0 +1,48 @@
+"""ElectLeaders (43): the preferred replica shall lead, or any that lives.
+
+- Type 0: the first replica, if it is in sync. Type 1 (KIP-460): whoever lives, where nobody leads; records may be lost.
+- ELECTION_NOT_NEEDED where it is so already, PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE where it
+  cannot be; each partition stands alone.
+- No topics named (null) means every partition, and then only those are answered where there was something to do.
+- Answered when the new leaders are committed, so `timeout_ms` is never reached.
+Versions: flexible from 2; the type from 1.
+"""
+
+from collections.abc import Iterable
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import BOTH, api
+from kavka_broker.controller.policy import policy_of
+from kavka_broker.core.metadata.elections import Election, Result, elect_leaders
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kavka_broker.protocol.messages.elect_leaders_response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+
+@api(ElectLeadersRequest, ElectLeadersResponse, versions=(0, 2), on=BOTH, forwarded=True)
+async def elect(request: ElectLeadersRequest, broker: Broker, client: Client) -> ElectLeadersResponse:
+    del client
+    if request.election_type not in tuple(Election):
+        return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
+    kind, policy = Election(request.election_type), policy_of(broker.config)
+    asked = request.topic_partitions
+    wanted = None if asked is None else [(one.topic, partition) for one in asked for partition in one.partitions]
+    results = await broker.active.submit(lambda metadata, _: elect_leaders(metadata, kind, wanted, policy))
+    return ElectLeadersResponse(replica_election_results=by_topic(results))
+
+
+def by_topic(results: Iterable[Result]) -> list[ReplicaElectionResult]:
+    topics: dict[str, list[PartitionResult]] = {}
+    for (name, partition), refusal in results:
+        topics.setdefault(name, []).append(outcome(partition, refusal))
+    return [ReplicaElectionResult(name, partitions) for name, partitions in topics.items()]
+
+
+def outcome(partition: int, refusal: BrokerError | None) -> PartitionResult:
+    if refusal is None:
+        return PartitionResult(partition, ErrorCode.NONE, None)
+    return PartitionResult(partition, refusal.code, refusal.message)

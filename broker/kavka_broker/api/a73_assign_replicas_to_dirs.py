@@ -1,0 +1,54 @@
+"""AssignReplicasToDirs (73): a broker says in which directories its replicas are (KIP-858).
+
+- STALE_BROKER_EPOCH for an incarnation that was replaced; everything else is judged replica by replica.
+- A replica in a directory that is not online leaves the in-sync set.
+Versions: flexible throughout.
+"""
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import CONTROLLER, api
+from kavka_broker.controller.policy import policy_of
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.directory_commands import Assign, assign_directories
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from kavka_broker.protocol.messages.assign_replicas_to_dirs_response import (
+    AssignReplicasToDirsResponse,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+
+
+@api(AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, versions=(0, 0), on=CONTROLLER)
+async def assign_replicas(
+    request: AssignReplicasToDirsRequest, broker: Broker, client: Client
+) -> AssignReplicasToDirsResponse:
+    del client
+    policy = policy_of(broker.config)
+    commands = [
+        Assign(topic.topic_id, one.partition_index, directory.id)
+        for directory in request.directories
+        for topic in directory.topics
+        for one in topic.partitions
+    ]
+
+    def decide(metadata: Metadata, _: int) -> Decision[list[ErrorCode]]:
+        return assign_directories(metadata, request.broker_id, request.broker_epoch, commands, policy)
+
+    codes = iter(await broker.active.submit(decide))
+    return AssignReplicasToDirsResponse(
+        directories=[
+            DirectoryData(
+                directory.id,
+                [
+                    TopicData(
+                        topic.topic_id, [PartitionData(one.partition_index, next(codes)) for one in topic.partitions]
+                    )
+                    for topic in directory.topics
+                ],
+            )
+            for directory in request.directories
+        ]
+    )

@@ -1,0 +1,67 @@
+"""A broker says in which of its directories a replica is (KIP-858).
+
+It says so when it has chosen one for a new replica, when a replica has moved to another, and when it finds replicas in
+places that the metadata does not name. A replica in a directory that is not among the broker's online ones leaves the ISR.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.partition_change import difference, settle, usable_in
+from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy, rules_of
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """The directory of one replica of the broker that speaks."""
+
+    topic_id: bytes
+    partition: int
+    directory: bytes
+
+
+def assign_directories(
+    metadata: Metadata, broker_id: int, broker_epoch: int, commands: Sequence[Assign], policy: Policy = BY_DEFAULT
+) -> Decision[list[ErrorCode]]:
+    """What stands against each, or NONE. Raises BrokerError for a stale broker. The last word on a replica counts."""
+    metadata.brokers.at_epoch(broker_id, broker_epoch)
+    last = {(command.topic_id, command.partition): command for command in commands}
+    records: list[Message] = []
+    results = []
+    for command in commands:
+        code = _refusal(metadata, broker_id, command)
+        results.append(code)
+        if code is ErrorCode.NONE and last[command.topic_id, command.partition] is command:
+            records += _assign(metadata, broker_id, command, policy)
+    return Decision(records, results)
+
+
+def _refusal(metadata: Metadata, broker_id: int, command: Assign) -> ErrorCode:
+    topic = metadata.topics.by_id(command.topic_id)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    state = topic.partitions.get(command.partition)
+    if state is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE if broker_id in state.replicas else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def _assign(metadata: Metadata, broker_id: int, command: Assign, policy: Policy) -> list[Message]:
+    topic, broker = metadata.topics.by_id(command.topic_id), metadata.brokers.get(broker_id)
+    assert topic is not None
+    assert broker is not None
+    before = topic.partitions[command.partition]
+    wanted = before._replace(
+        directories=tuple(
+            command.directory if one == broker_id else before.directory_of(one) for one in before.replicas
+        )
+    )
+    if not broker.has_online(command.directory):
+        wanted = wanted._replace(isr=tuple(one for one in before.isr if one != broker_id))
+    after = settle(before, wanted, rules_of(metadata, topic.name, policy), usable_in(metadata.brokers))
+    record = difference(command.topic_id, command.partition, before, after)
+    return [] if record is None else [record]

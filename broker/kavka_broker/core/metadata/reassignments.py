@@ -1,0 +1,129 @@
+"""Move partitions to other brokers (KIP-455).
+
+A reassignment names the brokers that a partition shall have. Those that are new are `adding`, those that shall go are
+`removing`, and both are replicas until every new one is in sync; then the change of the ISR that says so also completes
+the reassignment (`partition_change`). A new reassignment takes the place of one under way. To cancel one takes the new
+replicas away and keeps the others; where only new ones are in sync that would be an unclean election, and is refused
+unless the topic allows those.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.partition_change import difference, settle, usable_in
+from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy, Rules, rules_of
+from kavka_broker.core.metadata.topic_commands import check_replicas, directory_for
+from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Reassign:
+    """The brokers that a partition shall have, the preferred leader first. None cancels what is under way."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...] | None
+
+
+def reassign(
+    metadata: Metadata,
+    commands: Sequence[Reassign],
+    policy: Policy = BY_DEFAULT,
+    *,
+    allow_replication_factor_change: bool = True,
+) -> Decision[list[BrokerError | None]]:
+    """What stands against each, or None where it has begun."""
+    records: list[Message] = []
+    results: list[BrokerError | None] = []
+    seen: set[tuple[str, int]] = set()
+    for command in commands:
+        where = (command.topic, command.partition)
+        try:
+            if where in seen:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, f"{where[0]}-{where[1]} is named twice; name it once")
+            seen.add(where)
+            records += _reassign(metadata, command, policy, keep_factor=not allow_replication_factor_change)
+        except BrokerError as refusal:
+            results.append(refusal)
+        else:
+            results.append(None)
+    return Decision(records, results)
+
+
+def is_moving(state: PartitionState) -> bool:
+    """Whether a reassignment is under way."""
+    return bool(state.adding or state.removing)
+
+
+def _reassign(metadata: Metadata, command: Reassign, policy: Policy, *, keep_factor: bool) -> list[Message]:
+    topic = metadata.topics.get(command.topic)
+    if topic is None or command.partition not in topic.partitions:
+        problem = f"there is no partition {command.topic}-{command.partition}"
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, problem)
+    before = topic.partitions[command.partition]
+    rules = rules_of(metadata, topic.name, policy)
+    if command.replicas is None:
+        wanted, rules = _cancelled(before, command, rules)
+    else:
+        check_replicas(metadata.brokers, command.replicas, command.partition)
+        if keep_factor:
+            _check_factor(before, command)
+        wanted = _begun(metadata, before, command.replicas)
+    after = settle(before, wanted, rules, usable_in(metadata.brokers))
+    record = difference(topic.topic_id, command.partition, before, after)
+    return [] if record is None else [record]
+
+
+def _begun(metadata: Metadata, before: PartitionState, target: tuple[int, ...]) -> PartitionState:
+    settled = [one for one in before.replicas if one not in before.adding]
+    removing = tuple(one for one in before.replicas if one not in target)
+    replicas = target + removing
+    return before._replace(
+        replicas=replicas,
+        adding=tuple(one for one in target if one not in settled),
+        removing=removing,
+        directories=tuple(
+            before.directory_of(one) if one in before.replicas else directory_for(metadata.brokers, one)
+            for one in replicas
+        ),
+    )
+
+
+def _cancelled(before: PartitionState, command: Reassign, rules: Rules) -> tuple[PartitionState, Rules]:
+    where = f"{command.topic}-{command.partition}"
+    if not is_moving(before):
+        raise BrokerError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{where} is not being reassigned")
+    replicas = tuple(one for one in before.replicas if one not in before.adding)
+    if not replicas:
+        problem = f"{where}: every replica is a new one, there is nothing to go back to"
+        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    isr = tuple(one for one in before.isr if one in replicas)
+    elr = tuple(one for one in before.elr if one in replicas)
+    if before.isr and not isr and not rules.unclean_election:
+        problem = f"{where}: only new replicas are in sync, to go back would lose records; see unclean.leader.election"
+        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    wanted = before._replace(
+        replicas=replicas,
+        isr=isr,
+        elr=elr,
+        adding=(),
+        removing=(),
+        directories=tuple(before.directory_of(one) for one in replicas) if before.directories else (),
+    )
+    # Only this, and not a lack of leaders, may cost records here.
+    return wanted, replace(rules, unclean_election=rules.unclean_election and not isr)
+
+
+def _check_factor(before: PartitionState, command: Reassign) -> None:
+    assert command.replicas is not None
+    now = len([one for one in before.replicas if one not in before.removing])
+    if len(command.replicas) != now:
+        problem = (
+            f"{command.topic}-{command.partition} has {now} replicas and would have {len(command.replicas)}; "
+            "allow a change of the replication factor"
+        )
+        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
