@@ -263,6 +263,17 @@ class Process:
                 world.send(self, effect)
             case Answer(later, response):
                 self.waiting.pop(later)(response)
+            case Flush():
+                self.flush()
+            case AdoptSnapshot(snapshot):
+                world.after(world.sync_ms, self.alive(lambda: self._adopt(snapshot)))
+            case Append() | AppendFetched() | Truncate() | SaveChunk():
+                self._write(effect)
+            case Committed() | Led() | Followed() | Note():
+                world.witnessed(self, effect)
+
+    def _write(self, effect: Append | AppendFetched | Truncate | SaveChunk) -> None:
+        match effect:
             case Append(records, epoch):
                 self.log.append(control_data(records, self.log.end_offset, epoch))
             case AppendFetched(records, end_offset):
@@ -271,15 +282,9 @@ class Process:
             case Truncate(offset):
                 self.log.truncate(offset)
                 assert self.log.end_offset == offset, "logs part between batches"
-            case Flush():
-                self.flush()
             case SaveChunk(_, position, records):
                 assert position == (len(self.download) if position else 0)
                 self.download = self.download[:position] + bytes(records)
-            case AdoptSnapshot(snapshot):
-                world.after(world.sync_ms, self.alive(lambda: self._adopt(snapshot)))
-            case Committed() | Led() | Followed() | Note():
-                world.witnessed(self, effect)
 
     def flush(self) -> None:
         end_offset, truncations = self.log.end_offset, self.log.truncations
@@ -377,6 +382,10 @@ class World:
         if (sender, receiver) not in self.cut:
             self.after(self.delay_ms, step)
 
+    def carried(self, message: Message) -> Message:
+        """What arrives of a message."""
+        return through_bytes(message)
+
     # --- nodes -----------------------------------------------------------------------------------------------------
 
     def add(self, node_id: int, voters: Sequence[Voter], *, port: int | None = None) -> Process:
@@ -419,10 +428,10 @@ class World:
         if receiver is None or (receiver.node is None and (sender.node_id, receiver.node_id) not in self.cut):
             self.after(self.delay_ms, sender.alive(lambda: self._refuse(sender, effect, come_back)))
             return
-        request = through_bytes(effect.request)
+        request = self.carried(effect.request)
 
         def reply(response: Message) -> None:
-            received = through_bytes(response)
+            received = self.carried(response)
             step = sender.alive(lambda: come_back(received))
             self.deliver(receiver.node_id, sender.node_id, step)
 

@@ -138,7 +138,7 @@ def drive(member: Member, role: Unattached | Prospective | Candidate | Resigned)
 
 
 def _may_stand(member: Member) -> bool:
-    return member.is_voter and member.adopting is None
+    return member.may_stand and member.adopting is None
 
 
 def _drive_round(member: Member, role: Prospective | Candidate) -> None:

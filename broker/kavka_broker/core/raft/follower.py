@@ -270,7 +270,7 @@ def _wait_anew(member: Member) -> None:
 def drive(member: Member, role: Follower) -> None:
     """Give the leader up, or go on fetching."""
     if member.adopting is None and member.now_ms >= patience_ends_ms(role):
-        if member.is_voter:
+        if member.may_stand:
             become_prospective(member, role.leader)
         else:
             become_unattached(member, member.epoch)

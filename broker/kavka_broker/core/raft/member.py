@@ -79,6 +79,18 @@ class Member:
         return self.identity.is_controller and any(map(self.is_self, self.voters))
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this node stands for election: as a voter, or while its removal is not known to be committed.
+
+        Nobody else may have the record of the removal, and then the log that has it is the only one that can win. Such
+        a node does not count its own vote, leads until the record is committed, and goes (Raft dissertation, 4.2.2).
+        """
+        if self.is_voter:
+            return True
+        is_open = self.history.voters_offset >= self.high_watermark
+        return self.identity.is_controller and is_open and any(map(self.is_self, self.history.former_voters))
+
+    @property
     def others(self) -> tuple[Voter, ...]:
         return tuple(voter for voter in self.voters if voter.node_id != self.node_id)
 

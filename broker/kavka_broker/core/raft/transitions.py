@@ -56,7 +56,7 @@ def become_follower(member: Member, epoch: int, leader: LeaderAt) -> None:
 
 def become_prospective(member: Member, leader: LeaderAt | None) -> None:
     """Ask whether the others would vote for this node, before an epoch is spent on it."""
-    tally = Tally(member.voters, granted={member.node_id})
+    tally = Tally(member.voters, granted=_own_vote(member))
     member.role = Prospective(leader, tally, member.after(member.election_timeout_ms()))
     member.note("raft.prospective", epoch=member.epoch, round=member.rounds)
     if leader is None:
@@ -68,11 +68,15 @@ def become_candidate(member: Member) -> None:
     """Begin a new epoch and vote for this node in it."""
     vote = QuorumState(member.epoch + 1, NOBODY, member.node_id, member.identity.directory_id)
     member.remember(vote)
-    tally = Tally(member.voters, granted={member.node_id})
+    tally = Tally(member.voters, granted=_own_vote(member))
     member.role = Candidate(tally, member.after(member.election_timeout_ms()))
     member.note("raft.candidate", epoch=member.epoch)
     member.emit(Followed(NOBODY, member.epoch))
     _ask_votes(member, tally, is_pre_vote=False)
+
+
+def _own_vote(member: Member) -> set[int]:
+    return {member.node_id} if member.is_voter else set()
 
 
 def _ask_votes(member: Member, tally: Tally, *, is_pre_vote: bool) -> None:

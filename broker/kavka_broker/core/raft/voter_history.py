@@ -32,6 +32,11 @@ class VoterHistory:
         return self.sets[-1][1] if self.sets else ()
 
     @property
+    def former_voters(self) -> tuple[Voter, ...]:
+        """Those before the last change, as far as it is remembered."""
+        return self.sets[-2][1] if len(self.sets) > 1 else ()
+
+    @property
     def voters_offset(self) -> int:
         return self.sets[-1][0] if self.sets else STATIC_OFFSET
 
