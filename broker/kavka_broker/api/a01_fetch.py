@@ -1,4 +1,4 @@
-"""Fetch (1): read record batches from the partitions that this broker leads.
+"""Fetch (1): read record batches from the partitions on this broker.
 
 - Answered when `min_bytes` can be read, when a partition has an error, or after `max_wait_ms`. A partition that does
   not exist keeps nobody from waiting on the others: its consumer would ask again and again.
@@ -6,6 +6,9 @@
 - Reads end at the high watermark, with isolation level read_committed at the last stable offset.
 - Fetch sessions (KIP-227) leave out of the answer what has not changed; the partition that was served goes last.
 - A client that fetched at an epoch that has diverged is told where (KIP-595) and gets no records.
+- On a controller's listener there is only the metadata log, with rules of its own (`metadata_fetch`).
+- A follower reads to the end of the log (`follower_fetch`). A consumer may read from a follower too, below the high
+  watermark that the follower knows; with racks the leader sends it there (`read_replica`).
 - A client over its quota gets an empty answer with `throttle_time_ms`, and is muted afterwards.
 Versions: flexible from 12; topic ids from 13.
 """
@@ -14,11 +17,13 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.follower_fetch import Follower, diverging_epoch, follower_of, read_as_follower
+from kavka_broker.api.read_replica import RACKS_FROM, preferred_replica, rack_of
 from kavka_broker.api.registry import BOTH, api
+from kavka_broker.controller.metadata_fetch import metadata_fetch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import (
-    EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
     LeaderIdAndEpoch,
@@ -31,6 +36,7 @@ from kavka_broker.replica.purgatory import FetchWaiter
 
 TOPIC_ID_VERSION = 13
 READ_COMMITTED = 1
+MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
@@ -41,78 +47,110 @@ class Reading:
     served: list[tuple[SessionPartition, PartitionData]]
     watched: list[Partition]
     size_bytes: int = 0
-    has_error: bool = False
+    is_due: bool = False  # something in it must not wait
+
+
+@dataclass(slots=True)
+class Fetch:
+    """Who fetches what, and how much."""
+
+    context: FetchContext
+    bytes_max: int
+    follower: Follower | None
+    is_committed_only: bool
+    reads_followers: bool
+    rack: str
 
 
 @api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH)
 def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse | Awaitable[FetchResponse]:
+    if client.role == "controller":
+        return metadata_fetch(request, broker, client)
     uses_ids = client.version >= TOPIC_ID_VERSION
     try:
         context = broker.fetch_sessions.enter(request, uses_ids, broker.clock.monotonic_ms())
     except BrokerError as error:
         return FetchResponse(error_code=error.code)
-    bytes_max = min(request.max_bytes, broker.config["fetch.max.bytes"])
-    now_ms = int(broker.clock.monotonic_ms())
-    bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, now_ms)
-    reading = read_all(context, request, broker, bytes_max)
-    missing_bytes = min(request.min_bytes, bytes_max) - reading.size_bytes
-    if missing_bytes <= 0 or reading.has_error or request.max_wait_ms <= 0 or not reading.watched:
-        return answer(reading, context, request, broker, client)
+    wanted = fetch_of(request, context, broker, client)
+    reading = read_all(wanted, broker)
+    missing_bytes = min(request.min_bytes, wanted.bytes_max) - reading.size_bytes
+    if missing_bytes <= 0 or reading.is_due or request.max_wait_ms <= 0 or not reading.watched:
+        return answer(reading, wanted, broker, client)
     # It watches from here on: a coroutine begins later, and what is appended until then would wake nobody.
-    waiter = FetchWaiter(reading.watched, missing_bytes, request.max_wait_ms, broker.timers)
-    return answer_later(waiter, bytes_max, context, request, broker, client)
+    lists = [one.watchers if wanted.follower is None else one.follower_watchers for one in reading.watched]
+    waiter = FetchWaiter(lists, missing_bytes, request.max_wait_ms, broker.timers)
+    if wanted.follower is not None:
+        client.hurry = waiter.interrupt
+    return answer_later(waiter, wanted, broker, client)
 
 
-async def answer_later(
-    waiter: FetchWaiter,
-    bytes_max: int,
-    context: FetchContext,
-    request: FetchRequest,
-    broker: Broker,
-    client: Client,
-) -> FetchResponse:
+def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, client: Client) -> Fetch:
+    follower = follower_of(request)
+    bytes_max = request.max_bytes
+    if follower is None:
+        now_ms = int(broker.clock.monotonic_ms())
+        bytes_max = min(bytes_max, broker.config["fetch.max.bytes"])
+        bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, now_ms)
+    return Fetch(
+        context,
+        bytes_max,
+        follower,
+        is_committed_only=request.isolation_level == READ_COMMITTED,
+        reads_followers=follower is None and client.version >= RACKS_FROM,
+        rack=rack_of(request, broker, client),
+    )
+
+
+async def answer_later(waiter: FetchWaiter, wanted: Fetch, broker: Broker, client: Client) -> FetchResponse:
     """Wait for enough to read or the end of `max_wait_ms`, then read again."""
     await waiter.future
-    return answer(read_all(context, request, broker, bytes_max), context, request, broker, client)
+    return answer(read_all(wanted, broker), wanted, broker, client)
 
 
-def read_all(context: FetchContext, request: FetchRequest, broker: Broker, bytes_max: int) -> Reading:
-    reading = Reading([], [])
-    is_committed_only = request.isolation_level == READ_COMMITTED
+def read_all(fetch: Fetch, broker: Broker) -> Reading:
+    # A follower that opens a session gets it at once: only then can it add a partition without waiting for its answer.
+    context = fetch.context
+    opens = fetch.follower is not None and context.session is not None and not context.is_incremental
+    reading = Reading([], [], is_due=opens)
     for wanted in context.partitions:
         try:
-            partition = find(wanted, broker)
-            data = read(partition, wanted, bytes_max - reading.size_bytes, not reading.size_bytes, is_committed_only)
+            partition = find(wanted, fetch.reads_followers, broker)
+            data = read(partition, wanted, fetch, reading, broker)
         except BrokerError as error:
             data = PartitionData(wanted.index, error.code, -1)
-            if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            if error.code in MOVED:
                 data.current_leader = current_leader(wanted, broker)
-            reading.has_error = reading.has_error or error.code not in UNKNOWN
+            reading.is_due = reading.is_due or error.code not in UNKNOWN
         else:
             reading.watched.append(partition)
             size_bytes = data_size(data)
             partition.bytes_out += size_bytes
             reading.size_bytes += size_bytes
-            reading.has_error = reading.has_error or has_diverged(data)
+            reading.is_due = reading.is_due or has_diverged(data) or data.preferred_read_replica >= 0
         reading.served.append((wanted, data))
     return reading
 
 
-def find(wanted: SessionPartition, broker: Broker) -> Partition:
+def find(wanted: SessionPartition, reads_followers: bool, broker: Broker) -> Partition:
     topic = wanted.topic
     if isinstance(topic, bytes):
         known = broker.metadata.topics.by_id(topic)
         if known is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
         topic = known.name
-    return broker.replicas.leader(topic, wanted.index)
+    look_up = broker.replicas.replica if reads_followers else broker.replicas.leader
+    return look_up(topic, wanted.index, wanted.wanted.current_leader_epoch)
 
 
 def read(
-    partition: Partition, wanted: SessionPartition, bytes_max: int, at_least_one: bool, is_committed_only: bool
+    partition: Partition, wanted: SessionPartition, fetch: Fetch, reading: Reading, broker: Broker
 ) -> PartitionData:
-    position = wanted.wanted
-    partition.check_epoch(position.current_leader_epoch)
+    position, bytes_max, at_least_one = wanted.wanted, fetch.bytes_max - reading.size_bytes, not reading.size_bytes
+    if fetch.follower is not None:
+        data = read_as_follower(partition, wanted, fetch.follower, bytes_max, at_least_one)
+        # DeleteRecords waits for followers to hear of it.
+        reading.is_due = reading.is_due or -1 < wanted.log_start_offset < data.log_start_offset
+        return data
     high_watermark = partition.high_watermark
     data = PartitionData(
         wanted.index,
@@ -120,29 +158,25 @@ def read(
         high_watermark,
         partition.last_stable_offset,
         partition.log.log_start_offset,
-        aborted_transactions=[] if is_committed_only else None,
+        aborted_transactions=[] if fetch.is_committed_only else None,
     )
+    data.records = b""
+    if fetch.rack and partition.is_leader:
+        elsewhere = preferred_replica(partition, position.fetch_offset, fetch.rack, broker)
+        if elsewhere is not None:
+            data.preferred_read_replica = elsewhere
+            return data
     if position.last_fetched_epoch >= 0:
         diverging = diverging_epoch(partition, position.last_fetched_epoch, position.fetch_offset)
         if diverging is not None:
             data.diverging_epoch = diverging
-            data.records = b""
             return data
-    upper_offset = partition.last_stable_offset if is_committed_only else high_watermark
+    upper_offset = partition.last_stable_offset if fetch.is_committed_only else high_watermark
     if position.fetch_offset == upper_offset:
-        data.records = b""
         return data
-    wanted_bytes = min(position.partition_max_bytes, bytes_max)
-    data.records = partition.read(position.fetch_offset, max(wanted_bytes, 0), upper_offset, at_least_one).parts
+    wanted_bytes = max(0, min(position.partition_max_bytes, bytes_max))
+    data.records = partition.read(position.fetch_offset, wanted_bytes, upper_offset, at_least_one).parts
     return data
-
-
-def diverging_epoch(partition: Partition, last_fetched_epoch: int, fetch_offset: int) -> EpochEndOffset | None:
-    """Where the client's log and ours part, if they do."""
-    epoch, end_offset = partition.log.epoch_end_offset(last_fetched_epoch)
-    if epoch < last_fetched_epoch or end_offset < fetch_offset:
-        return EpochEndOffset(epoch, end_offset)
-    return None
 
 
 def current_leader(wanted: SessionPartition, broker: Broker) -> LeaderIdAndEpoch:
@@ -154,12 +188,12 @@ def current_leader(wanted: SessionPartition, broker: Broker) -> LeaderIdAndEpoch
     return LeaderIdAndEpoch(state.leader, state.leader_epoch)
 
 
-def answer(
-    reading: Reading, context: FetchContext, request: FetchRequest, broker: Broker, client: Client
-) -> FetchResponse:
+def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> FetchResponse:
     """The response, with the session's bookkeeping and the quota's verdict."""
-    now_ms = int(broker.clock.monotonic_ms())
-    throttle_time_ms = broker.quotas.fetch(client.user, client.client_id, reading.size_bytes, now_ms)
+    context, throttle_time_ms = fetch.context, 0
+    if fetch.follower is None:
+        now_ms = int(broker.clock.monotonic_ms())
+        throttle_time_ms = broker.quotas.fetch(client.user, client.client_id, reading.size_bytes, now_ms)
     if throttle_time_ms:
         client.throttle_time_ms = throttle_time_ms
         return FetchResponse(throttle_time_ms, 0, context.session_id)
@@ -169,7 +203,7 @@ def answer(
         has_records = bool(data.records)
         if context.session is not None and has_records:
             context.session.serve_last(wanted)
-        if has_records or has_news or data.error_code or not context.is_incremental or has_diverged(data):
+        if has_records or has_news or is_telling(data) or not context.is_incremental:
             topics.setdefault(wanted.topic, []).append(data)
     return FetchResponse(0, 0, context.session_id, [fetched_topic(key, parts) for key, parts in topics.items()])
 
@@ -178,6 +212,11 @@ def fetched_topic(key: bytes | str, partitions: list[PartitionData]) -> Fetchabl
     if isinstance(key, bytes):
         return FetchableTopicResponse("", key, partitions)
     return FetchableTopicResponse(key, ZERO, partitions)
+
+
+def is_telling(data: PartitionData) -> bool:
+    """It says more than where the log is."""
+    return bool(data.error_code) or has_diverged(data) or data.preferred_read_replica >= 0
 
 
 def has_diverged(data: PartitionData) -> bool:

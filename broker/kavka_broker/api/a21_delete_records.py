@@ -4,9 +4,13 @@
 - An offset above the high watermark is OFFSET_OUT_OF_RANGE, and nothing moves; one below the start changes nothing.
 - A topic whose cleanup.policy lacks `delete` is POLICY_VIOLATION: deleting a prefix would break compaction's promise.
 - Records of internal topics stay: INVALID_TOPIC_EXCEPTION.
-- Answered with the new start of the log, the low watermark.
+- Answered when every replica that is alive has moved, with the low watermark, the least start of their logs; after
+  `timeout_ms` with REQUEST_TIMED_OUT.
 Versions: flexible from 2.
 """
+
+import asyncio
+from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
@@ -18,21 +22,31 @@ from kavka_broker.protocol.messages.delete_records_response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from kavka_broker.replica.partition import Partition
 
 HIGH_WATERMARK = -1
+Waiting = tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None]]
 
 
 @api(DeleteRecordsRequest, DeleteRecordsResponse, versions=(0, 2))
-def delete_records(request: DeleteRecordsRequest, broker: Broker, client: Client) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
+def delete_records(
+    request: DeleteRecordsRequest, broker: Broker, client: Client
+) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
+    waiting: list[Waiting] = []
+    answer = DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(topic.name, [delete(topic.name, wanted, broker) for wanted in topic.partitions])
+            DeleteRecordsTopicResult(
+                topic.name, [delete(topic.name, wanted, broker, waiting) for wanted in topic.partitions]
+            )
             for topic in request.topics
         ]
     )
+    return when_moved(answer, waiting, request.timeout_ms) if waiting else answer
 
 
-def delete(topic: str, wanted: DeleteRecordsPartition, broker: Broker) -> DeleteRecordsPartitionResult:
+def delete(
+    topic: str, wanted: DeleteRecordsPartition, broker: Broker, waiting: list[Waiting]
+) -> DeleteRecordsPartitionResult:
     try:
         if topic in INTERNAL:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -42,7 +56,26 @@ def delete(topic: str, wanted: DeleteRecordsPartition, broker: Broker) -> Delete
         offset = partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset
         if not 0 <= offset <= partition.high_watermark:
             raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        partition.log.advance_start(offset)
+        moved = partition.trim(offset)
     except BrokerError as error:
         return DeleteRecordsPartitionResult(wanted.partition_index, -1, error.code)
-    return DeleteRecordsPartitionResult(wanted.partition_index, partition.log.log_start_offset, 0)
+    result = DeleteRecordsPartitionResult(wanted.partition_index, partition.low_watermark, 0)
+    if moved is not None:
+        waiting.append((result, partition, moved))
+    return result
+
+
+async def when_moved(answer: DeleteRecordsResponse, waiting: list[Waiting], timeout_ms: int) -> DeleteRecordsResponse:
+    """The answer once every replica that is alive has moved the start of its log."""
+    deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+    for result, partition, moved in waiting:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await moved
+        except TimeoutError:
+            result.error_code, result.low_watermark = ErrorCode.REQUEST_TIMED_OUT, -1
+        except BrokerError as error:
+            result.error_code, result.low_watermark = error.code, -1
+        else:
+            result.low_watermark = partition.low_watermark
+    return answer

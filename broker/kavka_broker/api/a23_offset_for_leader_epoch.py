@@ -36,8 +36,7 @@ def offset_for_leader_epoch(
 
 def look_up(topic: str, wanted: OffsetForLeaderPartition, broker: Broker) -> EpochEndOffset:
     try:
-        partition = broker.replicas.leader(topic, wanted.partition)
-        partition.check_epoch(wanted.current_leader_epoch)
+        partition = broker.replicas.leader(topic, wanted.partition, wanted.current_leader_epoch)
         epoch, end_offset = partition.log.epoch_end_offset(wanted.leader_epoch)
     except BrokerError as error:
         return EpochEndOffset(error.code, wanted.partition)

@@ -123,7 +123,15 @@ class Connection(asyncio.BufferedProtocol):
             # A defect of ours: the request is gone, and what follows would be taken for its answer.
             self.abort()
             raise
+        if self._is_blocked and self._inbox.waiting_bytes:
+            self._hurry()
         self._read_or_pause()
+
+    def _hurry(self) -> None:
+        """Another request has come behind the one that waits: tell it, if it can do with less time."""
+        hurry = self._exchanges[-1].client.hurry
+        if hurry is not None:
+            hurry()
 
     def _begin_all(self) -> None:
         outbox = self.outbox

@@ -2,18 +2,45 @@
 
 The rules are in `core.partition`, the files in `storage`; this holds the two together. All of it runs on the loop, so
 an append and the move of the high watermark are one step that nothing can come between.
+
+As the leader it takes batches, learns from the followers' fetches how far they are, moves the high watermark and
+proposes changes of the in-sync set. As a follower it takes what its fetcher brings (`replica.following`).
 """
 
 import asyncio
+from typing import Protocol
 
 from kavka_broker.core.metadata.topics import PartitionState
-from kavka_broker.core.partition.high_watermark import advance, effective_min_isr
+from kavka_broker.core.partition.high_watermark import effective_min_isr
+from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
+from kavka_broker.core.partition.leader import Contact, LeaderState, Settled
+from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.replica.purgatory import CommitWaiters, FetchWaiter
+from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
 
+log = get("replica")
+
 ACKS_ALL = -1
+
+
+class Surroundings(Protocol):
+    """What a partition asks of the broker that it is on."""
+
+    lag_ms_max: float
+    # Followers serve consumers: they shall hear of a new high watermark at once, not with the next records.
+    hurries_high_watermark: bool
+
+    def contact(self, broker_id: int) -> Contact: ...
+
+    def eligible(self, broker_id: int) -> int | None:
+        """The epoch of a broker that may be in sync; None where it may not."""
+        ...
+
+    def propose(self, partition: "Partition", change: IsrChange) -> None:
+        """Take a proposal to the controller; `partition.settled` gets its answer."""
+        ...
 
 
 class Partition:
@@ -23,11 +50,16 @@ class Partition:
         "_clock",
         "_committed",
         "_node_id",
+        "_surroundings",
+        "_trimmed",
+        "_uncommitted_bytes",
         "bytes_in",
         "bytes_out",
+        "follower_watchers",
         "high_watermark",
         "index",
         "is_leader",
+        "leadership",
         "log",
         "messages_in",
         "state",
@@ -36,31 +68,69 @@ class Partition:
         "watchers",
     )
 
-    def __init__(self, topic: str, index: int, log: Log, state: PartitionState, node_id: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        log: Log,
+        state: PartitionState,
+        node_id: int,
+        clock: Clock,
+        surroundings: "Surroundings | None" = None,
+        high_watermark: int | None = None,
+    ) -> None:
         self.topic = topic
         self.topic_id = log.topic_id
         self.index = index
         self.log = log
-        self.high_watermark = log.log_start_offset
-        self.watchers: list[FetchWaiter] = []
+        self.high_watermark = log.log_start_offset if high_watermark is None else high_watermark
+        self.watchers: list[FetchWaiter] = []  # woken by the high watermark
+        self.follower_watchers: list[FetchWaiter] = []  # woken by the end of the log
         self.bytes_in = self.bytes_out = self.messages_in = 0
-        self._committed = CommitWaiters()
+        self._committed = OffsetWaiters()
+        self._trimmed = OffsetWaiters()
+        self._uncommitted_bytes = 0
         self._node_id = node_id
         self._clock = clock
+        self._surroundings = surroundings or Alone()
         self.is_leader = False
-        self.apply(state)
+        self.leadership: LeaderState | None = None
+        self.state = state
+        self._take_role()
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    # --- roles --------------------------------------------------------------------------------------------------
 
     def apply(self, state: PartitionState) -> None:
-        """Take over what the controller has decided: leader, epochs, replicas, ISR."""
+        """Take over what the controller has decided: leader, epochs, replicas, ISR. Old decisions change nothing."""
+        before = self.state
+        if (state.leader_epoch, state.partition_epoch) < (before.leader_epoch, before.partition_epoch):
+            return
         was_leader = self.is_leader
         self.state = state
-        self.is_leader = state.leader == self._node_id
-        if self.is_leader:
-            self._advance(0)
-        elif was_leader:
-            self._committed.fail(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-        if was_leader != self.is_leader:
+        self._take_role()
+        if was_leader and not self.is_leader:
+            self._fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if was_leader != self.is_leader or before.leader_epoch != state.leader_epoch:
             self.interrupt()
+
+    def _take_role(self) -> None:
+        state, leadership = self.state, self.leadership
+        self.is_leader = state.leader == self._node_id
+        if not self.is_leader:
+            self.leadership = None
+            return
+        if leadership is None or leadership.leader_epoch != state.leader_epoch:
+            start_offset = self.log.log_end_offset
+            self.log.assign_epoch(state.leader_epoch, start_offset)
+            leadership = LeaderState(self._node_id, state.leader_epoch, start_offset, self._surroundings.lag_ms_max)
+            self.leadership = leadership
+            self._uncommitted_bytes = 0
+        leadership.apply(state, self._surroundings.contact, self._clock.monotonic_ms())
+        self._advance()
+        self._expand()
 
     @property
     def leader_epoch(self) -> int:
@@ -71,22 +141,64 @@ class Partition:
         """Where a read_committed consumer stops. Without open transactions this is the high watermark."""
         return self.high_watermark
 
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The in-sync set as far as it is known here: the leader learns it before the metadata comes."""
+        return self.state.isr if self.leadership is None else self.leadership.isr
+
+    def close(self, error: ErrorCode) -> None:
+        """The partition leaves this broker: whoever waits learns why."""
+        self.is_leader = False
+        self.leadership = None
+        self._fail_waiting(error)
+        self.interrupt()
+
+    def _fail_waiting(self, code: ErrorCode) -> None:
+        self._committed.fail(BrokerError(code))
+        self._trimmed.fail(BrokerError(code))
+
+    def interrupt(self) -> None:
+        """Wake every fetch that waits here."""
+        for watcher in [*self.watchers, *self.follower_watchers]:
+            watcher.interrupt()
+
+    # --- as the leader: records ---------------------------------------------------------------------------------
+
     def append(self, batches: memoryview, acks: int = ACKS_ALL, origin: Origin = Origin.CLIENT) -> Appended:
         """Append record batches as the leader; their base offsets and epochs are written into `batches`.
 
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or what the log refuses.
         """
-        if not self.is_leader:
+        leadership = self.leadership
+        if leadership is None:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if acks == ACKS_ALL and len(self.state.isr) < self._min_isr():
+        followers, end_offset = leadership.followers, self.log.log_end_offset
+        if acks == ACKS_ALL and followers and len(leadership.isr) < self.min_isr:
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        appended = self.log.append_as_leader(batches, self.state.leader_epoch, self._clock.now_ms(), origin)
-        if not appended.duplicate:
-            size_bytes = len(batches)
-            self.bytes_in += size_bytes
-            self.messages_in += appended.last_offset - appended.base_offset + 1
-            self._advance(size_bytes)
+        appended = self.log.append_as_leader(batches, leadership.leader_epoch, self._clock.now_ms(), origin)
+        if appended.duplicate:
+            return appended
+        size_bytes = len(batches)
+        self.bytes_in += size_bytes
+        self.messages_in += appended.last_offset - appended.base_offset + 1
+        if followers:
+            self._replicate(leadership, end_offset, size_bytes)
+        else:
+            self.high_watermark = appended.last_offset + 1
+            if self.watchers:
+                for watcher in list(self.watchers):
+                    watcher.progressed(size_bytes)
         return appended
+
+    def _replicate(self, leadership: LeaderState, end_offset_before: int, size_bytes: int) -> None:
+        """There is something new for the followers."""
+        leadership.appended(end_offset_before)
+        self._uncommitted_bytes += size_bytes
+        if self.follower_watchers:
+            for watcher in list(self.follower_watchers):
+                watcher.progressed(size_bytes)
+        if len(leadership.maximal_isr) == 1:
+            self._advance()
 
     def when_committed(self, offset: int) -> asyncio.Future[None] | None:
         """None where `offset` is committed already, else a future; it fails when leadership is lost."""
@@ -106,29 +218,167 @@ class Partition:
             raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH)
         raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
-    def interrupt(self) -> None:
-        """Wake every fetch that waits here."""
-        for watcher in list(self.watchers):
-            watcher.interrupt()
-
-    def close(self, error: ErrorCode) -> None:
-        """The partition leaves this broker: whoever waits learns why."""
-        self.is_leader = False
-        self._committed.fail(BrokerError(error))
-        self.interrupt()
-
-    def _min_isr(self) -> int:
+    @property
+    def min_isr(self) -> int:
         return effective_min_isr(self.log.config.min_insync_replicas, len(self.state.replicas))
 
-    def _advance(self, size_bytes: int) -> None:
-        # Followers report their ends with replication; until then only a sole replica may be in the ISR.
-        before = self.high_watermark
-        ends = [self.log.log_end_offset] * len(self.state.isr)
-        self.high_watermark = advance(before, ends, self._min_isr())
-        if self.high_watermark == before:
+    # --- as the leader: followers -------------------------------------------------------------------------------
+
+    def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+        """A follower has everything below `offset`. Raises NOT_LEADER_OR_FOLLOWER for one of an earlier incarnation,
+        UNKNOWN_LEADER_EPOCH for one that is no replica (as far as this broker has heard).
+        """
+        leadership = self.leadership
+        if leadership is None:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        follower = leadership.followers.get(broker_id)
+        if follower is None:
+            raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"broker {broker_id} is no replica of {self}")
+        registered_epoch = self._surroundings.eligible(broker_id)
+        if registered_epoch is not None and -1 < broker_epoch < registered_epoch:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has restarted since")
+        is_trimmed = log_start_offset > follower.log_start_offset
+        leadership.fetched(
+            follower,
+            offset,
+            log_start_offset=log_start_offset,
+            broker_epoch=broker_epoch,
+            end_offset=self.log.log_end_offset,
+            now_ms=self._clock.monotonic_ms(),
+        )
+        self._advance()
+        if broker_id not in leadership.isr:
+            self._expand()
+        if is_trimmed and len(self._trimmed):
+            self._trimmed.reached(self.low_watermark)
+
+    def check_in_sync(self) -> None:
+        """Called now and then: who has been behind for too long is proposed for removal."""
+        leadership = self.leadership
+        if leadership is None or not leadership.followers:
             return
+        lagging = leadership.lagging(self.log.log_end_offset, self._clock.monotonic_ms())
+        if lagging:
+            log.info("isr.shrinks", partition=str(self), removed=lagging, end_offset=self.log.log_end_offset)
+            self._propose(leadership, (), lagging)
+        self.followers_changed()
+
+    def followers_changed(self) -> None:
+        """Somebody was fenced or unfenced, or time has passed: others may count now."""
+        self._advance()
+        self._expand()
+
+    def settled(self, change: IsrChange, answer: IsrAnswer) -> Settled:
+        """The controller's answer to a proposal of ours."""
+        leadership = self.leadership
+        if leadership is None:
+            return Settled.DONE
+        outcome = leadership.settle(change, answer)
+        if outcome is Settled.DONE:
+            self.followers_changed()
+        return outcome
+
+    def _expand(self) -> None:
+        leadership = self.leadership
+        if leadership is None or leadership.pending is not None:
+            return
+        joining = leadership.joining(self.high_watermark, self._surroundings.eligible)
+        if joining:
+            log.info("isr.expands", partition=str(self), added=joining, high_watermark=self.high_watermark)
+            self._propose(leadership, joining, ())
+
+    def _propose(self, leadership: LeaderState, add: tuple[int, ...], remove: tuple[int, ...]) -> None:
+        change = leadership.propose(self.topic_id, self.index, add=add, remove=remove)
+        self._surroundings.propose(self, change)
+
+    def _advance(self) -> None:
+        leadership = self.leadership
+        if leadership is None:
+            return
+        end_offset, before = self.log.log_end_offset, self.high_watermark
+        if before >= end_offset:
+            return
+        now_ms = self._clock.monotonic_ms()
+        committed = leadership.committed_end(end_offset, self.min_isr, self._surroundings.eligible, now_ms)
+        if committed > before:
+            self._commit(before, committed, end_offset)
+
+    def _commit(self, before: int, high_watermark: int, end_offset: int) -> None:
+        # How many bytes lie between two offsets only the index knows, and roughly; a share will do to wake readers.
+        size_bytes = self._uncommitted_bytes * (high_watermark - before) // (end_offset - before)
+        self._uncommitted_bytes -= size_bytes
+        self.high_watermark = high_watermark
         if len(self._committed):
-            self._committed.reached(self.high_watermark)
+            self._committed.reached(high_watermark)
         if self.watchers:
             for watcher in list(self.watchers):
                 watcher.progressed(size_bytes)
+        if self._surroundings.hurries_high_watermark:
+            for watcher in list(self.follower_watchers):
+                watcher.interrupt()
+
+    # --- the start of the log -----------------------------------------------------------------------------------
+
+    @property
+    def low_watermark(self) -> int:
+        """The least start of the logs of all replicas that are alive."""
+        leadership = self.leadership
+        starts = [self.log.log_start_offset]
+        if leadership is not None:
+            eligible = self._surroundings.eligible
+            starts += [one.log_start_offset for broker_id, one in leadership if eligible(broker_id) is not None]
+        return min(starts)
+
+    def trim(self, offset: int) -> asyncio.Future[None] | None:
+        """Move the start of the log forward; a future where followers have yet to do so."""
+        self.log.advance_start(offset)
+        if self.low_watermark >= offset:
+            return None
+        for watcher in list(self.follower_watchers):
+            watcher.interrupt()
+        return self._trimmed.add(offset)
+
+    # --- as a follower ------------------------------------------------------------------------------------------
+
+    def follow_high_watermark(self, leader_high_watermark: int) -> None:
+        """The leader has told how far it is committed; what is not here yet does not count."""
+        high_watermark = min(leader_high_watermark, self.log.log_end_offset)
+        if high_watermark <= self.high_watermark:
+            return
+        self.high_watermark = high_watermark
+        for watcher in list(self.watchers):  # consumers that read from this follower (KIP-392)
+            watcher.interrupt()
+
+    def cut(self, offset: int) -> None:
+        """Cut off what the leader does not have."""
+        assert not self.is_leader, f"{self}: a leader does not truncate"
+        if offset < self.high_watermark:
+            log.warning(
+                "truncated.committed", partition=str(self), to_offset=offset, high_watermark=self.high_watermark
+            )
+        self.log.truncate_to(offset)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+
+    def restart_at(self, offset: int) -> None:
+        """The leader begins behind our end: nothing of this log can stay."""
+        assert not self.is_leader, f"{self}: a leader does not start over"
+        self.log.start_at(offset)
+        self.high_watermark = offset
+
+
+class Alone:
+    """The surroundings of a partition that has no other replica."""
+
+    lag_ms_max = 0.0
+    hurries_high_watermark = False
+
+    def contact(self, broker_id: int) -> Contact:
+        del broker_id
+        return Contact()
+
+    def eligible(self, broker_id: int) -> int | None:
+        del broker_id
+        return None
+
+    def propose(self, partition: Partition, change: IsrChange) -> None:
+        raise AssertionError(f"{partition} proposes {change} and has nobody to ask")

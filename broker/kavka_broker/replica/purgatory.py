@@ -8,29 +8,26 @@ the timer wheel: no task polls, and an append that nobody waits for pays one `if
 import asyncio
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Protocol
 
 from kavka_broker.timers import Timer, Timers
 
 
-class Watched(Protocol):
-    """What a fetch waits on: a partition."""
-
-    watchers: "list[FetchWaiter]"
-
-
 class FetchWaiter:
-    """A fetch that waits for `needed_bytes` more, until its time is over."""
+    """A fetch that waits for `needed_bytes` more, until its time is over.
 
-    __slots__ = ("_partitions", "_timer", "future", "needed_bytes")
+    It stands on the lists it is given, one a partition: a consumer on that of whoever waits for the high watermark, a
+    follower on that of whoever waits for the end of the log.
+    """
 
-    def __init__(self, partitions: Sequence[Watched], needed_bytes: int, wait_ms: float, timers: Timers) -> None:
+    __slots__ = ("_lists", "_timer", "future", "needed_bytes")
+
+    def __init__(self, lists: "Sequence[list[FetchWaiter]]", needed_bytes: int, wait_ms: float, timers: Timers) -> None:
         assert needed_bytes > 0
         self.needed_bytes = needed_bytes
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._partitions = partitions
-        for partition in partitions:
-            partition.watchers.append(self)
+        self._lists = lists
+        for waiting in lists:
+            waiting.append(self)
         self._timer: Timer = timers.after(wait_ms, self._wake)
         self.future.add_done_callback(self._leave)
 
@@ -50,12 +47,12 @@ class FetchWaiter:
 
     def _leave(self, _: object) -> None:
         self._timer.cancel()
-        for partition in self._partitions:
-            partition.watchers.remove(self)
+        for waiting in self._lists:
+            waiting.remove(self)
 
 
-class CommitWaiters:
-    """Appends of one partition that wait for the high watermark, the lowest offset first."""
+class OffsetWaiters:
+    """Who waits for an offset of one partition to be reached: appends for the high watermark, the lowest first."""
 
     __slots__ = ("_heap", "_sequence")
 
@@ -67,14 +64,14 @@ class CommitWaiters:
         return len(self._heap)
 
     def add(self, offset: int) -> asyncio.Future[None]:
-        """A future that is done when the high watermark is at least `offset`."""
+        """A future that is done when the watched offset is at least `offset`."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sequence += 1
         heappush(self._heap, (offset, self._sequence, future))
         return future
 
-    def reached(self, high_watermark: int) -> None:
-        while self._heap and self._heap[0][0] <= high_watermark:
+    def reached(self, offset: int) -> None:
+        while self._heap and self._heap[0][0] <= offset:
             _, _, future = heappop(self._heap)
             if not future.done():
                 future.set_result(None)

@@ -1,39 +1,74 @@
 """The partitions of this broker, kept equal to what the controller has committed.
 
 `apply` is told of every committed metadata record, after the image has it. It opens the logs of partitions that are
-placed here, closes those that are gone, and hands over leadership and configuration. The listeners of leadership
-(the group coordinator) hear of each change.
+placed here, closes those that are gone, and hands over leadership and configuration: a partition that this broker leads
+waits for its followers, one that it does not gets a fetcher. The listeners of leadership (the group coordinator) hear of
+each change.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
+from typing import NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.effective import EffectiveConfig
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image import ABOUT_BROKERS, Metadata
 from kavka_broker.core.metadata.topics import PartitionState, Topic
+from kavka_broker.core.partition.isr_change import AlterIsr
 from kavka_broker.logs import get
+from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.replica.fetcher import FetchSettings
+from kavka_broker.replica.fetchers import Fetchers
+from kavka_broker.replica.in_sync import InSyncKeeper
 from kavka_broker.replica.partition import Partition
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.timers import Timers
 
 log = get("replica")
 
-TOPIC_RESOURCE = 2
-BROKER_RESOURCE = 4
 LeadershipListener = Callable[[Partition, bool], None]
 
 
-class ReplicaManager:
-    """All partitions of this broker by topic and index."""
+class ResourceType(IntEnum):
+    """What a config belongs to, as far as it concerns partitions."""
 
-    def __init__(self, node_id: int, config: BrokerConfig, metadata: Metadata, logs: LogManager, clock: Clock) -> None:
+    TOPIC = 2
+    BROKER = 4
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+class ReplicaManager:
+    """All partitions of this broker by topic and index.
+
+    What a broker in a cluster needs besides: `alter_isr` takes proposals to the controller, `peers` and `timers` are for
+    the fetchers, `broker_epoch` is the one of this registration, and `crash` is told of a broken invariant.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        config: BrokerConfig,
+        metadata: Metadata,
+        logs: LogManager,
+        clock: Clock,
+        *,
+        alter_isr: AlterIsr | None = None,
+        peers: Peers | None = None,
+        timers: Timers | None = None,
+        broker_epoch: Callable[[], int] = lambda: -1,
+        crash: Callable[[BaseException], None] = _raise,
+    ) -> None:
         self._node_id = node_id
         self._effective = EffectiveConfig(config, metadata.configs)
         self._metadata = metadata
@@ -41,6 +76,52 @@ class ReplicaManager:
         self._clock = clock
         self._topics: dict[str, dict[int, Partition]] = {}
         self.leadership_listeners: list[LeadershipListener] = []
+        self.in_sync = InSyncKeeper(
+            metadata.brokers,
+            lag_ms_max=config["replica.lag.time.max.ms"],
+            hurries_high_watermark=bool(config["replica.selector.class"]),
+            alter_isr=alter_isr,
+            crash=crash,
+        )
+        self.fetchers: Fetchers | None = None
+        if peers is not None and timers is not None:
+            settings = fetch_settings(node_id, config, broker_epoch)
+            listener = config.inter_broker_listener_name
+            self.fetchers = Fetchers(metadata.brokers, peers, settings, listener, clock, timers, crash)
+        self._is_started = False
+
+    # --- the life of the broker ---------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Host everything that the image places on this broker, and nothing else. Called before the listeners open, and
+        again where the image was replaced as a whole.
+        """
+        for partition in list(self):
+            self._drop_unless_placed(partition)
+        for topic in self._metadata.topics:
+            self._host(topic)
+        self._logs.remove_strays({(p.topic, p.index) for p in self})
+
+    def start(self) -> None:
+        """The broker is registered: follow, and watch who follows."""
+        self._is_started = True
+        self.in_sync.start(lambda: self)
+        for partition in self:
+            self._follow(partition)
+
+    async def stop(self) -> None:
+        """No more fetches and proposals; the partitions stay as they are."""
+        self._is_started = False
+        if self.fetchers is not None:
+            await self.fetchers.stop()
+        await self.in_sync.stop()
+
+    def close(self) -> None:
+        """Nobody is served any more; the logs are closed by their manager."""
+        for partition in self:
+            partition.close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    # --- who is here --------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._topics.values():
@@ -50,57 +131,75 @@ class ReplicaManager:
         partitions = self._topics.get(topic)
         return None if partitions is None else partitions.get(index)
 
-    def leader(self, topic: str, index: int) -> Partition:
-        """The partition, led by this broker. Raises UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER."""
+    def leader(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
+        """The partition, led by this broker. Raises UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER; to a client
+        that names another leader epoch than a replica here knows, what `Partition.check_epoch` says.
+        """
         partitions = self._topics.get(topic)
         partition = None if partitions is None else partitions.get(index)
         if partition is not None and partition.is_leader:
+            if leader_epoch != -1:
+                partition.check_epoch(leader_epoch)
             return partition
+        if partition is not None:
+            partition.check_epoch(leader_epoch)
+        raise self._not_leading(topic, index, partition)
+
+    def replica(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
+        """The partition, whoever leads it (KIP-392). Raises as `leader` does where there is no replica here."""
+        partition = self.get(topic, index)
+        if partition is None or (not partition.is_leader and partition.state.leader < 0):
+            raise self._not_leading(topic, index, partition)
+        partition.check_epoch(leader_epoch)
+        return partition
+
+    def _not_leading(self, topic: str, index: int, partition: Partition | None) -> BrokerError:
         known = self._metadata.topics.get(topic)
         if known is None or index not in known.partitions:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition is None and self._node_id in known.partitions[index].replicas:
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
-        raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def load(self) -> None:
-        """Host everything that the image places on this broker. Called once, before the listeners open."""
-        for topic in self._metadata.topics:
-            self._host(topic)
-        self._logs.remove_strays({(p.topic, p.index) for p in self})
+    # --- what the controller decides ----------------------------------------------------------------------------
 
     def apply(self, records: Iterable[Message]) -> None:
         """The controller has committed these records, and the image has replayed them."""
         topic_ids: dict[bytes, None] = {}
-        configs: dict[str, None] = {}
+        have_brokers_changed = False
         for record in records:
             match record:
                 case PartitionRecord() | PartitionChangeRecord():
                     topic_ids[record.topic_id] = None
                 case RemoveTopicRecord():
                     self._drop(record.topic_id)
-                case ConfigRecord() if record.resource_type == TOPIC_RESOURCE:
-                    configs[record.resource_name] = None
-                case ConfigRecord() if record.resource_type == BROKER_RESOURCE:
-                    configs.update(dict.fromkeys(self._topics))
+                case ConfigRecord():
+                    self._reconfigure(record)
+                case _:
+                    have_brokers_changed |= isinstance(record, ABOUT_BROKERS)
         for topic_id in topic_ids:
             topic = self._metadata.topics.by_id(topic_id)
             if topic is not None:
                 self._host(topic)
-        for name in configs:
-            self._reconfigure(name)
+        if have_brokers_changed:
+            self._brokers_changed()
 
-    def close(self) -> None:
-        """Nobody is served any more; the logs are closed by their manager."""
-        for partition in self:
-            partition.close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    def _brokers_changed(self) -> None:
+        """Somebody moved, or may be in sync now, or may not any more."""
+        for partition in list(self):
+            if partition.is_leader:
+                partition.followers_changed()
+            else:
+                self._follow(partition)
 
     def _host(self, topic: Topic) -> None:
         config: LogConfig | None = None
         for index, state in topic.partitions.items():
-            if self._node_id not in state.replicas:
-                continue
             partition = self.get(topic.name, index)
+            if self._node_id not in state.replicas:
+                if partition is not None:
+                    self._drop_unless_placed(partition)
+                continue
             if partition is not None and partition.topic_id == topic.topic_id:
                 self._hand_over(partition, state)
                 continue
@@ -113,33 +212,72 @@ class ReplicaManager:
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
             return
-        partition = Partition(topic.name, index, opened, state, self._node_id, self._clock)
+        high_watermark = self._logs.high_watermark(topic.name, index)
+        partition = Partition(
+            topic.name, index, opened, state, self._node_id, self._clock, self.in_sync, high_watermark
+        )
         self._topics.setdefault(topic.name, {})[index] = partition
+        self._follow(partition)
         if partition.is_leader:
             self._tell(partition, True)
 
     def _hand_over(self, partition: Partition, state: PartitionState) -> None:
         was_leader, epoch = partition.is_leader, partition.leader_epoch
+        if state.leader == self._node_id and not was_leader and self.fetchers is not None:
+            self.fetchers.leave(partition)
         partition.apply(state)
+        self._follow(partition)
         if partition.is_leader and (not was_leader or partition.leader_epoch != epoch):
             self._tell(partition, True)
         elif was_leader and not partition.is_leader:
             self._tell(partition, False)
 
-    def _drop(self, topic_id: bytes) -> None:
-        name = next((p.topic for p in self if p.topic_id == topic_id), None)
-        if name is None:
-            return
-        for partition in self._topics.pop(name).values():
-            if partition.is_leader:
-                self._tell(partition, False)
-            partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            self._logs.delete(partition.topic, partition.index)
+    def _follow(self, partition: Partition) -> None:
+        if self._is_started and self.fetchers is not None and not partition.is_leader:
+            self.fetchers.follow(partition)
 
-    def _reconfigure(self, name: str) -> None:
-        config = self._topic_config(name)
-        for partition in self._topics.get(name, {}).values():
-            partition.log.config = config
+    def _drop(self, topic_id: bytes) -> None:
+        """The topic is deleted."""
+        name = next((p.topic for p in self if p.topic_id == topic_id), None)
+        for partition in list(self._topics.get(name, {}).values()) if name is not None else ():
+            self._give_up(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _drop_unless_placed(self, partition: Partition) -> None:
+        """Give it up where its topic is gone, or its replica was moved to other brokers."""
+        topic = self._metadata.topics.by_id(partition.topic_id)
+        if topic is None:
+            self._give_up(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif self._node_id not in topic.partitions[partition.index].replicas:
+            log.info("partition.moved_away", partition=str(partition))
+            self._give_up(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _give_up(self, partition: Partition, code: ErrorCode) -> None:
+        partitions = self._topics[partition.topic]
+        del partitions[partition.index]
+        if not partitions:
+            del self._topics[partition.topic]
+        if self.fetchers is not None:
+            self.fetchers.leave(partition)
+        was_leader = partition.is_leader
+        if was_leader:
+            self._tell(partition, False)
+        partition.close(code)
+        self._logs.delete(partition.topic, partition.index)
+
+    def _reconfigure(self, record: ConfigRecord) -> None:
+        """Of one topic, or what all topics of a broker take that say nothing themselves."""
+        match record.resource_type:
+            case ResourceType.TOPIC:
+                names = [record.resource_name]
+            case ResourceType.BROKER:
+                names = list(self._topics)
+            case _:
+                return
+        for name in names:
+            config = self._topic_config(name)
+            for partition in self._topics.get(name, {}).values():
+                partition.log.config = config
+                partition.followers_changed()
 
     def _topic_config(self, name: str) -> LogConfig:
         return self._effective.topic(name)
@@ -147,3 +285,17 @@ class ReplicaManager:
     def _tell(self, partition: Partition, is_leader: bool) -> None:
         for listener in self.leadership_listeners:
             listener(partition, is_leader)
+
+
+def fetch_settings(node_id: int, config: BrokerConfig, broker_epoch: Callable[[], int]) -> FetchSettings:
+    """Kafka's `replica.fetch.*`."""
+    return FetchSettings(
+        node_id,
+        broker_epoch,
+        wait_ms_max=config["replica.fetch.wait.max.ms"],
+        bytes_min=config["replica.fetch.min.bytes"],
+        bytes_max=config["replica.fetch.response.max.bytes"],
+        partition_bytes_max=config["replica.fetch.max.bytes"],
+        backoff_ms_max=config["replica.fetch.backoff.ms"],
+        timeout_ms=config["replica.socket.timeout.ms"],
+    )

@@ -46,6 +46,7 @@ __all__ = ["Appended", "Chunk", "Found", "Log", "Origin"]
 
 # A batch with one of these is not ordinary.
 _UNUSUAL: Final = LOG_APPEND_TIME_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
+EPOCH_MAX: Final = 2**31 - 1
 
 _unpack_header = HEADER.unpack_from
 _pack_place = struct.Struct(">qii").pack_into
@@ -188,29 +189,36 @@ class Log(ReadableLog):
         self.note_producer(header, batch)
         return Appended(header.base_offset, last_offset, append_time_ms)
 
-    def append_as_follower(self, batches: memoryview, now_ms: int = 0) -> Appended:
-        """Append what a leader has sent, with its offsets and epochs. A batch cut at the end is left out."""
-        first_offset = self.log_end_offset
-        for header, batch in split_batches(batches):
+    def append_as_follower(self, batches: memoryview, now_ms: int = 0, *, leader_epoch: int = EPOCH_MAX) -> Appended:
+        """Append what the leader of `leader_epoch` has sent, with its offsets and epochs.
+
+        A batch cut at the end is left out. All are judged before the first is written: raises BrokerError with
+        CORRUPT_MESSAGE for a wrong CRC, and with UNKNOWN_SERVER_ERROR for offsets or epochs that go back and epochs
+        that lie ahead of the leader's. Offsets may leave gaps, for compaction does.
+        """
+        first_offset = end_offset = self.log_end_offset
+        latest_epoch = self.epochs.latest
+        whole = list(split_batches(batches))
+        for header, batch in whole:
             if header.magic != MAGIC or not crc_is_valid(batch):
-                raise corrupt(f"a fetched batch at offset {header.base_offset} has a wrong CRC")
-            if header.base_offset < self.log_end_offset:
-                raise BrokerError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR,
-                    f"a fetched batch begins at {header.base_offset}, the log ends at {self.log_end_offset}",
-                )
-            last_offset = header.last_offset
-            self._write(
-                batch,
-                len(batch),
-                header.leader_epoch,
-                header.base_offset,
-                last_offset,
-                header.max_timestamp,
-                now_ms,
-            )
+                raise corrupt(f"{self.name}: a fetched batch at offset {header.base_offset} has a wrong CRC")
+            if header.base_offset < end_offset or header.last_offset_delta < 0:
+                raise self._unexpected(header, f"the log ends at {end_offset}")
+            if not latest_epoch <= header.leader_epoch <= leader_epoch:
+                raise self._unexpected(header, f"the log is at epoch {latest_epoch}, the leader at {leader_epoch}")
+            end_offset, latest_epoch = header.next_offset, header.leader_epoch
+        for header, batch in whole:
+            size, epoch, base_offset = len(batch), header.leader_epoch, header.base_offset
+            self._write(batch, size, epoch, base_offset, header.last_offset, header.max_timestamp, now_ms)
             self.note_producer(header, batch)
         return Appended(first_offset, self.log_end_offset - 1)
+
+    def _unexpected(self, header: BatchHeader, why: str) -> BrokerError:
+        return BrokerError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"{self.name}: a fetched batch of epoch {header.leader_epoch} spans {header.base_offset} to "
+            f"{header.last_offset}; {why}",
+        )
 
     def _write(
         self,

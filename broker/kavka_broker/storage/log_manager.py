@@ -200,6 +200,10 @@ class LogManager:
             if directory.vouches_for(name):
                 # For a deleted log of this name. A crash would cut the new one at the old one's start.
                 self._write_checkpoints(directory, None)
+            if name in directory.high_watermarks:
+                with directory.checkpoint_lock:
+                    marks = {other: offset for other, offset in directory.high_watermarks.items() if other != name}
+                    directory.write(checkpoints.HIGH_WATERMARKS, marks)
             self.disk.make_directory(path)
             partition_metadata.write(self.disk, path, topic_id)
             made = Log.open(self.disk, path, config, recover=False, now_ms=now_ms)

@@ -223,6 +223,8 @@ class SegmentedLog:
         Synced, and so are the names: bytes from before must never stand between ones from after.
         """
         if offset >= self.log_end_offset:
+            # An epoch may begin at the end that wrote nothing yet, and that the leader has never heard of.
+            self._are_epochs_changed |= self.epochs.truncate_from_end(offset)
             return False
         if offset < self._bases[0]:
             self.start_at(offset)

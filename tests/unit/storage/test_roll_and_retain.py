@@ -56,7 +56,7 @@ def test_when_an_index_is_full() -> None:
 def test_when_offsets_no_longer_fit_the_index() -> None:
     log = open_log(config=LogConfig())
     append(log)
-    far = build_batch([(b"k", b"v")], base_offset=OFFSETS_MAX + 1, timestamp_ms=NOW_MS)
+    far = build_batch([(b"k", b"v")], base_offset=OFFSETS_MAX + 1, leader_epoch=0, timestamp_ms=NOW_MS)
     log.append_as_follower(memoryview(far), NOW_MS)
     assert bases(log) == [0, OFFSETS_MAX + 1]
 

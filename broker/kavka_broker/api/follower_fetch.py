@@ -1,0 +1,75 @@
+"""A fetch from a follower: it reads to the end of the log, and by asking acknowledges what it has.
+
+The follower says who it is and in which incarnation (version 15 and later). What it asks for, it has everything below:
+that is noted once the read has shown that its position makes sense. Rules of Kafka's, in the order of the checks:
+
+- another leader epoch than ours: FENCED_LEADER_EPOCH, or UNKNOWN_LEADER_EPOCH where we are the ones who lag;
+- its last epoch is unknown here or its position lies before our log: OFFSET_OUT_OF_RANGE;
+- its log and ours have parted: where, and no records; nothing is noted;
+- a broker that is no replica as far as we have heard: UNKNOWN_LEADER_EPOCH; one that has restarted since it
+  registered with that epoch: NOT_LEADER_OR_FOLLOWER.
+"""
+
+from typing import NamedTuple
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, PartitionData
+from kavka_broker.replica.fetch_sessions import SessionPartition
+from kavka_broker.replica.partition import Partition
+
+
+class Follower(NamedTuple):
+    """Which broker fetches."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+def follower_of(request: FetchRequest) -> Follower | None:
+    """The broker that sends this fetch, or None for a consumer."""
+    state = request.replica_state
+    if state.replica_id >= 0:
+        return Follower(state.replica_id, state.replica_epoch)
+    return Follower(request.replica_id, -1) if request.replica_id >= 0 else None
+
+
+def read_as_follower(
+    partition: Partition, wanted: SessionPartition, follower: Follower, bytes_max: int, at_least_one: bool
+) -> PartitionData:
+    """What `follower` gets of one partition. Raises BrokerError."""
+    position, log = wanted.wanted, partition.log
+    offset = position.fetch_offset
+    data = PartitionData(wanted.index, 0, log_start_offset=log.log_start_offset, aborted_transactions=None)
+    data.records = b""
+    diverging = diverging_epoch(partition, position.last_fetched_epoch, offset)
+    if diverging is not None:
+        data.high_watermark = data.last_stable_offset = partition.high_watermark
+        data.diverging_epoch = diverging
+        return data
+    end_offset = log.log_end_offset
+    if offset != end_offset:
+        size = max(0, min(position.partition_max_bytes, bytes_max))
+        data.records = partition.read(offset, size, end_offset, at_least_one).parts
+    partition.follower_fetched(follower.broker_id, follower.broker_epoch, offset, position.log_start_offset)
+    data.high_watermark = data.last_stable_offset = partition.high_watermark
+    return data
+
+
+def diverging_epoch(partition: Partition, last_fetched_epoch: int, fetch_offset: int) -> EpochEndOffset | None:
+    """Where the reader's log and ours part, if they do. Raises OFFSET_OUT_OF_RANGE where we cannot tell."""
+    if last_fetched_epoch < 0:
+        return None
+    log = partition.log
+    epoch, end_offset = log.epoch_end_offset(last_fetched_epoch)
+    if end_offset < 0 or epoch < 0:
+        raise BrokerError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition}: the end of leader epoch {last_fetched_epoch} is not known"
+        )
+    if fetch_offset < log.log_start_offset:
+        raise BrokerError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition}: {fetch_offset} is below the start, {log.log_start_offset}"
+        )
+    if epoch < last_fetched_epoch or end_offset < fetch_offset:
+        return EpochEndOffset(epoch, end_offset)
+    return None

@@ -1,0 +1,224 @@
+"""What a leader knows of its followers, and what follows from it: the in-sync set and the high watermark.
+
+A follower's fetch says how far its log goes: it asks for the offset behind its last record. From these answers alone
+the leader works out two things.
+
+**The in-sync set.** A follower is caught up while it has everything, or had everything at some moment within
+`replica.lag.time.max.ms`. One that is not is proposed for removal. One outside may come in when its log reaches the
+high watermark AND the start of the leader's epoch (before that it may hold records that this leader does not, and has
+not cut them off yet: the fourth rule of Kip320.tla), when its broker is unfenced, and when it fetches as the very
+incarnation that is registered (KIP-903).
+
+**The high watermark**: the least log end of the *maximal* in-sync set (KIP-497). While a proposal is under way nobody
+knows which set the controller has: so whoever may be in it counts, the one that shall be added and the one that shall
+be removed alike. A caught-up follower outside the set is waited for as well, else a busy leader would run away from
+it for ever. And nothing moves while fewer than `min.insync.replicas` are in sync (KIP-966).
+
+Time is monotonic and handed in. `Contact` is shared by all partitions that a broker follows here: an incremental fetch
+names only those that changed, and yet says of all others that they are where they were.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrChange, Member
+from kavka_broker.protocol.errors import ErrorCode
+
+NO_OFFSET: Final = -1
+NEVER_MS: Final = -1e18
+
+#: The epoch of a broker that may be in an in-sync set; None for one that is fenced, stopping or unknown.
+Eligible = Callable[[int], int | None]
+
+
+@dataclass(slots=True)
+class Contact:
+    """When a broker last fetched anything from this leader."""
+
+    fetched_ms: float = NEVER_MS
+
+
+@dataclass(slots=True)
+class Follower:
+    """One follower of one partition, as its fetches in this leader epoch show it."""
+
+    contact: Contact
+    caught_up_ms: float  # when it was known to have everything
+    log_end_offset: int = NO_OFFSET  # not known before its first fetch
+    log_start_offset: int = NO_OFFSET
+    broker_epoch: int = UNKNOWN_BROKER_EPOCH
+    fetched_ms: float = NEVER_MS
+    fetched_end_offset: int = NO_OFFSET  # where the leader's log ended at its last fetch
+
+
+class Settled(Enum):
+    """What the leader does after the answer to a proposal."""
+
+    DONE = auto()  # the set is known again
+    AGAIN = auto()  # propose it once more, a little later
+    WAIT = auto()  # the controller knows better: its decision comes with the metadata
+
+
+#: The controller did not take the proposal, and nothing has changed.
+REVERTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+#: The proposal was made from a state that is over.
+OUTDATED: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
+)
+
+
+@dataclass(slots=True)
+class LeaderState:
+    """One reign over one partition: `leader_epoch`, which begins at `start_offset` of the leader's log."""
+
+    node_id: int
+    leader_epoch: int
+    start_offset: int
+    lag_ms_max: float
+    partition_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    maximal_isr: tuple[int, ...] = ()
+    pending: IsrChange | None = None
+    followers: dict[int, Follower] = field(default_factory=dict)
+
+    # --- what the controller decides ----------------------------------------------------------------------------
+
+    def apply(self, state: PartitionState, contact_of: Callable[[int], Contact], now_ms: float) -> None:
+        """Take over replicas and ISR. A newer partition epoch settles whatever proposal was under way."""
+        assert state.leader_epoch == self.leader_epoch, "another epoch is another reign"
+        if state.partition_epoch < self.partition_epoch:
+            return
+        known, is_first = self.followers, self.partition_epoch < 0
+        self.followers = {
+            broker_id: known.get(broker_id)
+            # Whoever the controller takes for in sync gets the time of a lag to show it.
+            or Follower(contact_of(broker_id), now_ms if broker_id in state.isr and is_first else NEVER_MS)
+            for broker_id in state.replicas
+            if broker_id != self.node_id
+        }
+        if state.partition_epoch > self.partition_epoch:
+            self._settle(state.isr, state.partition_epoch)
+
+    def _settle(self, isr: tuple[int, ...], partition_epoch: int) -> None:
+        self.isr = self.maximal_isr = isr
+        self.partition_epoch = partition_epoch
+        self.pending = None
+
+    # --- what followers say -------------------------------------------------------------------------------------
+
+    def fetched(
+        self,
+        follower: Follower,
+        offset: int,
+        *,
+        log_start_offset: int,
+        broker_epoch: int,
+        end_offset: int,
+        now_ms: float,
+    ) -> None:
+        """A follower asks for `offset` while the leader's log ends at `end_offset`: it has all below `offset`."""
+        if offset >= end_offset:
+            follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
+        elif offset >= follower.fetched_end_offset >= 0:
+            # It has what there was when it asked last, so it was caught up then.
+            follower.caught_up_ms = max(follower.caught_up_ms, follower.fetched_ms)
+        follower.log_end_offset = offset
+        follower.log_start_offset = log_start_offset
+        follower.broker_epoch = broker_epoch
+        follower.fetched_ms = follower.contact.fetched_ms = now_ms
+        follower.fetched_end_offset = end_offset
+
+    def appended(self, end_offset_before: int) -> None:
+        """The leader's log grows beyond `end_offset_before`: who had everything so far had it at its last contact."""
+        for follower in self.followers.values():
+            if follower.log_end_offset == end_offset_before:
+                follower.caught_up_ms = max(follower.caught_up_ms, follower.contact.fetched_ms)
+                follower.fetched_ms = follower.contact.fetched_ms
+                follower.fetched_end_offset = end_offset_before
+
+    # --- what follows -------------------------------------------------------------------------------------------
+
+    def is_caught_up(self, follower: Follower, end_offset: int, now_ms: float) -> bool:
+        return follower.log_end_offset == end_offset or now_ms - follower.caught_up_ms <= self.lag_ms_max
+
+    def committed_end(self, end_offset: int, min_isr: int, eligible: Eligible, now_ms: float) -> int:
+        """Up to where everybody has the log who must have it, or NO_OFFSET where too few are in sync."""
+        if len(self.isr) < min_isr:
+            return NO_OFFSET
+        least = end_offset
+        maximal_isr = self.maximal_isr
+        for broker_id, follower in self.followers.items():
+            if follower.log_end_offset < least and (
+                broker_id in maximal_isr
+                or (self.is_caught_up(follower, end_offset, now_ms) and self._is_eligible(broker_id, eligible))
+            ):
+                least = follower.log_end_offset
+        return least
+
+    def _is_eligible(self, broker_id: int, eligible: Eligible) -> bool:
+        epoch = eligible(broker_id)
+        told = self.followers[broker_id].broker_epoch
+        return epoch is not None and told in (epoch, UNKNOWN_BROKER_EPOCH)
+
+    def joining(self, high_watermark: int, eligible: Eligible) -> tuple[int, ...]:
+        """Followers outside the ISR that may come in."""
+        if self.pending is not None or len(self.isr) > len(self.followers):
+            return ()
+        least = max(high_watermark, self.start_offset)
+        return tuple(
+            broker_id
+            for broker_id, follower in self.followers.items()
+            if broker_id not in self.isr and follower.log_end_offset >= least and self._is_eligible(broker_id, eligible)
+        )
+
+    def lagging(self, end_offset: int, now_ms: float) -> tuple[int, ...]:
+        """Members of the ISR that have not been caught up for too long."""
+        if self.pending is not None:
+            return ()
+        return tuple(
+            broker_id
+            for broker_id in self.isr
+            if broker_id in self.followers and not self.is_caught_up(self.followers[broker_id], end_offset, now_ms)
+        )
+
+    # --- proposals ----------------------------------------------------------------------------------------------
+
+    def propose(self, topic_id: bytes, partition: int, *, add: tuple[int, ...], remove: tuple[int, ...]) -> IsrChange:
+        """Ask for another ISR; until that is settled the larger set counts."""
+        assert self.pending is None, "one proposal at a time"
+        assert self.node_id not in remove, "a leader does not remove itself"
+        isr = (*(one for one in self.isr if one not in remove), *add)
+        self.maximal_isr = (*self.isr, *add)
+        self.pending = IsrChange(
+            topic_id, partition, self.leader_epoch, self.partition_epoch, tuple(map(self._member, isr))
+        )
+        return self.pending
+
+    def _member(self, broker_id: int) -> Member:
+        follower = self.followers.get(broker_id)
+        return Member(broker_id) if follower is None else Member(broker_id, follower.broker_epoch)
+
+    def settle(self, change: IsrChange, answer: IsrAnswer) -> Settled:
+        """The controller has answered `change`."""
+        if self.pending is not change:
+            return Settled.DONE  # metadata was faster
+        if answer.error == ErrorCode.NONE:
+            if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
+                return Settled.WAIT
+            self._settle(answer.isr, answer.partition_epoch)
+            return Settled.DONE
+        if answer.error in REVERTED:
+            self._settle(self.isr, self.partition_epoch)
+            return Settled.DONE
+        return Settled.WAIT if answer.error in OUTDATED else Settled.AGAIN
+
+    def __iter__(self) -> Iterator[tuple[int, Follower]]:
+        return iter(self.followers.items())

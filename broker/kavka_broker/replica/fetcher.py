@@ -1,0 +1,316 @@
+"""Keeps the replicas of this broker up with one leader: one task, one connection, one fetch for all its partitions.
+
+    fetch ──> the leader waits until it has something ──> append, cut, move watermarks ──> fetch
+
+A fetch says where each log ends, so it is the acknowledgement of the one before. While nothing happens it waits at the
+leader. A partition that joins meanwhile (its leadership has just moved there) must not wait with it: a second fetch,
+which names the newcomer, is sent behind the first, and a leader that sees it answers the first at once.
+
+What goes wrong is retried after a pause that doubles from a few milliseconds up to `replica.fetch.backoff.ms`: right
+after an election one of the two brokers often has not heard of it yet, and the next try tens of milliseconds later
+succeeds.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kavka_broker.logs import get
+from kavka_broker.peers import Peer, Unreachable
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
+from kavka_broker.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kavka_broker.replica.follower_session import NEVER_SENT, Followed, FollowerSession, Key, fetch_request
+from kavka_broker.replica.following import Next, begin, resume_between, take
+from kavka_broker.replica.partition import Partition
+from kavka_broker.seams import Clock
+from kavka_broker.timers import Timers
+
+log = get("replica")
+
+BACKOFF_MS: Final = 20.0
+IN_FLIGHT_MAX: Final = 2
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """Kafka's `replica.fetch.*`, and who asks."""
+
+    node_id: int
+    broker_epoch: Callable[[], int]
+    wait_ms_max: int = 500
+    bytes_min: int = 1
+    bytes_max: int = 10_485_760
+    partition_bytes_max: int = 1_048_576
+    backoff_ms_max: int = 1_000
+    timeout_ms: int = 30_000
+
+
+class Asked(NamedTuple):
+    """A fetch on its way."""
+
+    answer: "asyncio.Task[FetchResponse]"
+    is_incremental: bool
+
+
+class Fetcher:
+    """All partitions that follow one leader at one address."""
+
+    def __init__(
+        self,
+        leader_id: int,
+        peer: Peer,
+        settings: FetchSettings,
+        clock: Clock,
+        timers: Timers,
+        crash: Callable[[BaseException], None],
+    ) -> None:
+        self.leader_id = leader_id
+        self._peer = peer
+        self._settings = settings
+        self._clock = clock
+        self._timers = timers
+        self._crash = crash
+        self._session = FollowerSession(settings.partition_bytes_max)
+        self._followed: dict[Key, Followed] = {}
+        self._awake: dict[Key, Followed] = {}  # of these, what is fetched now
+        self._changed: dict[Key, Followed] = {}  # of these again, what is to be named in the next fetch
+        self._given_up: dict[Key, Followed] = {}  # what the leader may forget
+        self._looking_up: dict[Key, Followed] = {}
+        self._asked: deque[Asked] = deque()
+        self._failures = 0
+        self._wake: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return (one.partition for one in self._followed.values())
+
+    # --- partitions come and go ---------------------------------------------------------------------------------
+
+    def add(self, partition: Partition) -> None:
+        """Follow `partition` from now on, at its present leader epoch."""
+        followed = Followed(partition)
+        try:
+            begin(partition)
+        except BrokerError as error:
+            log.error("partition.not_followed", partition=str(partition), reason=str(error))
+            return
+        self._followed[followed.key] = followed
+        self._wake_up(followed)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name=f"fetcher {self.leader_id}")
+            self._task.add_done_callback(self._ended)
+
+    def renew(self, partition: Partition) -> None:
+        """The leader is the same, its epoch another."""
+        self.remove(partition)
+        self.add(partition)
+
+    def remove(self, partition: Partition) -> None:
+        followed = self._followed.pop((partition.topic_id, partition.index), None)
+        if followed is not None:
+            self._looking_up.pop(followed.key, None)
+            self._put_to_sleep(followed)
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        for known in (self._followed, self._awake, self._changed, self._looking_up):
+            known.clear()
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self._peer.close()
+
+    def _wake_up(self, followed: Followed) -> None:
+        followed.is_asleep = False
+        followed.sent_offset = NEVER_SENT
+        self._given_up.pop(followed.key, None)
+        self._awake[followed.key] = self._changed[followed.key] = followed
+        self._poke()
+
+    def _put_to_sleep(self, followed: Followed) -> None:
+        followed.is_asleep = True
+        self._changed.pop(followed.key, None)
+        if self._awake.pop(followed.key, None) is not None:
+            self._given_up[followed.key] = followed
+
+    def _poke(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crash(error)
+
+    # --- the loop -----------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                self._ask()
+                if self._asked and self._asked[0].answer.done():
+                    await self._take_answer(self._asked.popleft())
+                    continue
+                self._wake = asyncio.get_running_loop().create_future()
+                if self._asked:
+                    self._asked[0].answer.add_done_callback(lambda _: self._poke())
+                await self._wake
+        finally:
+            for asked in self._asked:
+                asked.answer.cancel()
+
+    def _ask(self) -> None:
+        """Send the next fetch, if there is something to fetch and nothing forbids it."""
+        if not self._awake or (self._asked and not self._may_hurry()):
+            return
+        settings, session = self._settings, self._session
+        request = fetch_request(
+            settings.node_id,
+            settings.broker_epoch(),
+            wait_ms=settings.wait_ms_max,
+            bytes_min=settings.bytes_min,
+            bytes_max=settings.bytes_max,
+        )
+        is_incremental = session.is_incremental
+        session.fill(request, self._awake.values(), self._changed.values(), self._given_up.values())
+        self._changed.clear()
+        self._given_up.clear()
+        self._asked.append(Asked(self._send(request), is_incremental))
+
+    def _may_hurry(self) -> bool:
+        """A fetch is waiting at the leader: another goes behind it only for the sake of newcomers."""
+        return (
+            len(self._asked) < IN_FLIGHT_MAX
+            and self._session.is_incremental
+            and self._asked[0].is_incremental
+            and any(one.sent_offset == NEVER_SENT for one in self._changed.values())
+        )
+
+    def _send(self, request: FetchRequest) -> "asyncio.Task[FetchResponse]":
+        timeout_ms = self._settings.timeout_ms
+        return asyncio.get_running_loop().create_task(self._peer.ask(request, FetchResponse, timeout_ms=timeout_ms))
+
+    async def _take_answer(self, asked: Asked) -> None:
+        try:
+            response = asked.answer.result()
+        except Unreachable as problem:
+            await self._unreachable(problem)
+            return
+        if not self._session.answered(response, was_incremental=asked.is_incremental):
+            log.info("fetch.session_ended", leader=self.leader_id, error=ErrorCode(response.error_code).name)
+            await self._pause()
+            return
+        self._failures = 0
+        now_ms = self._clock.now_ms()
+        for topic in response.responses:
+            for data in topic.partitions:
+                followed = self._followed.get((topic.topic_id, data.partition_index))
+                if followed is not None:
+                    self._take(followed, data, now_ms)
+        if self._looking_up:
+            await self._look_up()
+
+    async def _unreachable(self, problem: Unreachable) -> None:
+        self._session.lost()
+        level = log.debug if self._failures else log.warning
+        level("leader.unreachable", leader=self.leader_id, reason=str(problem), partitions=len(self))
+        await self._pause()
+
+    async def _pause(self) -> None:
+        """Nothing that is under way counts any more; begin anew a little later."""
+        for asked in self._asked:
+            asked.answer.cancel()
+        self._asked.clear()
+        await asyncio.sleep(self._pause_ms(self._failures) / 1000)
+        self._failures += 1
+
+    def _pause_ms(self, failures: int) -> float:
+        return min(BACKOFF_MS * 2.0 ** min(failures, 10), self._settings.backoff_ms_max)
+
+    # --- one partition ------------------------------------------------------------------------------------------
+
+    def _take(self, followed: Followed, data: PartitionData, now_ms: int) -> None:
+        partition = followed.partition
+        if not followed.is_current or followed.is_asleep or followed.sent_offset != partition.log.log_end_offset:
+            return  # an answer from before a change; what is right now is asked anew
+        before = (partition.log.log_end_offset, partition.log.log_start_offset)
+        match take(partition, data, now_ms):
+            case Next.FETCH:
+                followed.failures = 0
+                has_diverged = data.diverging_epoch.end_offset >= 0
+                if has_diverged or before != (partition.log.log_end_offset, partition.log.log_start_offset):
+                    self._changed[followed.key] = followed
+            case Next.LOOK_UP:
+                self._looking_up[followed.key] = followed
+            case Next.LATER:
+                self._sleep(followed)
+            case Next.NEVER:
+                self._put_to_sleep(followed)
+
+    def _sleep(self, followed: Followed) -> None:
+        self._put_to_sleep(followed)
+        self._timers.after(self._pause_ms(followed.failures), self._resume, followed)
+        followed.failures += 1
+
+    def _resume(self, followed: Followed) -> None:
+        if self._followed.get(followed.key) is followed:
+            self._wake_up(followed)
+
+    # --- out of range -------------------------------------------------------------------------------------------
+
+    async def _look_up(self) -> None:
+        """Ask the leader where the logs begin and end whose ends it does not have."""
+        lost, self._looking_up = self._looking_up, {}
+        try:
+            starts = await self._offsets(lost, EARLIEST)
+            ends = await self._offsets(lost, LATEST)
+        except Unreachable as problem:
+            await self._unreachable(problem)
+            self._looking_up.update((key, one) for key, one in lost.items() if self._followed.get(key) is one)
+            return
+        for key, followed in lost.items():
+            place = (followed.partition.topic, key[1])
+            if self._followed.get(key) is not followed or not followed.is_current:
+                continue
+            if place in starts and place in ends:
+                self._resume_between(followed, starts[place], ends[place])
+            else:
+                self._sleep(followed)
+
+    def _resume_between(self, followed: Followed, leader_start: int, leader_end: int) -> None:
+        try:
+            resume_between(followed.partition, leader_start, leader_end)
+        except BrokerError as error:
+            log.error("fetch.not_taken", partition=str(followed.partition), reason=str(error))
+            self._sleep(followed)
+        else:
+            self._wake_up(followed)
+
+    async def _offsets(self, lost: dict[Key, Followed], timestamp: int) -> dict[tuple[str, int], int]:
+        request = ListOffsetsRequest(
+            self._settings.node_id,
+            topics=[
+                ListOffsetsTopic(one.partition.topic, [ListOffsetsPartition(key[1], one.leader_epoch, timestamp)])
+                for key, one in lost.items()
+            ],
+        )
+        answer = await self._peer.ask(request, ListOffsetsResponse, timeout_ms=self._settings.timeout_ms)
+        return {
+            (topic.name, found.partition_index): found.offset
+            for topic in answer.topics
+            for found in topic.partitions
+            if found.error_code == ErrorCode.NONE
+        }

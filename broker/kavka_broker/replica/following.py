@@ -1,0 +1,109 @@
+"""What a follower does with what its leader has answered for one partition.
+
+    records          append them, move the high watermark and the log's start as far as the leader's
+    diverging epoch  cut the log where it parts from the leader's, and ask again (KIP-595)
+    out of range     the log's end lies outside the leader's: cut, or start over at the leader's start
+    an error         ask again a little later; most of them mean that one of the two has not heard of an election yet
+
+A batch with a wrong CRC is never written: it is named in the log and asked for again, by then perhaps of another leader.
+"""
+
+from enum import Enum, auto
+
+from kavka_broker.core.partition.follower import Resume, first_fetch_offset, resume, truncation_offset
+from kavka_broker.core.partition.leader_epochs import EpochEnd
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.fetch_response import PartitionData
+from kavka_broker.replica.partition import Partition
+
+log = get("replica")
+
+
+class Next(Enum):
+    """How the fetcher goes on with a partition."""
+
+    FETCH = auto()  # from the log's end, which may be the same
+    LOOK_UP = auto()  # ask the leader where its log begins and ends
+    LATER = auto()  # after a pause
+    NEVER = auto()  # this leader, at this epoch: a newer decision is on its way
+
+
+def begin(partition: Partition) -> None:
+    """The partition gets a leader to follow: records without epochs cannot be compared, so they go."""
+    end_offset = partition.log.log_end_offset
+    offset = first_fetch_offset(partition.log.epochs, end_offset, partition.high_watermark)
+    if offset < end_offset:
+        partition.cut(offset)
+
+
+def take(partition: Partition, data: PartitionData, now_ms: int) -> Next:
+    """Do what the answer asks for. `data` answers a fetch from the log's end."""
+    match data.error_code:
+        case ErrorCode.NONE:
+            pass
+        case ErrorCode.OFFSET_OUT_OF_RANGE:
+            return Next.LOOK_UP
+        case ErrorCode.FENCED_LEADER_EPOCH:
+            return Next.NEVER
+        case _:
+            log.debug("fetch.refused", partition=str(partition), error=ErrorCode(data.error_code).name)
+            return Next.LATER
+    try:
+        if data.diverging_epoch.end_offset >= 0 or data.diverging_epoch.epoch >= 0:
+            cut_diverging(partition, EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
+        else:
+            append(partition, data, now_ms)
+    except BrokerError as error:
+        name = "fetch.corrupt" if error.code == ErrorCode.CORRUPT_MESSAGE else "fetch.not_taken"
+        log.error(name, partition=str(partition), leader=partition.state.leader, reason=str(error))
+        return Next.LATER
+    return Next.FETCH
+
+
+def append(partition: Partition, data: PartitionData, now_ms: int) -> None:
+    log_ = partition.log
+    records = data.records
+    if records:
+        assert isinstance(records, memoryview | bytes | bytearray)
+        log_.append_as_follower(memoryview(records), now_ms, leader_epoch=partition.leader_epoch)
+        partition.bytes_in += len(records)
+    partition.follow_high_watermark(data.high_watermark)
+    if log_.log_start_offset < data.log_start_offset <= partition.high_watermark:
+        log_.advance_start(data.log_start_offset)
+
+
+def cut_diverging(partition: Partition, diverging: EpochEnd) -> None:
+    end_offset = partition.log.log_end_offset
+    offset = truncation_offset(diverging, partition.log.epochs, end_offset, partition.high_watermark)
+    log.info(
+        "log.diverges",
+        partition=str(partition),
+        leader=partition.state.leader,
+        leader_epoch=partition.leader_epoch,
+        diverging_epoch=diverging.epoch,
+        from_offset=end_offset,
+        to_offset=offset,
+    )
+    partition.cut(offset)
+
+
+def resume_between(partition: Partition, leader_start: int, leader_end: int) -> None:
+    """The leader's log spans these offsets, and ours did not end between them when we asked."""
+    how, offset = resume(leader_start, leader_end, partition.log.log_end_offset)
+    log.warning(
+        "fetch.out_of_range",
+        partition=str(partition),
+        leader=partition.state.leader,
+        leader_start=leader_start,
+        leader_end=leader_end,
+        log_end_offset=partition.log.log_end_offset,
+        what=how.name,
+    )
+    match how:
+        case Resume.CUT:
+            partition.cut(offset)
+        case Resume.RESTART:
+            partition.restart_at(offset)
+        case Resume.GO_ON:
+            pass
