@@ -9,7 +9,7 @@
 
 A broker is caught up when its image holds its own registration: then it holds everything that was decided about it
 before, and leads nothing by an old word. It stays in controlled shutdown until the others know of the new leaders, so
-that it can still tell clients that it leads no longer.
+that it can still tell clients that it leads no longer. There is no way back from there but another registration.
 """
 
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ def leave(metadata: Metadata, broker_id: int, policy: Policy = BY_DEFAULT) -> De
 
 def _of_fenced(metadata: Metadata, broker: Registration, command: Heartbeat, policy: Policy) -> Decision[Standing]:
     is_caught_up = command.metadata_offset >= broker.epoch
-    if command.wants_shutdown or command.wants_fence or not is_caught_up:
+    if command.wants_shutdown or command.wants_fence or not is_caught_up or broker.in_controlled_shutdown:
         return Decision([], Standing(is_caught_up, is_fenced=True, should_shut_down=command.wants_shutdown))
     records: list[Message] = [BrokerRegistrationChangeRecord(broker.broker_id, broker.epoch, fenced=UNFENCE)]
     records += take_up(metadata, broker.broker_id, policy)

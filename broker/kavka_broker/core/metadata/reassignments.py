@@ -2,7 +2,8 @@
 
 A reassignment names the brokers that a partition shall have. Those that are new are `adding`, those that shall go are
 `removing`, and both are replicas until every new one is in sync; then the change of the ISR that says so also completes
-the reassignment (`partition_change`). A new reassignment takes the place of one under way. To cancel one takes the new
+the reassignment (`partition_change`). A new reassignment takes the place of one under way, whose new replicas go unless it
+wants them too. To cancel one takes the new
 replicas away and keeps the others; where only new ones are in sync that would be an unclean election, and is refused
 unless the topic allows those.
 """
@@ -80,10 +81,17 @@ def _reassign(metadata: Metadata, command: Reassign, policy: Policy, *, keep_fac
 
 def _begun(metadata: Metadata, before: PartitionState, target: tuple[int, ...]) -> PartitionState:
     settled = [one for one in before.replicas if one not in before.adding]
-    removing = tuple(one for one in before.replicas if one not in target)
+    # What was still being added and is not wanted any more goes at once, unless the only ones in sync are such.
+    kept = {*settled, *target}
+    isr = tuple(one for one in before.isr if one in kept)
+    if before.isr and not isr:
+        kept, isr = {*before.replicas, *target}, before.isr
+    removing = tuple(one for one in before.replicas if one not in target and one in kept)
     replicas = target + removing
     return before._replace(
         replicas=replicas,
+        isr=isr,
+        elr=tuple(one for one in before.elr if one in kept),
         adding=tuple(one for one in target if one not in settled),
         removing=removing,
         directories=tuple(

@@ -1,0 +1,139 @@
+"""Where replicas are, by their broker's word; what the cluster has agreed to use; one bound on replicas in sync."""
+
+import pytest
+
+from kavka_broker.core.metadata.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs
+from kavka_broker.core.metadata.configs import Resource, ResourceType
+from kavka_broker.core.metadata.directory_commands import Assign, assign_directories
+from kavka_broker.core.metadata.feature_commands import Direction, UpdateFeature, update_features
+from kavka_broker.core.metadata.features import ELR_FEATURE, METADATA_VERSION
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.policy import MIN_INSYNC, Policy
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
+from tests.support.brokers import TOPIC_ID, epoch_of, propose, replicated, state
+from tests.support.cluster import cluster, directory_of, enact, uuid
+
+TOPIC = Resource(ResourceType.TOPIC, "t")
+ALL_BROKERS = Resource(ResourceType.BROKER, "")
+
+
+def assigned(metadata: Metadata, broker_id: int, *commands: Assign) -> list[ErrorCode]:
+    return enact(metadata, assign_directories(metadata, broker_id, epoch_of(metadata, broker_id), commands))
+
+
+def test_a_broker_says_where_its_replica_is() -> None:
+    metadata = replicated(1, 2)
+    before = state(metadata)
+    metadata.replay(before._replace(directories=(directory_of(1), UNASSIGNED_DIRECTORY)).record(TOPIC_ID, 0))
+    decision = assign_directories(metadata, 2, epoch_of(metadata, 2), [Assign(TOPIC_ID, 0, directory_of(2))])
+    assert decision.records == [PartitionChangeRecord(0, TOPIC_ID, directories=[directory_of(1), directory_of(2)])]
+    enact(metadata, decision)
+    assert assign_directories(metadata, 2, epoch_of(metadata, 2), [Assign(TOPIC_ID, 0, directory_of(2))]).records == []
+
+
+@pytest.mark.parametrize("directory", [uuid(99), LOST_DIRECTORY])
+def test_a_replica_in_a_directory_that_is_not_online_is_out_of_sync(directory: bytes) -> None:
+    metadata = replicated(1, 2)
+    assert assigned(metadata, 1, Assign(TOPIC_ID, 0, directory)) == [ErrorCode.NONE]
+    after = state(metadata)
+    assert (after.leader, after.isr, after.elr, after.directories[0]) == (2, (2,), (1,), directory)
+
+
+def test_what_stands_against_an_assignment() -> None:
+    metadata = replicated(1, 2, others=(3,))
+    wrong = [Assign(uuid(9), 0, uuid(5)), Assign(TOPIC_ID, 7, uuid(5)), Assign(TOPIC_ID, 0, uuid(5))]
+    assert assigned(metadata, 3, *wrong) == [
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ]
+    with pytest.raises(BrokerError) as refusal:
+        assign_directories(metadata, 1, epoch_of(metadata, 1) + 1, [])
+    assert refusal.value.code is ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_the_last_word_on_a_replica_counts() -> None:
+    metadata = replicated(1, 2)
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, uuid(99)), Assign(TOPIC_ID, 0, directory_of(1)))
+    assert state(metadata).isr == (1, 2)
+
+
+def test_a_level_is_raised_and_lowered() -> None:
+    metadata = cluster(1)
+    assert enact(metadata, update_features(metadata, [UpdateFeature("group.version", 1)])) is None
+    assert metadata.features.level("group.version") == 1
+    assert update_features(metadata, [UpdateFeature("group.version", 1)]).records == []
+    lower = UpdateFeature("group.version", 0, Direction.SAFE_DOWNGRADE)
+    assert update_features(metadata, [lower]).records == [FeatureLevelRecord("group.version", 0)]
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (UpdateFeature("share.version", 0), "ask for a downgrade"),
+        (UpdateFeature("group.version", 1, Direction.SAFE_DOWNGRADE), "cannot raise"),
+        (UpdateFeature("group.version", 1, 9), "not a kind of change"),
+        (UpdateFeature("group.version", 7), "this controller supports 0 to 1"),
+        (UpdateFeature("no.such", 1), "this controller supports 0 to 0"),
+        (UpdateFeature(METADATA_VERSION, 0, Direction.UNSAFE_DOWNGRADE), "supports 30 to 30"),
+        (UpdateFeature(METADATA_VERSION, 29, Direction.SAFE_DOWNGRADE), "supports 30 to 30"),
+        (UpdateFeature("kraft.version", 1), "formatted"),
+        (UpdateFeature("transaction.version", 2), "broker 3 supports 0 to 1"),
+    ],
+)
+def test_levels_that_cannot_be(command: UpdateFeature, problem: str) -> None:
+    metadata = cluster(1, 3)
+    metadata.replay(FeatureLevelRecord("share.version", 1))
+    metadata.replay(FeatureLevelRecord(METADATA_VERSION, 30))
+    registration = metadata.brokers.get(3)
+    assert registration is not None
+    record = registration.record()
+    for feature in record.features:
+        if feature.name == "transaction.version":
+            feature.max_supported_version = 1
+    metadata.replay(record)
+    with pytest.raises(BrokerError, match=problem) as refusal:
+        update_features(metadata, [UpdateFeature("streams.version", 1), command])
+    assert refusal.value.code is ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_eligible_replicas_come_with_one_bound_for_all_brokers() -> None:
+    metadata = cluster(1, 2)
+    metadata.replay(ConfigRecord(ResourceType.BROKER, "1", MIN_INSYNC, "3"))
+    decision = update_features(metadata, [UpdateFeature(ELR_FEATURE, 1)], Policy(min_insync=2))
+    assert decision.records == [
+        FeatureLevelRecord(ELR_FEATURE, 1),
+        ConfigRecord(ResourceType.BROKER, "", MIN_INSYNC, "2"),
+        ConfigRecord(ResourceType.BROKER, "1", MIN_INSYNC, None),
+    ]
+
+
+@pytest.mark.parametrize(("resource", "name"), [(TOPIC, "t"), (ALL_BROKERS, "")])
+def test_another_bound_begins_the_count_of_the_eligible_anew(resource: Resource, name: str) -> None:
+    metadata = replicated(1, 2, 3)
+    propose(metadata, 1)
+    before = state(metadata)
+    assert before.elr == (2, 3)
+    decision = alter_configs(metadata, resource, [Change(MIN_INSYNC, Operation.SET, "1")])
+    assert decision.records == [ConfigRecord(resource.type, name, MIN_INSYNC, "1"), ClearElrRecord(name)]
+    enact(metadata, decision)
+    assert state(metadata) == before._replace(elr=(), partition_epoch=before.partition_epoch + 1)
+
+
+def test_another_bound_where_nobody_is_counted_is_only_a_config() -> None:
+    metadata = replicated(1, 2, 3)
+    (record,) = alter_configs(metadata, TOPIC, [Change(MIN_INSYNC, Operation.SET, "3")]).records
+    assert isinstance(record, ConfigRecord)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two"])
+def test_a_bound_that_cannot_be(value: str) -> None:
+    metadata = replicated(1, 2, 3)
+    with pytest.raises(BrokerError) as refusal:
+        alter_configs(metadata, TOPIC, [Change(MIN_INSYNC, Operation.SET, value)])
+    assert refusal.value.code is ErrorCode.INVALID_CONFIG
