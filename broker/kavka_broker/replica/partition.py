@@ -282,7 +282,8 @@ class Partition:
         leadership = self.leadership
         if leadership is None or leadership.pending is not None:
             return
-        joining = leadership.joining(self.high_watermark, self._surroundings.eligible)
+        now_ms = self._clock.monotonic_ms()
+        joining = leadership.joining(self.high_watermark, self.log.log_end_offset, self._surroundings.eligible, now_ms)
         if joining:
             log.info("isr.expands", partition=str(self), added=joining, high_watermark=self.high_watermark)
             self._propose(leadership, joining, ())

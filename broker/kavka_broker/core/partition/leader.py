@@ -168,15 +168,19 @@ class LeaderState:
         told = self.followers[broker_id].broker_epoch
         return epoch is not None and told in (epoch, UNKNOWN_BROKER_EPOCH)
 
-    def joining(self, high_watermark: int, eligible: Eligible) -> tuple[int, ...]:
-        """Followers outside the ISR that may come in."""
+    def joining(self, high_watermark: int, end_offset: int, eligible: Eligible, now_ms: float) -> tuple[int, ...]:
+        """Followers outside the ISR that may come in. One that is silent, or too slow, would only be put out again."""
         if self.pending is not None or len(self.isr) > len(self.followers):
             return ()
         least = max(high_watermark, self.start_offset)
         return tuple(
             broker_id
             for broker_id, follower in self.followers.items()
-            if broker_id not in self.isr and follower.log_end_offset >= least and self._is_eligible(broker_id, eligible)
+            if broker_id not in self.isr
+            and follower.log_end_offset >= least
+            and now_ms - follower.contact.fetched_ms <= self.lag_ms_max
+            and self.is_caught_up(follower, end_offset, now_ms)
+            and self._is_eligible(broker_id, eligible)
         )
 
     def lagging(self, end_offset: int, now_ms: float) -> tuple[int, ...]:
