@@ -12,7 +12,7 @@ DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.txt)
 PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test bench format generate compat requirements clean
+.PHONY: help demo setup check test sim bench format generate compat requirements clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1@/p' $(MAKEFILE_LIST) | column -t -s @ 2>/dev/null || grep '##' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ check: $(DEV) ## lint, types, layers, tidy, unit and property tests; under three
 
 test: $(DEV) ## check, and every other suite that this machine can run
 	@$(BIN)/python -m tools.run_tests test
+
+sim: $(DEV) ## simulated clusters under faults: make sim SEEDS=1000 FIRST=1; ARGS="--nodes 3 --story"
+	@$(BIN)/python -m tests.sim --seeds $(or $(SEEDS),100) --first $(or $(FIRST),1) $(ARGS)
 
 bench: $(DEV) ## Kavka beside Apache Kafka, same clients, one run; minutes, needs a JDK; ARGS="--section latency"
 	@$(BIN)/python -m bench $(ARGS)

@@ -74,6 +74,7 @@ class Client:
         self._outbound = Outbound()
         self._leaders: dict[Place, tuple[str, int]] = {}
         self._epochs: dict[Place, int] = {}
+        self._nodes: dict[int, tuple[str, int]] = {}
         self.topic_ids: dict[str, bytes] = {}
 
     def peer(self, address: tuple[str, int]) -> Peer:
@@ -105,7 +106,7 @@ class Client:
         answer = await self.ask_any(request, MetadataResponse)
         if not isinstance(answer, MetadataResponse):
             return
-        brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        self._nodes |= {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         for found in answer.topics:
             if found.error_code:
                 continue
@@ -113,9 +114,9 @@ class Client:
             for partition in found.partitions:
                 place = topic, partition.partition_index
                 # Nodes learn of elections one after the other: an older epoch is an older answer.
-                if partition.leader_id in brokers and partition.leader_epoch >= self._epochs.get(place, -1):
+                if partition.leader_id in self._nodes and partition.leader_epoch >= self._epochs.get(place, -1):
                     self._epochs[place] = partition.leader_epoch
-                    self._leaders[place] = brokers[partition.leader_id]
+                    self._leaders[place] = self._nodes[partition.leader_id]
 
     async def pause(self) -> None:
         await asyncio.sleep(self.random.uniform(0.02, 0.2))
@@ -253,6 +254,7 @@ class Reader(Client):
         self._places = places
         self.positions = dict.fromkeys(places, 0)
         self.high_watermarks = dict.fromkeys(places, -1)
+        self.rack = ""
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -283,7 +285,7 @@ class Reader(Client):
             self.topic_ids[place[0]],
             [FetchPartition(place[1], fetch_offset=position, partition_max_bytes=2_000)],
         )
-        request = FetchRequest(max_wait_ms=FETCH_WAIT_MS, min_bytes=1, topics=[wanted])
+        request = FetchRequest(max_wait_ms=FETCH_WAIT_MS, min_bytes=1, topics=[wanted], rack_id=self.rack)
         try:
             answer = await peer.ask(request, FetchResponse, timeout_ms=ANSWER_MS)
         except Unreachable:
@@ -301,6 +303,8 @@ class Reader(Client):
             self.forget_leader(place)
             await self.pause()
             return []
+        if data.preferred_read_replica in self._nodes:
+            self._leaders[place] = self._nodes[data.preferred_read_replica]  # until it disappoints (KIP-392)
         self.high_watermarks[place] = data.high_watermark
         records = [
             (record.offset, (record.value or b"").decode())

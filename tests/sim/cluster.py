@@ -16,6 +16,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+from tests.sim.changes import Changer
 from tests.sim.clients import Admin, Producer, Reader
 from tests.sim.events import Events
 from tests.sim.history import History, Place
@@ -38,6 +39,7 @@ class Shape:
     """What the seed has drawn of the cluster before anything runs. A test may fix parts of it."""
 
     nodes: int = 3
+    voters: int = 3  # of the quorum: the first nodes; the others are brokers only
     partitions: int = 2
     producers: int = 2
     readers: int = 2
@@ -45,6 +47,15 @@ class Shape:
     seconds: float = 12.0
     settings: dict[str, str] = field(default_factory=dict)
     topic_configs: dict[str, str] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()  # what is changed while clients work
+
+    @property
+    def replication_factor(self) -> int:
+        return min(3, self.nodes)
+
+    @property
+    def voters_count(self) -> int:
+        return min(self.voters, self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +93,15 @@ class Simulation:
         self._addresses = [(node.host, CLIENT_PORT) for node in self.nodes]
 
     def _make_node(self, node_id: int) -> Node:
-        host, count = f"node{node_id}", self.shape.nodes
+        host, count, is_voter = f"node{node_id}", self.shape.nodes, node_id <= self.shape.voters_count
+        controller = f",CONTROLLER://{host}:{CONTROLLER_PORT}" if is_voter else ""
         settings = {
-            "process.roles": "broker,controller",
-            "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}",
+            "process.roles": "broker,controller" if is_voter else "broker",
+            "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT}{controller}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "controller.quorum.voters": ",".join(f"{one}@node{one}:{CONTROLLER_PORT}" for one in range(1, count + 1)),
+            "broker.rack": f"rack{node_id % 3}",
             "min.insync.replicas": str(self.shape.min_isr),
             "offsets.topic.replication.factor": str(min(3, count)),
             "offsets.topic.num.partitions": "1",
@@ -96,6 +109,7 @@ class Simulation:
         }
         node = Node(node_id, self.network, self.events, settings, self.fail)
         node.on_start.append(self._watch)
+        node.on_power_loss.append(self.invariants.lost_power)
         return node
 
     def _watch(self, node: Node) -> None:
@@ -108,7 +122,7 @@ class Simulation:
 
     @property
     def client_hosts(self) -> list[str]:
-        return ["admin", *(f"producer{n}" for n in range(self.shape.producers)),
+        return ["admin", "changer", *(f"producer{n}" for n in range(self.shape.producers)),
                 *(f"reader{n}" for n in range(self.shape.readers))]  # fmt: skip
 
     def may_lose_power(self, node: Node) -> bool:
@@ -194,7 +208,7 @@ class Simulation:
     async def _begin(self) -> list["Running"]:
         admin = Admin("admin", self.loop, self._addresses, self.history)
         creating = admin.create(
-            TOPIC, self.shape.partitions, self.shape.nodes, min_insync_replicas=str(self.shape.min_isr),
+            TOPIC, self.shape.partitions, self.shape.replication_factor, min_insync_replicas=str(self.shape.min_isr),
             **self.shape.topic_configs,
         )  # fmt: skip
         await self.loop.create_task(creating, context=admin.process.context())
@@ -206,9 +220,15 @@ class Simulation:
             Reader(f"reader{n}", self.loop, self._addresses, self.history, self.places)
             for n in range(self.shape.readers)
         ]
+        for number, reader in enumerate(readers):
+            reader.rack = f"rack{number}"
+        changer = Changer("changer", self.loop, self._addresses, self.history)
+        changer.kinds, changer.places = self.shape.changes, tuple(self.places)
+        changer.node_ids = tuple(node.node_id for node in self.nodes)
+        changer.replication_factor = self.shape.replication_factor
         return [
             Running(client, self.loop.create_task(client.run(), name=client.name, context=client.process.context()))
-            for client in [*producers, *readers]
+            for client in [*producers, *readers, changer]
         ]
 
     def heal(self) -> None:
@@ -227,7 +247,7 @@ class Simulation:
                 node.start()
 
     async def _settle(self, clients: list["Running"]) -> None:
-        producers = [one for one in clients if isinstance(one.client, Producer)]
+        producers = [one for one in clients if isinstance(one.client, Producer | Changer)]
         for one in producers:
             one.client.is_stopping = True
         for one in producers:
@@ -238,6 +258,7 @@ class Simulation:
             reading = self.loop.create_task(reader.read_all(place), context=reader.process.context())
             self.history.read_finally(place, await reading)
         await self._until(lambda: not self.invariants.missing_at_the_end())
+        self.invariants.compare_images()
 
     async def _until(self, is_done: Callable[[], bool]) -> None:
         while not is_done():

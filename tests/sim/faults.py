@@ -9,7 +9,7 @@ nodes may lose power at once.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from tests.sim.node import Node
@@ -25,8 +25,8 @@ def fault(inject: Fault) -> Fault:
     return inject
 
 
-async def storm(simulation: Simulation) -> None:
-    """The faults of one seed."""
+async def storm(simulation: Simulation, only: Sequence[str] = ()) -> None:
+    """The faults of one seed; with `only`, those of these kinds alone, and the others do not happen."""
     random = simulation.random
     kinds = [name for name in FAULTS if random.random() < 0.45]
     if not kinds:
@@ -39,7 +39,8 @@ async def storm(simulation: Simulation) -> None:
     tasks: list[asyncio.Task[None]] = []
     while simulation.loop.time() < end:
         name = random.choices(kinds, weights)[0]
-        tasks.append(asyncio.create_task(inject(simulation, name), name=name))
+        if not only or name in only:
+            tasks.append(asyncio.create_task(inject(simulation, name), name=name))
         await asyncio.sleep(random.expovariate(1 / pace))
     for task in tasks:
         task.cancel()

@@ -4,9 +4,9 @@ Each invariant is an object with a name, a reason and a check of one replica tha
 is read from outside: attributes and the bytes of the logs, never through what the broker itself believes to be true.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tests.sim.history import Place, place_text
 from tests.sim.observed import Committed, Truth, View, Written
@@ -44,6 +44,9 @@ class Invariant:
     check: Callable[["Invariants", Seen], Iterator[str]]
     why: str
 
+
+METADATA: Final[Place] = ("__cluster_metadata", 0)
+IMAGES_COMPARED_EVERY: Final = 5
 
 INVARIANTS: list[Invariant] = []
 
@@ -90,7 +93,7 @@ def leader_completeness(_: "Invariants", seen: Seen) -> Iterator[str]:
     is_new = before is None or not before.is_leader or before.epoch != seen.epoch or before.life != seen.life
     if seen.is_leader and is_new:
         for batch, epoch in seen.truth.committed:
-            if epoch < seen.epoch and seen.view.at(batch) != batch:
+            if epoch < seen.epoch and not seen.view.has(batch):
                 yield f"lacks {batch}, committed in epoch {epoch}; has {seen.view.at(batch)} there"
                 return
 
@@ -140,6 +143,12 @@ def no_committed_record_lost(_: "Invariants", seen: Seen) -> Iterator[str]:
         yield f"leaders have committed up to {seen.truth.end_offset}"
 
 
+@invariant("LeaderCandidateCompleteness")
+def leader_candidate_completeness(invariants: "Invariants", seen: Seen) -> Iterator[str]:
+    """Whoever may be elected, as a member of the ISR or the ELR, has everything that is committed."""
+    yield from invariants.candidates_lacking(seen.place)
+
+
 def newly_committed(seen: Seen) -> list[Written]:
     """What a leader's high watermark has passed that no leader's had before."""
     if not seen.is_leader or seen.high_watermark <= seen.truth.end_offset:
@@ -166,43 +175,119 @@ class Invariants:
         self.truths: dict[Place, Truth] = {}
         self.views: dict[tuple[int, Place], View] = {}
         self.checks = 0
+        self.image: Any = None  # the newest that any node has committed
         self._seen: dict[tuple[int, Place], Seen] = {}
         self._marks: dict[tuple[int, Place], tuple[Any, ...]] = {}
+        self._images: dict[int, tuple[int, str]] = {}  # by offset: whose, and what it says
+        self._epochs: dict[int, int] = {}
+        # Nodes that lost power, with the incarnation whose data that cost: they may lack what they had promised.
+        self._lossy: dict[int, bytes | None] = {}
 
     def min_isr_of(self, place: Place) -> int:
+        if place == METADATA:
+            return self.simulation.shape.voters_count // 2 + 1
         return self.simulation.shape.min_isr if place[0] == "t" else 1
+
+    def lost_power(self, node: Any) -> None:
+        self._lossy[node.node_id] = self._incarnation(node.node_id)
+
+    def _incarnation(self, node_id: int) -> bytes | None:
+        registration = None if self.image is None else self.image.brokers.get(node_id)
+        return None if registration is None else registration.incarnation_id
+
+    def is_lossy(self, node_id: int) -> bool:
+        """It has lost power, and the controller has not heard of it yet."""
+        return node_id in self._lossy and self._lossy[node_id] == self._incarnation(node_id)
+
+    def partition_state(self, place: Place) -> Any:
+        """As the newest image has it."""
+        topic = None if self.image is None else self.image.topics.get(place[0])
+        return None if topic is None else topic.partitions.get(place[1])
+
+    def candidates_lacking(self, place: Place) -> Iterator[str]:
+        state, truth = self.partition_state(place), self.truths.get(place)
+        if state is None or truth is None or not truth.committed:
+            return
+        last = truth.committed[-1].batch
+        for broker_id in (*state.isr, *state.elr):
+            view = self.views.get((broker_id, place))
+            if view is not None and not view.has(last) and not self.is_lossy(broker_id):
+                yield f"node{broker_id} is in isr {state.isr} or elr {state.elr}, ends at {view.end_offset}, lacks {last}"
+
+    # --- a step -------------------------------------------------------------------------------------------------
 
     def check(self, node: Any) -> None:
         """A step of this node is done."""
         broker = getattr(node.server, "broker", None)
-        if broker is None or broker.replicas is None:
+        if broker is None:
             return
-        for partition in broker.replicas:
+        quorum = broker.quorum
+        log = quorum.log._log
+        self._look(
+            node,
+            METADATA,
+            log,
+            (quorum.high_watermark, log.log_end_offset, quorum.is_leader, quorum.epoch, log._truncations, node.lives),
+        )
+        self._check_image(node, quorum)
+        for partition in broker.replicas or ():
             log = partition.log
-            key = node.node_id, (partition.topic, partition.index)
-            mark = (
-                partition.high_watermark, log.log_end_offset, partition.is_leader, partition.leader_epoch,
-                log._truncations, node.lives,
+            self._look(
+                node,
+                (partition.topic, partition.index),
+                log,
+                (
+                    partition.high_watermark, log.log_end_offset, partition.is_leader, partition.leader_epoch,
+                    log._truncations, node.lives,
+                ),
             )  # fmt: skip
-            if self._marks.get(key) != mark:
-                self._marks[key] = mark
-                self._check(key, mark, log)
 
-    def _check(self, key: tuple[int, Place], mark: tuple[Any, ...], log: Any) -> None:
-        node_id, place = key
+    def _look(self, node: Any, place: Place, log: Any, mark: tuple[Any, ...]) -> None:
+        key = node.node_id, place
+        if self._marks.get(key) == mark:
+            return
+        self._marks[key] = mark
         truth = self.truths.setdefault(place, Truth(place))
-        view = self.views.setdefault(key, View(node_id, place))
+        view = self.views.setdefault(key, View(node.node_id, place))
         high_watermark, end_offset, is_leader, epoch, truncations, life = mark
         added = view.follow(log, truncations + life * 1_000_000)
         before = self._seen.get(key)
         if before is not None:
             before.before = None
-        seen = Seen(node_id, life, place, high_watermark, end_offset, is_leader, epoch, view, truth, added, before)
+        seen = Seen(node.node_id, life, place, high_watermark, end_offset, is_leader, epoch, view, truth, added, before)
         self._seen[key] = seen
         self.checks += 1
         for one in INVARIANTS:
             for problem in one.check(self, seen):
                 self.simulation.fail(f"{one.name}: {seen}: {problem}")
+
+    def _check_image(self, node: Any, quorum: Any) -> None:
+        if quorum.epoch < self._epochs.get(node.node_id, 0):
+            self.simulation.fail(
+                f"MonotonicEpoch: node{node.node_id}: {quorum.epoch} after {self._epochs[node.node_id]}"
+            )
+        self._epochs[node.node_id] = quorum.epoch
+        image = quorum.metadata
+        if self.image is None or image.offset > self.image.offset:
+            self.image = image
+            for place in list(self.truths):
+                for problem in self.candidates_lacking(place):
+                    self.simulation.fail(f"LeaderCandidateCompleteness: {place_text(place)}: {problem}")
+        if node.image_offset != image.offset:
+            node.image_offset = image.offset
+            if image.offset % IMAGES_COMPARED_EVERY == 0:
+                self.compare_image(node.node_id, image)
+
+    def compare_image(self, node_id: int, image: Any) -> None:
+        """MetadataLogMatching, one floor up: the same offset makes the same image."""
+        says = "\n".join(sorted(map(repr, image.records())))
+        other, known = self._images.setdefault(image.offset, (node_id, says))
+        if says != known:
+            mine, theirs = dict.fromkeys(says.split("\n")), dict.fromkeys(known.split("\n"))
+            self.simulation.fail(
+                f"MetadataImagesAgree: at offset {image.offset} node{node_id} has {[x for x in mine if x not in theirs]},"
+                f" node{other} has {[x for x in theirs if x not in mine]}"
+            )
 
     def acknowledged(self, place: Place, last_offset: int) -> None:
         """A producer has been told that this is committed."""
@@ -213,22 +298,40 @@ class Invariants:
                 f"AcknowledgedIsCommitted: {place_text(place)}@{last_offset} was acknowledged; committed up to {end}"
             )
 
+    # --- the end ------------------------------------------------------------------------------------------------
+
     def missing_at_the_end(self) -> list[str]:
         """What keeps the cluster from being whole again."""
+        if self.image is None:
+            return ["no node has any metadata"]
         missing = []
-        nodes = {node.node_id: node for node in self.simulation.nodes}
-        for place, truth in self.truths.items():
-            ends = {one.node_id: one.end_offset for key, one in self._seen.items() if key[1] == place}
-            if len(set(ends.values())) > 1:
-                missing.append(f"{place_text(place)} ends at {ends}")
-            leaders = [
-                one
-                for key, one in self._seen.items()
-                if key[1] == place and one.is_leader and nodes[one.node_id].lives == one.life
-            ]
-            if not leaders:
-                missing.append(f"{place_text(place)} has no leader")
-            elif leaders[-1].high_watermark != leaders[-1].end_offset:
-                missing.append(f"{place_text(place)}: {leaders[-1]}")
-            del truth
-        return missing
+        for node in self.simulation.nodes:
+            registration = self.image.brokers.get(node.node_id)
+            if registration is None or registration.fenced:
+                missing.append(f"{node.host} is fenced")
+        for topic in self.image.topics:
+            for index, state in topic.partitions.items():
+                place = topic.name, index
+                if state.leader < 0:
+                    missing.append(f"{place_text(place)} has no leader: {state}")
+                elif len(state.isr) < len(state.replicas):
+                    missing.append(f"{place_text(place)}: in sync are {state.isr}, led by {state.leader}")
+                if state.adding or state.removing:
+                    missing.append(f"{place_text(place)} is being reassigned: {state}")
+                missing += self._parted(place, state.replicas)
+        return missing + self._parted(METADATA)
+
+    def _parted(self, place: Place, node_ids: Sequence[int] = ()) -> list[str]:
+        ends = {
+            key[0]: (one.high_watermark, one.end_offset)
+            for key, one in self._seen.items()
+            if key[1] == place and (not node_ids or key[0] in node_ids)
+        }
+        if len({offset for pair in ends.values() for offset in pair}) > 1:
+            return [f"{place_text(place)}: high watermarks and ends are {ends}"]
+        return []
+
+    def compare_images(self) -> None:
+        """After healing all nodes must have the same image."""
+        for node in self.simulation.nodes:
+            self.compare_image(node.node_id, node.server.broker.quorum.metadata)

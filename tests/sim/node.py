@@ -79,10 +79,12 @@ class Node:
         self.config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORY, **settings})
         self.disk_delay = DISK_DELAY_MS
         self.lives = 0
+        self.image_offset = -1  # of the metadata that was looked at last
         self.process: Process | None = None
         self.server: Server | None = None
         # Told of every new process, before anything of it runs.
         self.on_start: list[Callable[[Node], None]] = []
+        self.on_power_loss: list[Callable[[Node], None]] = []
         self._failed = failed
         self._is_stopping = False
 
@@ -166,6 +168,8 @@ class Node:
             self.events.say(self.process.name, "without power")
             self.process.die()
         self.disk.crash(self.random)
+        for tell in self.on_power_loss:
+            tell(self)
 
     async def stop(self, reason: str) -> None:
         """A controlled shutdown, in the node's own process."""

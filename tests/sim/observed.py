@@ -45,6 +45,10 @@ class View:
         """The batches that end at or below `offset`."""
         return self.batches[: bisect_left(self.batches, offset + 1, key=by_end)]
 
+    def has(self, written: Written) -> bool:
+        """Whether it stands here as well; what a snapshot stands for is believed."""
+        return written.end_offset <= self.start_offset or self.at(written) == written
+
     def at(self, written: Written) -> Written | None:
         """What stands where `written` stands elsewhere."""
         index = bisect_left(self.batches, written.end_offset, key=by_end)

@@ -9,15 +9,18 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Final
 
+from tests.sim.changes import KINDS
 from tests.sim.cluster import Outcome, Shape, Simulation
 from tests.sim.faults import storm
 
 STORY_LINES: Final = 60
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 #: Events of the broker's log that a few hundred seeds have to bring about, and what they stand for.
 MUST_BE_REACHED: Final = {
@@ -57,13 +60,14 @@ class Totals:
 def shape_of(seed: int, nodes: int | None = None) -> Shape:
     """The cluster that this seed draws."""
     random = Random(f"shape {seed}")
-    count = random.choices((1, 3), (1, 6))[0]
+    count = random.choices((1, 3, 4, 5), (1, 8, 2, 1))[0]
     if nodes is not None:
         count = nodes
     min_isr = min(2, count)
     is_synced = count == 1 or random.random() < 0.3
     return Shape(
         nodes=count,
+        voters=random.choice((3, 3, 5)),
         partitions=random.randint(1, 3),
         producers=random.randint(1, 2),
         readers=random.randint(1, 2),
@@ -75,6 +79,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "replica.lag.time.max.ms": random.choice(("1000", "4000", "30000")),
             "controller.quorum.fetch.timeout.ms": random.choice(("800", "2000")),
             "controller.quorum.election.timeout.ms": random.choice(("400", "1000")),
+            "replica.selector.class": random.choice(("", RACK_AWARE)),
             "metadata.log.max.record.bytes.between.snapshots": random.choice(("2000", "20000", "20971520")),
         },
         topic_configs={
@@ -82,26 +87,19 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "internal_segment_bytes": random.choice(("2000", "16000", "1048576")),
             **({"flush_messages": "1"} if is_synced else {}),
         },
+        changes=tuple(kind for kind in KINDS if random.random() < 0.3),
     )
 
 
-def run_seed(seed: int, nodes: int | None = None) -> Outcome:
-    return Simulation(seed, shape_of(seed, nodes), storm).run()
+def run_seed(seed: int, nodes: int | None = None, only: Sequence[str] = ()) -> Outcome:
+    return Simulation(seed, shape_of(seed, nodes), partial(storm, only=only)).run()
 
 
-def command_of(seed: int, nodes: int | None) -> str:
+def command_of(seed: int, nodes: int | None = None, only: Sequence[str] = ()) -> str:
     """How to see it again."""
     extra = "" if nodes is None else f" --nodes {nodes}"
+    extra += f" --only {','.join(only)}" if only else ""
     return f"python -m tests.sim --first {seed} --seeds 1{extra} --story"
-
-
-def run_seeds(seeds: Sequence[int], nodes: int | None, told: Callable[[Outcome], None]) -> Totals:
-    totals = Totals()
-    for seed in seeds:
-        outcome = run_seed(seed, nodes)
-        totals.add(outcome)
-        told(outcome)
-    return totals
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -110,31 +108,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--nodes", type=int, help="of the cluster, instead of what the seed draws")
+    parser.add_argument("--only", default="", help="of the seed's faults only these, with commas between")
     parser.add_argument("--story", action="store_true", help="print all that happened")
     parser.add_argument("--keep-going", action="store_true", help="run the other seeds where one has failed")
     options = parser.parse_args(arguments)
+    only = tuple(options.only.split(",")) if options.only else ()
     started = time.perf_counter()
     totals = Totals()
     for seed in range(options.first, options.first + options.seeds):
-        outcome = run_seed(seed, options.nodes)
+        outcome = run_seed(seed, options.nodes, only)
         totals.add(outcome)
         if options.story:
             print(*outcome.story, sep="\n")
         if options.seeds == 1:
             print(f"seed {seed}: digest {outcome.digest}, {outcome.steps} steps, {outcome.seconds:.1f} s")
         if outcome.failure is not None:
-            tell_failure(outcome, options)
+            tell_failure(outcome, command_of(seed, options.nodes, only), is_told=options.story)
             if not options.keep_going:
                 break
     sum_up(totals, time.perf_counter() - started)
     return 1 if totals.failed else 0
 
 
-def tell_failure(outcome: Outcome, options: argparse.Namespace) -> None:
-    if not options.story:
+def tell_failure(outcome: Outcome, command: str, *, is_told: bool) -> None:
+    if not is_told:
         print(*outcome.story[-STORY_LINES:], sep="\n")
     print(f"seed {outcome.seed} failed: {outcome.failure}")
-    print(f"replay: {command_of(outcome.seed, options.nodes)}", flush=True)
+    print(f"replay: {command}", flush=True)
 
 
 def sum_up(totals: Totals, took_seconds: float) -> None:

@@ -1,0 +1,83 @@
+"""Somebody who changes the cluster while it works: topics come and go, leaders and replicas move, configs change.
+
+Whether a change is taken is of no consequence; what it may never do is to lose a record or to leave the cluster unable to
+settle. Which changes a seed makes, and how often, it draws.
+"""
+
+import asyncio
+from typing import Final
+
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kavka_broker.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
+from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kavka_broker.protocol.messages.elect_leaders_response import ElectLeadersResponse
+from kavka_broker.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from tests.sim.clients import Client
+from tests.sim.history import Place
+
+PREFERRED: Final = 0
+TOPIC_RESOURCE: Final = 2
+SET: Final = 0
+SPARE_TOPICS: Final = 4
+
+
+class Changer(Client):
+    """Makes changes until it is told to stop. `places` are the partitions that the clients use."""
+
+    is_stopping = False
+    kinds: tuple[str, ...] = ()
+    node_ids: tuple[int, ...] = ()
+    replication_factor = 3
+    places: tuple[Place, ...] = ()
+
+    async def run(self) -> None:
+        pace = self.random.choice((0.3, 1.5, 4.0))
+        while not self.is_stopping and self.kinds:
+            await asyncio.sleep(self.random.expovariate(1 / pace))
+            request, response = getattr(self, self.random.choice(self.kinds))()
+            answer = await self.ask_any(request, response)
+            self.loop.trace(self.name, answer)
+
+    def elect_preferred(self) -> tuple[Message, type[Message]]:
+        topic, index = self.random.choice(self.places)
+        return ElectLeadersRequest(PREFERRED, [TopicPartitions(topic, [index])], 1_000), ElectLeadersResponse
+
+    def reassign(self) -> tuple[Message, type[Message]]:
+        topic, index = self.random.choice(self.places)
+        replicas = self.random.sample(self.node_ids, self.replication_factor)
+        wanted = None if self.random.random() < 0.2 else replicas  # None: give up what is under way
+        partition = ReassignablePartition(index, wanted)
+        request = AlterPartitionReassignmentsRequest(1_000, topics=[ReassignableTopic(topic, [partition])])
+        return request, AlterPartitionReassignmentsResponse
+
+    def create_topic(self) -> tuple[Message, type[Message]]:
+        name = f"spare{self.random.randrange(SPARE_TOPICS)}"
+        return CreateTopicsRequest([CreatableTopic(name, 2, -1)], 1_000), CreateTopicsResponse
+
+    def delete_topic(self) -> tuple[Message, type[Message]]:
+        name = f"spare{self.random.randrange(SPARE_TOPICS)}"
+        return DeleteTopicsRequest([DeleteTopicState(name)], [name], 1_000), DeleteTopicsResponse
+
+    def alter_config(self) -> tuple[Message, type[Message]]:
+        config = AlterableConfig("retention.bytes", SET, str(self.random.randrange(10**9, 10**10)))
+        request = IncrementalAlterConfigsRequest(
+            [AlterConfigsResource(TOPIC_RESOURCE, self.random.choice(self.places)[0], [config])]
+        )
+        return request, IncrementalAlterConfigsResponse
+
+
+KINDS: Final = ("elect_preferred", "reassign", "create_topic", "delete_topic", "alter_config")

@@ -1,0 +1,59 @@
+"""A few seeds in every run of the tests: enough to see that nothing obvious broke; `make sim` runs thousands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sim.cluster import Outcome
+from tests.sim.runner import command_of, run_seed
+
+ROOT = Path(__file__).parents[2]
+SEEDS = Path(__file__).with_name("seeds.txt")
+FIRST_SEED = 1
+SEEDS_COUNT = 24
+
+
+def past_failures() -> list[tuple[int, int | None]]:
+    lines = (line.split() for line in SEEDS.read_text().splitlines() if line and not line.startswith("#"))
+    return [(int(words[0]), int(words[1]) if words[1].isdigit() else None) for words in lines]
+
+
+def told(outcome: Outcome, nodes: int | None = None) -> str:
+    return "\n".join(
+        [*outcome.story[-60:], f"seed {outcome.seed}: {outcome.failure}", f"replay: {command_of(outcome.seed, nodes)}"]
+    )
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEEDS_COUNT))
+def test_a_cluster_keeps_its_promises(seed: int) -> None:
+    outcome = run_seed(seed)
+    assert outcome.failure is None, told(outcome)
+    assert outcome.acknowledged > 0
+
+
+@pytest.mark.parametrize(("seed", "nodes"), past_failures())
+def test_what_was_found_once_stays_fixed(seed: int, nodes: int | None) -> None:
+    outcome = run_seed(seed, nodes)
+    assert outcome.failure is None, told(outcome, nodes)
+
+
+def test_a_seed_is_a_world() -> None:
+    """Here twice, and in another process with another order of hashes."""
+    first, second = run_seed(FIRST_SEED), run_seed(FIRST_SEED)
+    assert (first.digest, first.steps) == (second.digest, second.steps)
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.sim", "--first", str(FIRST_SEED), "--seeds", "1"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "4711"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert f"digest {first.digest}, {first.steps} steps" in ran.stdout
+
+
+def test_another_seed_is_another_world() -> None:
+    assert run_seed(FIRST_SEED).digest != run_seed(FIRST_SEED + 1).digest
