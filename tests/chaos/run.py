@@ -1,0 +1,211 @@
+"""One run: clients at work, a fault, healing, the next fault; at the end the judgement.
+
+After each fault everything is healed and must become whole by itself: every node serves, every partition has all its
+replicas in sync in the eyes of every node, and every partition acknowledges again. Time that this takes is part of
+the report, and too much of it is a failure. Which faults come, and whom they hit, follows from the seed.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from tests.chaos.asking import partitions_of
+from tests.chaos.nemeses import ALL, Nemesis
+from tests.chaos.nodes import Cluster
+from tests.chaos.workload import GROUP, QUIET, TOPIC, Workload
+
+PARTITIONS: Final = 6
+WHOLE_SECONDS_MAX: Final = 90.0
+ADMIN_SECONDS_MAX: Final = 60.0
+POLL_SECONDS: Final = 0.1
+INTERNAL: Final = "__consumer_offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long, and how hard."""
+
+    seed: int
+    fault_seconds: tuple[float, float]
+    calm_seconds: float
+    minutes: float = 0.0  # go on for so long; 0: each fault once
+    nemeses: Sequence[Nemesis] = ALL
+    producers: int = 2
+    readers: int = 2
+    values_a_second: int = 300  # of each producer
+
+
+@dataclass(slots=True)
+class Fault:
+    """One fault and what it did to the clients."""
+
+    name: str
+    what: str
+    lasted_seconds: float
+    whole_after_seconds: float
+    longest_gap_seconds: float
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done and what came of it."""
+
+    product: str
+    nodes: int
+    seed: int
+    seconds: float = 0.0
+    faults: list[Fault] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    sent: int = 0
+    acknowledged: int = 0
+    unknown: int = 0
+    anomalies: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """The table that a person reads."""
+        lines = [
+            f"{self.product}, {self.nodes} nodes, seed {self.seed}: {len(self.faults)} faults in {self.seconds:.0f} s",
+            f"{'fault':18}{'times':>6}{'longest gap between acks, s':>30}{'whole again after, s':>24}",
+        ]
+        for name in dict.fromkeys(fault.name for fault in self.faults):
+            own = [fault for fault in self.faults if fault.name == name]
+            gap = max(fault.longest_gap_seconds for fault in own)
+            whole = max(fault.whole_after_seconds for fault in own)
+            lines.append(f"{name:18}{len(own):6}{gap:30.1f}{whole:24.1f}")
+        lines += [f"left out: {what}" for what in self.left_out]
+        lines.append(f"{self.sent:,} values sent, {self.acknowledged:,} acknowledged, {self.unknown:,} of unknown fate")
+        lines += self.anomalies or ["nothing lost, duplicated, reordered or inconsistent"]
+        return "\n".join(lines)
+
+
+def run(cluster: Cluster, plan: Plan, say: Callable[[str], None] = print) -> Report:
+    """Start the cluster, break it as planned, judge."""
+    report = Report(cluster.product, len(cluster.nodes), plan.seed)
+    began = time.monotonic()
+    cluster.start_all()
+    create_topic(cluster)
+    workload = Workload(cluster.bootstrap, PARTITIONS, plan.producers, plan.readers, plan.values_a_second)
+    wait_whole(cluster, (TOPIC,))
+    workload.start()
+    try:
+        wait_for_acknowledgements(workload)
+        for nemesis in schedule(cluster, plan, report, began):
+            report.faults.append(suffer(cluster, workload, nemesis, plan, report, say))
+        workload.finish()
+    except AssertionError as problem:
+        report.anomalies.append(f"not-live: {problem}")
+    finally:
+        workload.is_stopping, workload.is_reading = True, False
+    history = workload.history
+    report.seconds = time.monotonic() - began
+    report.sent, report.acknowledged = len(history.sends), history.acknowledged_count
+    report.unknown = report.sent - report.acknowledged
+    report.anomalies += workload.failures + history.anomalies()
+    return report
+
+
+def schedule(cluster: Cluster, plan: Plan, report: Report, began: float) -> Iterator[Nemesis]:
+    """The faults that can be done here: each once, then by chance until the time is over."""
+    has_disks = all(node.has_own_disk for node in cluster.nodes)
+    able = [
+        nemesis
+        for nemesis in plan.nemeses
+        if (cluster.network.can_cut or not nemesis.needs_network) and (has_disks or not nemesis.needs_disk)
+    ]
+    report.left_out += [f"{one.name} (needs root)" for one in plan.nemeses if one not in able]
+    yield from able
+    chance = random.Random(f"schedule {plan.seed}")
+    while time.monotonic() - began < plan.minutes * 60:
+        yield chance.choice(able)
+
+
+def suffer(
+    cluster: Cluster, workload: Workload, nemesis: Nemesis, plan: Plan, report: Report, say: Callable[[str], None]
+) -> Fault:
+    """One fault from the strike until all is whole again."""
+    chance = random.Random(f"{plan.seed} {len(report.faults)}")
+    workload.gaps.reset()
+    struck = time.monotonic()
+    what = nemesis.strike(cluster, chance)
+    time.sleep(chance.uniform(*plan.fault_seconds))
+    bring_back_the_fallen(cluster)
+    healed = time.monotonic()
+    cluster.start_all()
+    wait_whole(cluster, (TOPIC, INTERNAL))
+    whole = time.monotonic()
+    wait_for_acknowledgements(workload)
+    fault = Fault(nemesis.name, what, healed - struck, whole - healed, workload.gaps.worst())
+    say(
+        f"{len(report.faults) + 1:4} {nemesis.name:17} {what}; lasted {fault.lasted_seconds:.1f} s,"
+        f" whole after {fault.whole_after_seconds:.1f} s, longest gap {fault.longest_gap_seconds:.1f} s"
+    )
+    if workload.failures:
+        raise AssertionError("; ".join(workload.failures))
+    time.sleep(plan.calm_seconds)
+    return fault
+
+
+def bring_back_the_fallen(cluster: Cluster) -> None:
+    """A node may give up when its disk is full; whoever runs it starts it again, as Kubernetes would."""
+    for node in cluster.nodes:
+        if node.is_gone() and node.has_own_disk:
+            node.process = None
+
+
+def create_topic(cluster: Cluster) -> None:
+    admin = AdminClient({**QUIET, "bootstrap.servers": cluster.bootstrap})
+    wanted = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
+    admin.create_topics([wanted], operation_timeout=ADMIN_SECONDS_MAX)[TOPIC].result(ADMIN_SECONDS_MAX)
+    # Ask for the group once, so that its topic is there before the first fault.
+    consumer = Consumer({**QUIET, "bootstrap.servers": cluster.bootstrap, "group.id": GROUP})
+    deadline = time.monotonic() + ADMIN_SECONDS_MAX
+    while time.monotonic() < deadline:
+        try:
+            consumer.committed([TopicPartition(TOPIC, 0)], timeout=5)
+            break
+        except KafkaException:
+            time.sleep(POLL_SECONDS)
+    consumer.close()
+
+
+def wait_whole(cluster: Cluster, topics: Sequence[str]) -> None:
+    """Until every node sees every replica in sync."""
+    deadline = time.monotonic() + WHOLE_SECONDS_MAX
+    while missing := what_is_missing(cluster, topics):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not whole after {WHOLE_SECONDS_MAX:g} s: {missing}")
+        time.sleep(POLL_SECONDS)
+
+
+def what_is_missing(cluster: Cluster, topics: Sequence[str]) -> str:
+    """The first thing that is not as it should be, in words; nothing where all is well."""
+    for node in cluster.nodes:
+        for topic in topics:
+            try:
+                seen = partitions_of(node.address, topic)
+            except OSError as problem:
+                return f"node {node.node_id} does not answer ({problem})"
+            if not seen:
+                return f"node {node.node_id} does not know {topic}"
+            broken = [partition for partition in seen if not partition.is_whole]
+            if broken:
+                return f"node {node.node_id} says of {topic}: {broken[0]}"
+    return ""
+
+
+def wait_for_acknowledgements(workload: Workload) -> None:
+    """Until every partition has acknowledged something that was not yet there."""
+    began = time.monotonic()
+    deadline = began + WHOLE_SECONDS_MAX
+    while True:
+        waiting = [place for place in workload.places if workload.gaps.last.get(place, 0.0) <= began]
+        if not waiting:
+            return
+        if time.monotonic() > deadline:
+            raise AssertionError(f"no acknowledgement from {waiting} in {WHOLE_SECONDS_MAX:g} s")
+        time.sleep(POLL_SECONDS)
