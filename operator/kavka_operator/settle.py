@@ -47,18 +47,19 @@ def settle(
     usage: Mapping[str, tuple[SeenUsage, ...]] | None = None,
     *,
     brokers_expected: int = 0,
+    is_forming: bool = False,
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
     `usage` is what the brokers' metrics tell, where somebody has read them; `brokers_expected` is how many brokers there
-    will be once all of them have joined, where somebody knows.
+    will be once all of them have joined, where somebody knows; `is_forming` until that was so for the first time.
     """
     names = {each.topic_name for each in resources if isinstance(each, Topic)}
     failures: dict[Key, tuple[Word, ...]] = {}
     managed: dict[Key, Topic | ClientQuota] = {key_of(each): each for each in resources}
     done: list[KafkaAction] = []
     for _ in range(ROUNDS_MAX):
-        look = replace(admin.look(names), brokers_expected=brokers_expected)
+        look = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming)
         seen = _count_records(managed.values(), look, admin)
         plans = plan_all(list(managed.values()), seen, now)
         open_plans = {key: plan for key, plan in plans.items() if plan.actions and key not in failures}

@@ -15,6 +15,7 @@ import kafka.errors
 from kafka.admin import KafkaAdminClient
 from kafka.protocol.admin import (
     AlterClientQuotasRequest,
+    AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -24,6 +25,7 @@ from kafka.protocol.admin import (
     DescribeQuorumRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
+    ListPartitionReassignmentsRequest,
 )
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
@@ -41,6 +43,7 @@ from kavka_operator.reconcile.plan import (
     DeleteTopic,
     ElectLeaders,
     KafkaAction,
+    MoveReplicas,
 )
 from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenTopic, Survey
 
@@ -89,12 +92,12 @@ class KafkaClient:
             metadata = self._metadata()
             found = {topic.name: topic for topic in metadata.topics if not topic.error_code}
             wanted = [name for name in topics if name in found]
-            configs = self._configs(TOPIC_RESOURCE, wanted)
+            configs, moving = self._configs(TOPIC_RESOURCE, wanted), self._moving() if wanted else {}
             return SeenCluster(
                 cluster_id=described.cluster_id,
                 controller=metadata.controller_id if metadata.controller_id >= 0 else None,
                 brokers=_brokers(metadata),
-                topics={name: _topic(found[name], configs[name]) for name in wanted},
+                topics={name: _topic(found[name], configs[name], moving.get(name, {})) for name in wanted},
                 quotas=self._quotas(),
                 config=self._brokers_config(),
             )
@@ -136,6 +139,8 @@ class KafkaClient:
                     self._alter(TOPIC_RESOURCE, action.name, action.set, action.reset)
                 case DeleteTopic():
                     self._delete(action)
+                case MoveReplicas():
+                    self._move(action)
                 case AlterQuota():
                     self._alter_quota(action)
                 case AlterBrokers():
@@ -241,6 +246,31 @@ class KafkaClient:
         (result,) = self._send(IncrementalAlterConfigsRequest(resources=[altered], validate_only=False)).responses
         _check(result.error_code, result.error_message)
 
+    def _move(self, action: MoveReplicas) -> None:
+        kind = AlterPartitionReassignmentsRequest.ReassignableTopic
+        wanted = [
+            kind.ReassignablePartition(partition_index=index, replicas=list(replicas))
+            for index, replicas in action.replicas.items()
+        ]
+        topics = [kind(name=action.name, partitions=wanted)]
+        response = self._send(AlterPartitionReassignmentsRequest(timeout_ms=REQUEST_TIMEOUT_MS, topics=topics))
+        _check(response.error_code, response.error_message)
+        for topic in response.responses:
+            for result in topic.partitions:
+                _check(result.error_code, result.error_message)
+
+    def _moving(self) -> dict[str, dict[int, tuple[int, ...]]]:
+        """The partitions whose replicas are being moved, and which they will have."""
+        response = self._send(ListPartitionReassignmentsRequest(timeout_ms=REQUEST_TIMEOUT_MS, topics=None))
+        _check(response.error_code, response.error_message)
+        return {
+            topic.name: {
+                each.partition_index: tuple(n for n in each.replicas if n not in each.removing_replicas)
+                for each in topic.partitions
+            }
+            for topic in response.topics
+        }
+
     def _elect(self, action: ElectLeaders) -> None:
         by_topic: dict[str, list[int]] = {}
         for topic, index in action.partitions:
@@ -292,17 +322,20 @@ def _brokers(metadata: Any) -> dict[int, SeenBroker]:
     }
 
 
-def _topic(topic: Any, configs: list[Any]) -> SeenTopic:
+def _topic(topic: Any, configs: list[Any], moving: Mapping[int, tuple[int, ...]]) -> SeenTopic:
     partitions = topic.partitions
+    assignment = {each.partition_index: tuple(each.replica_nodes) for each in partitions} | dict(moving)
     return SeenTopic(
         name=topic.name,
         topic_id=text_of(topic.topic_id),
         partitions=len(partitions),
-        replication_factor=min((len(each.replica_nodes) for each in partitions), default=0),
+        replication_factor=min(map(len, assignment.values()), default=0),
         overrides={each.name: each.value for each in configs if each.config_source == TOPIC_OVERRIDE_SOURCE},
         values={each.name: each.value for each in configs if each.value is not None},
         under_replicated=sum(len(each.isr_nodes) < len(each.replica_nodes) for each in partitions),
         offline=sum(each.leader_id < 0 for each in partitions),
+        assignment=assignment,
+        moving=tuple(sorted(moving)),
     )
 
 

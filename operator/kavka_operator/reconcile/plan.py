@@ -14,7 +14,7 @@ from kavka_operator.api.cluster import RolloutStatus
 from kavka_operator.api.model import MESSAGE_LENGTH_MAX, Condition
 from kavka_operator.api.quantity import spell
 from kavka_operator.quota.entities import AnyEntity, entity_text
-from kavka_operator.words import some
+from kavka_operator.words import counted, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,19 @@ class ElectLeaders:
         return f"elect the preferred leaders of {some(names)}"
 
 
-TopicAction = CreateTopic | AddPartitions | AlterTopic | DeleteTopic
+@dataclass(frozen=True, slots=True)
+class MoveReplicas:
+    """The brokers that partitions of a topic shall have, the preferred leader first. It goes on for as long as it takes."""
+
+    name: str
+    replication_factor: int
+    replicas: Mapping[int, tuple[int, ...]]
+
+    def __str__(self) -> str:
+        return f'give each partition of topic "{self.name}" {counted(self.replication_factor, "replica")}'
+
+
+TopicAction = CreateTopic | AddPartitions | AlterTopic | DeleteTopic | MoveReplicas
 KafkaAction = TopicAction | AlterQuota | AlterBrokers | ElectLeaders
 
 

@@ -11,7 +11,11 @@ BEHIND_MS_MAX = 2000  # Kafka's controller.quorum.fetch.timeout.ms: beyond it, a
 
 @dataclass(frozen=True, slots=True)
 class SeenTopic:
-    """A topic as the cluster describes it. `overrides` are settings of its own, `values` all that apply."""
+    """A topic as the cluster describes it.
+
+    `overrides` are settings of its own, `values` all that apply; `moving` are the partitions whose replicas are on their
+    way to other brokers.
+    """
 
     name: str
     topic_id: str
@@ -22,6 +26,8 @@ class SeenTopic:
     under_replicated: int = 0
     offline: int = 0
     records: int | None = None  # only asked for where a decision needs it
+    assignment: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    moving: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,7 @@ class SeenCluster:
     usage: Mapping[str, tuple[SeenUsage, ...]] = field(default_factory=dict)  # by the entity's description
     config: Mapping[str, str] = field(default_factory=dict)  # settings of all brokers that were altered while they run
     brokers_expected: int = 0  # how many the platform runs, whether they have joined or not
+    is_forming: bool = False  # it has never been whole yet
 
 
 NodeState = Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "Stopped"]

@@ -15,6 +15,7 @@ from kavka_operator.reconcile.plan import (
     AlterTopic,
     CreateTopic,
     DeleteTopic,
+    MoveReplicas,
     Plan,
     TopicAction,
     ready,
@@ -22,8 +23,11 @@ from kavka_operator.reconcile.plan import (
     stalled,
 )
 from kavka_operator.reconcile.seen import SeenCluster, SeenTopic
+from kavka_operator.reconcile.spread import spread
+from kavka_operator.words import counted, some
 
 FORGET = "kavka.dev/forget-topic-id"
+DEFAULT_REPLICAS_MAX = 3  # what default.replication.factor comes to, as far as the brokers go
 RETENTION_KEYS = ("retention.ms", "retention.bytes")
 
 
@@ -43,7 +47,7 @@ def reconcile(wanted: Topic, seen: SeenTopic | None, cluster: SeenCluster, older
         return _missing(wanted, lost) if lost else _create(wanted, cluster)
     if lost is not None and lost != seen.topic_id:
         return _replaced(lost, seen)
-    return _adjust(wanted, seen)
+    return _adjust(wanted, seen, cluster)
 
 
 def needs_records(wanted: Topic, seen: SeenTopic) -> bool:
@@ -79,13 +83,15 @@ def _keys(action: AlterTopic | CreateTopic) -> set[str]:
 
 
 def _create(wanted: Topic, cluster: SeenCluster) -> Plan:
-    replicas, brokers = wanted.spec.replication_factor, len(cluster.brokers)
-    if replicas is not None and replicas > max(brokers, cluster.brokers_expected):
-        there = "1 is" if brokers == 1 else f"{brokers} are"
-        return Plan(words=stalled("TooFewBrokers", f"{replicas} replicas need {replicas} brokers and {there} there"))
-    if brokers < min(replicas or cluster.brokers_expected, cluster.brokers_expected):
-        here = f"{brokers} of {cluster.brokers_expected} brokers have joined"
-        return Plan(words=reconciling("WaitingForBrokers", f'{here}; topic "{wanted.topic_name}" waits for the others'))
+    replicas, there = wanted.spec.replication_factor, len(cluster.brokers)
+    expected = max(there, cluster.brokers_expected)
+    if replicas is not None and replicas > expected:
+        words = f"{counted(replicas, 'replica')} need {counted(replicas, 'broker')} and there {_are(expected)}"
+        return Plan(words=stalled("TooFewBrokers", words))
+    # While the cluster forms, a topic would lie on those that came first; later it needs no more than its replicas.
+    if there < (expected if cluster.is_forming else min(replicas or DEFAULT_REPLICAS_MAX, expected)):
+        words = f'{there} of {expected} brokers have joined; topic "{wanted.topic_name}" waits for the others'
+        return Plan(words=reconciling("WaitingForBrokers", words))
     action = CreateTopic(wanted.topic_name, wanted.spec.partitions, replicas, wanted.spec.config)
     return Plan((action,), reconciling("Creating", f'topic "{wanted.topic_name}" does not exist yet'))
 
@@ -110,15 +116,18 @@ def _replaced(lost: str, seen: SeenTopic) -> Plan:
     )
 
 
-def _adjust(wanted: Topic, seen: SeenTopic) -> Plan:
-    refusals = [*_refused_growth(wanted, seen), *_refused_replicas(wanted, seen), *_refused_cuts(wanted, seen)]
-    actions: list[TopicAction] = [*_grow(wanted, seen), *_reconfigure(wanted, seen)]
+def _adjust(wanted: Topic, seen: SeenTopic, cluster: SeenCluster) -> Plan:
+    refusals = [*_refused_growth(wanted, seen), *_refused_replicas(wanted, seen, cluster), *_refused_cuts(wanted, seen)]
+    actions: list[TopicAction] = [*_grow(wanted, seen), *_reconfigure(wanted, seen), *_move(wanted, seen, cluster)]
     if refusals:
         return Plan(tuple(actions), stalled("Refused", "; ".join(refusals)))
     if actions:
         return Plan(tuple(actions), reconciling("Changing", "; ".join(map(str, actions))))
     if seen.offline:
         return Plan(words=reconciling("Offline", f"{seen.offline} of {seen.partitions} partitions have no leader"))
+    if seen.moving:
+        names = some([f"{seen.name}-{index}" for index in seen.moving])
+        return Plan(words=reconciling("Moving", f"replicas of {names} are being copied to other brokers"))
     return Plan(words=ready(_summary(seen)))
 
 
@@ -153,13 +162,24 @@ def _refused_growth(wanted: Topic, seen: SeenTopic) -> Iterator[str]:
         )
 
 
-def _refused_replicas(wanted: Topic, seen: SeenTopic) -> Iterator[str]:
-    replicas = wanted.spec.replication_factor
-    if replicas is not None and replicas != seen.replication_factor:
-        yield (
-            f"the topic has {seen.replication_factor} replicas a partition and {replicas} are wanted;"
-            " moving replicas is not possible in this version"
-        )
+def _move(wanted: Topic, seen: SeenTopic, cluster: SeenCluster) -> Iterator[TopicAction]:
+    """Another number of replicas; what is already on its way is left to arrive first."""
+    factor = wanted.spec.replication_factor
+    if factor is None or factor > len(cluster.brokers) or seen.moving:
+        return
+    racks = {number: broker.rack for number, broker in cluster.brokers.items()}
+    if replicas := spread(seen.assignment, factor, racks):
+        yield MoveReplicas(seen.name, factor, replicas)
+
+
+def _refused_replicas(wanted: Topic, seen: SeenTopic, cluster: SeenCluster) -> Iterator[str]:
+    factor, brokers = wanted.spec.replication_factor, max(len(cluster.brokers), cluster.brokers_expected)
+    if factor is not None and factor != seen.replication_factor and factor > brokers:
+        yield f"{counted(factor, 'replica')} need {counted(factor, 'broker')} and there {_are(brokers)}"
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count}"
 
 
 def _retention_cuts(wanted: Topic, seen: SeenTopic) -> dict[str, tuple[str, str]]:

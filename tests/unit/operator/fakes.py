@@ -19,6 +19,8 @@ from kavka_operator.reconcile.plan import (
     DeleteTopic,
     ElectLeaders,
     KafkaAction,
+    MoveReplicas,
+    TopicAction,
 )
 from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenQuorum, SeenTopic, Survey
 
@@ -58,16 +60,6 @@ class FakeKafka:
             raise self.refuse
         self.writes.append(action)
         match action:
-            case CreateTopic():
-                self.make(action.name, action.partitions or 1, action.replication_factor or 1, action.config)
-            case AddPartitions():
-                self._replace(action.name, partitions=action.total)
-            case AlterTopic():
-                kept = {k: v for k, v in self.topics[action.name].overrides.items() if k not in action.reset}
-                self._configure(action.name, {**kept, **action.set})
-            case DeleteTopic():
-                assert self.topics[action.name].topic_id == action.topic_id
-                del self.topics[action.name]
             case AlterQuota():
                 values = {k: v for k, v in self.quotas.get(action.entity, {}).items() if k not in action.remove}
                 self.quotas[action.entity] = {**values, **action.set}
@@ -77,14 +69,41 @@ class FakeKafka:
                 self.config = {k: v for k, v in self.config.items() if k not in action.reset} | dict(action.set)
             case ElectLeaders():
                 pass
+            case _:
+                self._perform_on_topic(action)
+
+    def _perform_on_topic(self, action: TopicAction) -> None:
+        match action:
+            case CreateTopic():
+                self.make(action.name, action.partitions or 1, action.replication_factor or 1, action.config)
+            case AddPartitions():
+                self._place(action.name, action.total, self.topics[action.name].replication_factor)
+            case MoveReplicas():
+                assignment = {**self.topics[action.name].assignment, **action.replicas}
+                self._replace(action.name, assignment=assignment, replication_factor=action.replication_factor)
+            case AlterTopic():
+                kept = {k: v for k, v in self.topics[action.name].overrides.items() if k not in action.reset}
+                self._configure(action.name, {**kept, **action.set})
+            case DeleteTopic():
+                assert self.topics[action.name].topic_id == action.topic_id
+                del self.topics[action.name]
 
     def make(
         self, name: str, partitions: int = 1, replicas: int = 1, config: Mapping[str, str] | None = None
     ) -> SeenTopic:
         """A topic, as if somebody had created it."""
         self.topics[name] = SeenTopic(name, f"id-{next(self._ids)}", partitions, replicas)
+        self._place(name, partitions, replicas)
         self._configure(name, config or {})
         return self.topics[name]
+
+    def _place(self, name: str, partitions: int, replicas: int) -> None:
+        old, brokers = self.topics[name].assignment, sorted(self.brokers)
+        new = {
+            index: tuple(brokers[(index + step) % len(brokers)] for step in range(replicas))
+            for index in range(partitions)
+        }
+        self._replace(name, partitions=partitions, assignment={**new, **old})
 
     def _configure(self, name: str, config: Mapping[str, str]) -> None:
         self._replace(name, overrides=dict(config), values={**DEFAULTS, **config})

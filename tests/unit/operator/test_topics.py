@@ -1,8 +1,10 @@
 """The topic reconciler, read like sentences: what is wanted, what is there, what is done, what is said."""
 
+from dataclasses import replace
+
 import pytest
 
-from kavka_operator.reconcile.plan import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, Plan
+from kavka_operator.reconcile.plan import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, MoveReplicas, Plan
 from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenTopic
 from kavka_operator.reconcile.topics import FORGET, managed_after, needs_records, reconcile, retire
 from tests.unit.operator.fakes import DEFAULTS, topic
@@ -64,13 +66,38 @@ def test_settings_taken_out_go_back_to_their_default_only_if_they_were_ours() ->
 
 def test_too_few_brokers() -> None:
     plan = reconcile(topic(replicationFactor=3), None, ONE_BROKER)
-    assert (plan.actions, said(plan)) == ((), ("TooFewBrokers", "3 replicas need 3 brokers and 1 is there"))
+    assert (plan.actions, said(plan)) == ((), ("TooFewBrokers", "3 replicas need 3 brokers and there is 1"))
 
 
-def test_another_number_of_replicas_is_said_not_done() -> None:
+def test_topics_wait_for_brokers_that_are_to_come() -> None:
+    coming = replace(ONE_BROKER, brokers_expected=3)
+    for replicas in (None, 3):
+        plan = reconcile(topic(replicationFactor=replicas), None, coming)
+        assert plan.actions == ()
+        assert said(plan)[1] == '1 of 3 brokers have joined; topic "orders" waits for the others'
+    assert reconcile(topic(replicationFactor=1), None, coming).actions
+    assert reconcile(topic(replicationFactor=1), None, replace(coming, is_forming=True)).is_empty, "it would lie on one"
+    assert said(reconcile(topic(replicationFactor=4), None, coming))[1] == "4 replicas need 4 brokers and there are 3"
+
+
+def test_more_replicas_than_brokers_are_refused_and_nothing_moves() -> None:
     plan = reconcile(topic(replicationFactor=2), seen(replicas=1), ONE_BROKER)
-    assert plan.actions == ()
-    assert said(plan)[0] == "Refused"
+    assert (plan.actions, said(plan)) == ((), ("Refused", "2 replicas need 2 brokers and there is 1"))
+
+
+THREE_BROKERS = SeenCluster("id", 0, {n: SeenBroker(n, "a:1", rack) for n, rack in enumerate(("a", "b", "a"))})
+
+
+def test_another_number_of_replicas_is_moved_to() -> None:
+    there = replace(seen(2), assignment={0: (0,), 1: (1,)})
+    plan = reconcile(topic(replicationFactor=2), there, THREE_BROKERS)
+    assert plan.actions == (MoveReplicas("orders", 2, {0: (0, 1), 1: (1, 2)}),)
+    assert said(plan) == ("Changing", 'give each partition of topic "orders" 2 replicas')
+    moving = replace(there, replication_factor=2, assignment={0: (0, 1), 1: (1, 2)}, moving=(0, 1))
+    plan = reconcile(topic(replicationFactor=2), moving, THREE_BROKERS)
+    assert (plan.actions, said(plan)[1]) == ((), "replicas of orders-0, orders-1 are being copied to other brokers")
+    assert reconcile(topic(replicationFactor=3), moving, THREE_BROKERS).is_empty, "first things first"
+    assert said(reconcile(topic(replicationFactor=2), replace(moving, moving=()), THREE_BROKERS))[0] == "Ready"
 
 
 def test_the_older_resource_wins() -> None:

@@ -27,6 +27,7 @@ class Question:
     bootstrap: str
     nodes: Mapping[int, str]
     brokers_expected: int
+    is_forming: bool
     now: datetime
 
 
@@ -87,7 +88,12 @@ class Looker:
 
     def _look(self, admin: Admin, question: Question) -> Answer:
         outcome = settle(
-            question.resources, admin, question.now, _usage(question), brokers_expected=question.brokers_expected
+            question.resources,
+            admin,
+            question.now,
+            _usage(question),
+            brokers_expected=question.brokers_expected,
+            is_forming=question.is_forming,
         )
         actions = brokers_config(question.cluster, outcome.cluster).actions
         for action in actions:

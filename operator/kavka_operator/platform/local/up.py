@@ -134,6 +134,7 @@ class Up:
             bootstrap=",".join(places[number][0] for number in running if number in brokers),
             nodes=self._supervisor.metrics_addresses(),
             brokers_expected=len(brokers),
+            is_forming=not self._is_ready,
             now=_now(),
         )
 
