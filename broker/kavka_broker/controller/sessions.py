@@ -45,10 +45,12 @@ class Decider(Protocol):
     """What sessions need of the controller."""
 
     node_id: int
-    metadata: Metadata
     is_active: bool
     activated: list[Callable[[], None]]
     deactivated: list[Callable[[], None]]
+
+    @property
+    def metadata(self) -> Metadata: ...
 
     def submit(self, decide: Callable[[Metadata, int], Decision[R]]) -> Awaitable[R]: ...
 

@@ -51,7 +51,6 @@ class Lifecycle(RuleBasedStateMachine):
         self.proposals: list[tuple[int, int, IsrChange]] = []
         #: Of each partition, who holds every committed record; None after an unclean election: nobody promises.
         self.holders: dict[int, set[int] | None] = {}
-        #: Those among them that may lack the end of the log again, since a crash.
         self._replay([FeatureLevelRecord(ELR_FEATURE, 1), ConfigRecord(ResourceType.BROKER, "", MIN_INSYNC, "2")])
 
     def _replay(self, records: list[Message]) -> None:
@@ -97,6 +96,7 @@ class Lifecycle(RuleBasedStateMachine):
                 f"{state.leader} leads and lacks committed records: {before} {state}"
             )
             held = None if unclean else held
+        assert held is None or set(state.isr) <= held, f"in sync without committed records: {before} {state}"
         if held is None and state.leader != NO_LEADER and len(state.isr) >= self._bound(state):
             held = set(state.isr)  # what the new leader has is the truth from here on
         self.holders[partition] = held
@@ -106,7 +106,14 @@ class Lifecycle(RuleBasedStateMachine):
         """A leader with enough in sync commits something new at any moment: only the set has it."""
         held = self.holders[partition]
         if held is not None and state.leader != NO_LEADER and len(state.isr) >= self._bound(state):
-            self.holders[partition] = set(state.isr)
+            # While a proposal is under way, it commits only what those have too whom it proposes (KIP-497).
+            proposed = {
+                member.broker_id
+                for _, _, change in self.proposals
+                if (change.partition, change.partition_epoch) == (partition, state.partition_epoch)
+                for member in change.isr
+            }
+            self.holders[partition] = set(state.isr) | (proposed & held)
 
     @initialize(factor=st.integers(1, 4), unclean=st.sampled_from(["true", "false", "false"]))
     def begin(self, factor: int, unclean: str) -> None:
@@ -158,6 +165,16 @@ class Lifecycle(RuleBasedStateMachine):
             self.clean[broker_id] = epoch
 
     @rule(broker_id=BROKERS)
+    def crashes_and_is_back(self, broker_id: int) -> None:
+        self.start(broker_id, clean=False)
+        self.beat(broker_id)
+
+    @rule(broker_id=BROKERS)
+    def is_cut_off_and_back(self, broker_id: int) -> None:
+        self.session_ends(broker_id)
+        self.beat(broker_id)
+
+    @rule(broker_id=BROKERS)
     def live_again(self, broker_id: int) -> None:
         self.beat(broker_id)
 
@@ -175,28 +192,23 @@ class Lifecycle(RuleBasedStateMachine):
         """A leader sees who has caught up; it may ask much later."""
         state = self._states()[partition]
         epoch = self._epoch(state.leader)
-        if epoch is None:
-            return
+        if epoch is None or any(change.partition == partition for _, _, change in self.proposals):
+            return  # one proposal of a partition is under way at a time
         isr = [one for one in state.replicas if one in members or one == state.leader]
         named = tuple(Member(one, found) for one in isr if (found := self._epoch(one)) is not None)
         change = IsrChange(TOPIC_ID, partition, state.leader_epoch, state.partition_epoch, named)
         self.proposals.append((state.leader, epoch, change))
+        # They have caught up.
+        held = self.holders[partition]
+        if held is not None and state.leader in held:
+            held |= set(isr)
 
     @precondition(lambda self: self.proposals)
     @rule(late=st.booleans())
     def leader_asks(self, late: bool) -> None:
-        leader, epoch, change = self.proposals.pop(0 if late else -1)
-        before = self._states()[change.partition]
-        try:
-            decision = alter_partitions(self.live, leader, epoch, [change])
-        except BrokerError:
-            return
-        if decision.records:
-            # A leader adds only replicas that have all that it has committed (its high watermark).
-            held = self.holders[change.partition]
-            if held is not None and before.leader in held:
-                held |= {member.broker_id for member in change.isr}
-        self._decide(decision)
+        leader, epoch, change = self.proposals[0 if late else -1]
+        self._try(lambda: alter_partitions(self.live, leader, epoch, [change]))
+        self.proposals.pop(0 if late else -1)
 
     @rule(partition=PARTITION, late=st.booleans(), members=st.sets(BROKERS))
     def leader_looks_and_asks(self, partition: int, late: bool, members: set[int]) -> None:
@@ -204,6 +216,17 @@ class Lifecycle(RuleBasedStateMachine):
             self.leader_looks(partition, members)
         if self.proposals:
             self.leader_asks(late)
+
+    @precondition(lambda self: len(self.proposals) < 10)
+    @rule(partition=PARTITION, members=st.sets(BROKERS), other=BROKERS, unclean=st.booleans())
+    def leader_looks_and_much_happens(self, partition: int, members: set[int], other: int, unclean: bool) -> None:
+        self.leader_looks(partition, members)
+        if unclean:
+            self.crashes_and_is_back(other)
+        else:
+            self.is_cut_off_and_back(other)
+        if self.proposals:
+            self.leader_asks(late=False)
 
     @rule(election=st.sampled_from(list(Election)), partition=PARTITION)
     def elected(self, election: Election, partition: int) -> None:
