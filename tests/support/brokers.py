@@ -1,6 +1,7 @@
 """Several brokers' metadata at hand, with eligible leader replicas as a new cluster has them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from kavka_broker.core.metadata.alter_partition import IsrChange, Member, Outcome, alter_partitions
 from kavka_broker.core.metadata.broker_commands import Heartbeat, Standing, heartbeat
@@ -43,7 +44,7 @@ def epoch_of(metadata: Metadata, broker_id: int) -> int:
     return registration.epoch
 
 
-def told(metadata: Metadata, broker_id: int, *, handover_seen: bool = True, **asked: bool) -> Standing:
+def told(metadata: Metadata, broker_id: int, *, handover_seen: bool = True, **asked: Any) -> Standing:
     """A heartbeat that has seen everything, made true."""
     command = Heartbeat(broker_id, epoch_of(metadata, broker_id), metadata.offset, **asked)
     return enact(metadata, heartbeat(metadata, command, handover_seen=handover_seen))
@@ -53,7 +54,12 @@ def proposal(metadata: Metadata, *isr: int, **wrong: int) -> IsrChange:
     """What the leader of `t-0` would propose from the newest state; `wrong` says where it has another."""
     now = state(metadata)
     members = tuple(Member(one, epoch_of(metadata, one) if metadata.brokers.get(one) else 0) for one in isr)
-    fields = {"partition": 0, "leader_epoch": now.leader_epoch, "partition_epoch": now.partition_epoch, **wrong}
+    fields: dict[str, int] = {
+        "partition": 0,
+        "leader_epoch": now.leader_epoch,
+        "partition_epoch": now.partition_epoch,
+        **wrong,
+    }
     return IsrChange(topic_id=TOPIC_ID, isr=members, **fields)
 
 

@@ -1,5 +1,7 @@
 """Leaders by request, by balance and by rescue."""
 
+from typing import Any
+
 import pytest
 
 from kavka_broker.core.metadata.broker_commands import leave
@@ -31,7 +33,7 @@ def away_and_back() -> Metadata:
     return metadata
 
 
-def leaderless(**configs: str) -> Metadata:
+def leaderless(**configs: Any) -> Metadata:
     """Broker 2 was out of sync when 1 went, and lives."""
     metadata = replicated(1, 2, min_insync=1, **configs)
     propose(metadata, 1)

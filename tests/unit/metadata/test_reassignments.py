@@ -1,5 +1,7 @@
 """Partitions on their way to other brokers: begin, complete, replace, cancel."""
 
+from typing import Any
+
 import pytest
 
 from kavka_broker.core.metadata.broker_commands import leave
@@ -99,7 +101,7 @@ def test_what_is_not_wanted_any_more_stays_while_nobody_else_is_in_sync() -> Non
     assert (after.replicas, after.isr, after.adding, after.removing) == ((1, 4, 3, 2), (3,), (4,), (3, 2))
 
 
-def only_new_in_sync(**configs: str) -> Metadata:
+def only_new_in_sync(**configs: Any) -> Metadata:
     metadata = replicated(1, 2, others=(3, 4), min_insync=1, **configs)
     moved(metadata, 3, 4)
     propose(metadata, 1, 2, 3)

@@ -1,0 +1,330 @@
+"""Who lives, by the signs of life: sessions that end, connections that are lost, terms that begin."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from kavka_broker.controller import sessions as module
+from kavka_broker.controller.balancing import Balancing
+from kavka_broker.controller.sessions import Sessions
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.broker_commands import Heartbeat, Standing
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from tests.support.brokers import epoch_of, propose, replicated, state
+from tests.support.cluster import PROPERTIES, StillClock, enact, join
+
+R = TypeVar("R")
+SESSION_MS = 9000
+INTERVAL_MS = 2000
+OWN = 3  # the node of the controller
+
+
+class HandTimers:
+    """Timers that fire when the test moves the clock."""
+
+    def __init__(self, clock: StillClock) -> None:
+        self.clock = clock
+        self.waiting: dict[HandTimer, None] = {}
+
+    def after(self, delay_ms: float, callback: Callable[..., object], *arguments: object) -> "HandTimer":
+        timer = HandTimer(self, self.clock.time_ms + delay_ms, callback, arguments)
+        self.waiting[timer] = None
+        return timer
+
+    async def pass_by(self, time_ms: int, *, at_once: bool = False) -> None:
+        """Let time pass, as a process sees it that runs, or (`at_once`) one that was stopped meanwhile."""
+        end_ms = self.clock.time_ms + time_ms
+        if at_once:
+            self.clock.time_ms = end_ms
+        while due := [timer for timer in self.waiting if timer.due_ms <= end_ms]:
+            timer = min(due, key=lambda timer: timer.due_ms)
+            self.clock.time_ms = max(self.clock.time_ms, int(timer.due_ms))
+            del self.waiting[timer]
+            timer.callback(*timer.arguments)
+            await settle()
+        self.clock.time_ms = end_ms
+
+
+class HandTimer:
+    def __init__(
+        self, timers: HandTimers, due_ms: float, callback: Callable[..., object], arguments: tuple[object, ...]
+    ) -> None:
+        self.timers, self.due_ms, self.callback, self.arguments = timers, due_ms, callback, arguments
+
+    def cancel(self) -> None:
+        self.timers.waiting.pop(self, None)
+
+
+class HandController:
+    """Decides at once."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self.node_id = OWN
+        self.metadata = metadata
+        self.is_active = False
+        self.activated: list[Callable[[], None]] = []
+        self.deactivated: list[Callable[[], None]] = []
+
+    async def submit(self, decide: Callable[[Metadata, int], Decision[R]]) -> R:
+        if not self.is_active:
+            raise BrokerError(ErrorCode.NOT_CONTROLLER)
+        return enact(self.metadata, decide(self.metadata, 0))
+
+    def lead(self, leads: bool = True) -> None:
+        self.is_active = leads
+        for listener in self.activated if leads else self.deactivated:
+            listener()
+
+
+class HandPeers:
+    """The listeners that answer a probe, by broker: True, False (refused), None (silence)."""
+
+    def __init__(self) -> None:
+        self.answers: dict[int, list[bool | None]] = {}
+        self.asked: list[int] = []
+
+    async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:
+        broker_id = int(host.rpartition("-")[2])
+        self.asked.append(broker_id)
+        answers = self.answers.get(broker_id, [True])
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    def to(self, host: str, port: int, *, client_id: str) -> Any:
+        raise AssertionError("sessions only look")
+
+
+class Connection:
+    def __init__(self) -> None:
+        self.on_lost: list[Callable[[], None]] = []
+
+    def lose(self) -> None:
+        for callback in self.on_lost:
+            callback()
+
+
+async def settle() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+class Scene:
+    def __init__(self, **settings: str) -> None:
+        dotted = {key.replace("_", "."): value for key, value in settings.items()}
+        self.config = BrokerConfig.parse({**PROPERTIES, **dotted})
+        self.metadata = replicated(1, 2, 3)
+        self.clock = StillClock()
+        self.timers = HandTimers(self.clock)
+        self.controller = HandController(self.metadata)
+        self.peers = HandPeers()
+        timers: Any = self.timers
+        self.sessions = Sessions(self.controller, self.config, self.clock, timers, self.peers)
+        self.balancing = Balancing(self.controller, self.config, timers)
+        self.sessions.start()
+        self.balancing.start()
+
+    async def beat(self, broker_id: int, connection: Connection | None = None, **asked: Any) -> Standing:
+        command = Heartbeat(broker_id, epoch_of(self.metadata, broker_id), self.metadata.offset, **asked)
+        return await self.sessions.heartbeat(command, connection)
+
+    def alive(self) -> list[int]:
+        return [one.broker_id for one in self.metadata.brokers.alive()]
+
+
+@pytest.fixture(autouse=True)
+def looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_AFTER_MS", (0, 0, 0))
+
+
+def play(scene: Callable[[Scene], Awaitable[None]], **settings: str) -> None:
+    async def run() -> None:
+        one = Scene(**settings)
+        one.controller.lead()
+        await settle()
+        await scene(one)
+        one.controller.lead(leads=False)
+        assert not one.timers.waiting
+
+    asyncio.run(run())
+
+
+def test_a_session_ends_without_signs_of_life() -> None:
+    async def scene(one: Scene) -> None:
+        await one.timers.pass_by(SESSION_MS - 1)
+        assert one.alive() == [1, 2, 3]
+        await one.beat(1)
+        await one.beat(OWN)
+        await one.timers.pass_by(2)
+        assert one.alive() == [1, 3]
+        assert state(one.metadata).isr == (1, 3)
+        await one.timers.pass_by(SESSION_MS)
+        assert one.alive() == []
+
+    play(scene)
+
+
+def test_who_was_fenced_comes_back_with_the_next_heartbeat() -> None:
+    async def scene(one: Scene) -> None:
+        await one.timers.pass_by(SESSION_MS + 1)
+        assert one.alive() == []
+        assert not (await one.beat(2)).is_fenced
+        assert one.alive() == [2]
+        await one.timers.pass_by(SESSION_MS + 1)
+        assert one.alive() == []
+
+    play(scene)
+
+
+def test_a_controller_that_was_stopped_itself_waits_for_the_heartbeats_in_its_sockets() -> None:
+    async def scene(one: Scene) -> None:
+        await one.timers.pass_by(60_000, at_once=True)
+        assert one.alive() == [1, 2, 3]
+        await one.beat(1)
+        await one.timers.pass_by(INTERVAL_MS + 1)
+        assert one.alive() == [1]
+
+    play(scene)
+
+
+def test_a_process_that_is_gone_is_fenced_at_once() -> None:
+    async def scene(one: Scene) -> None:
+        connection = Connection()
+        await one.beat(1, connection)
+        one.peers.answers[1] = [False]
+        connection.lose()
+        await settle()
+        assert one.alive() == [2, 3]
+        assert state(one.metadata).leader == 2
+
+    play(scene)
+
+
+def test_its_listener_may_close_a_moment_after_its_connection() -> None:
+    async def scene(one: Scene) -> None:
+        connection = Connection()
+        await one.beat(1, connection)
+        one.peers.answers[1] = [True, None, False]
+        connection.lose()
+        await settle()
+        assert one.alive() == [2, 3]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("answer", [True, None])
+def test_a_process_that_answers_or_is_silent_keeps_its_session(answer: bool | None) -> None:
+    async def scene(one: Scene) -> None:
+        connection = Connection()
+        await one.beat(1, connection)
+        one.peers.answers[1] = [answer]
+        connection.lose()
+        await settle()
+        assert one.alive() == [1, 2, 3]
+
+    play(scene)
+
+
+def test_an_older_connection_says_nothing() -> None:
+    async def scene(one: Scene) -> None:
+        older, newer = Connection(), Connection()
+        await one.beat(1, older)
+        await one.beat(1, newer)
+        one.peers.answers[1] = [False]
+        older.lose()
+        await settle()
+        assert one.alive() == [1, 2, 3]
+
+    play(scene)
+
+
+def test_nor_does_the_connection_of_an_older_incarnation() -> None:
+    async def scene(one: Scene) -> None:
+        connection = Connection()
+        await one.beat(1, connection)
+        join(one.metadata, 1, incarnation=1)
+        await one.beat(1, Connection())
+        one.peers.answers[1] = [False]
+        connection.lose()
+        await settle()
+        assert one.alive() == [1, 2, 3]
+
+    play(scene)
+
+
+def test_a_new_term_looks_at_everybody_but_itself_once() -> None:
+    async def run() -> None:
+        one = Scene()
+        one.peers.answers[2] = [False]
+        one.controller.lead()
+        await settle()
+        assert (sorted(one.peers.asked), one.alive()) == ([1, 2], [1, 3])
+        one.controller.lead(leads=False)
+        with pytest.raises(BrokerError):
+            await one.beat(1)
+        await one.timers.pass_by(10 * SESSION_MS)
+        assert one.alive() == [1, 3]
+
+    asyncio.run(run())
+
+
+def test_a_stale_incarnation_has_no_session() -> None:
+    async def scene(one: Scene) -> None:
+        with pytest.raises(BrokerError):
+            await one.sessions.heartbeat(Heartbeat(9, 0, 0), None)
+        assert not one.sessions.has(9)
+
+    play(scene)
+
+
+def test_a_broker_may_stop_when_the_others_have_seen_who_leads_instead() -> None:
+    async def scene(one: Scene) -> None:
+        for broker_id in (1, 2, 3):
+            await one.beat(broker_id)
+        assert not (await one.beat(1, wants_shutdown=True)).should_shut_down
+        assert not (await one.beat(1, wants_shutdown=True)).should_shut_down
+        await one.beat(2)
+        assert not (await one.beat(1, wants_shutdown=True)).should_shut_down
+        await one.beat(3)
+        assert (await one.beat(1, wants_shutdown=True)).should_shut_down
+        assert one.alive() == [2, 3]
+        assert not one.sessions.has(1)
+
+    play(scene)
+
+
+def test_a_broker_that_is_fenced_meanwhile_does_not_hold_others_back() -> None:
+    async def scene(one: Scene) -> None:
+        await one.beat(1, wants_shutdown=True)
+        await one.beat(2)
+        await one.timers.pass_by(SESSION_MS - 1)
+        await one.beat(1, wants_shutdown=True)
+        await one.beat(2)
+        await one.timers.pass_by(2)
+        assert (await one.beat(1, wants_shutdown=True)).should_shut_down
+
+    play(scene)
+
+
+def test_leaders_go_back_from_time_to_time() -> None:
+    async def scene(one: Scene) -> None:
+        await one.beat(1, wants_fence=True)
+        await one.beat(1)
+        propose(one.metadata, 2, 3, 1)
+        assert state(one.metadata).leader == 2
+        for _ in range(100):
+            for broker_id in (1, 2, 3):
+                await one.beat(broker_id)
+            await one.timers.pass_by(100)
+        assert state(one.metadata).leader == 1
+
+    play(scene, leader_imbalance_check_interval_seconds="10")
+
+
+def test_unless_that_is_turned_off() -> None:
+    async def scene(one: Scene) -> None:
+        assert len(one.timers.waiting) == 3 + 1  # sessions, and the rescue of lost partitions
+
+    play(scene, auto_leader_rebalance_enable="false")
