@@ -1,6 +1,6 @@
 """The command `kavka-broker`: format log directories, run a broker.
 
-    kavka-broker format --config server.properties --cluster-id ID
+    kavka-broker format --config server.properties --cluster-id ID [--standalone | --initial-controllers LIST | ...]
     kavka-broker run --config server.properties
 
 The file is Apache Kafka's server.properties. A configuration that cannot stand is told in one line, exit code 2.
@@ -38,6 +38,12 @@ def parser() -> argparse.ArgumentParser:
     formatting = commands.add_parser("format", parents=[shared], help="prepare the log directories")
     formatting.add_argument("--cluster-id", "-t", required=True, help="22 characters of base64url")
     formatting.add_argument("--ignore-formatted", "-g", action="store_true", help="leave what is formatted as it is")
+    voters = formatting.add_mutually_exclusive_group()
+    voters.add_argument("--standalone", "-s", action="store_true", help="begin a quorum with this controller alone")
+    voters.add_argument(
+        "--initial-controllers", "-I", metavar="LIST", help="begin with these: ID@HOST:PORT:DIRECTORY_ID,..."
+    )
+    voters.add_argument("--no-initial-controllers", "-N", action="store_true", help="join a quorum that is there")
     commands.add_parser("run", parents=[shared], help="run until SIGTERM or SIGINT")
     return root
 
@@ -51,11 +57,13 @@ def read_config(path: Path) -> BrokerConfig:
 
 
 def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int:
-    from kavka_broker.controller.format import FormatError, format_directory
+    from kavka_broker.controller.format import FormatError, Voters, format_directory, parse_voters
     from kavka_broker.runtime.clock import SystemClock
     from kavka_broker.storage.disk import RealDisk
 
+    given, listener = options.initial_controllers, config.controller_listener_names[0]
     try:
+        initial = parse_voters(given, listener) if given is not None else ()
         formatted = format_directory(
             RealDisk(),
             config,
@@ -63,6 +71,7 @@ def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int
             now_ms=SystemClock().now_ms(),
             random_bytes=os.urandom,
             ignore_formatted=options.ignore_formatted,
+            voters=Voters(options.standalone, initial, options.no_initial_controllers),
         )
     except FormatError as error:
         fail(str(error))

@@ -30,8 +30,6 @@ CONTROL_KINDS: Final[dict[ControlType, type[Message]]] = {
 }
 CONTROL_TYPES: Final = {kind: number for number, kind in CONTROL_KINDS.items()}
 
-#: The version that a control record's value begins with, and is written in.
-CONTROL_VERSION: Final = 0
 _VERSION: Final = Struct(">h")
 
 
@@ -48,11 +46,16 @@ def metadata_batch(records: Sequence[Message], *, base_offset: int, leader_epoch
 def control_batch(records: Sequence[Message], *, base_offset: int, leader_epoch: int, now_ms: int) -> bytearray:
     """One batch of control records."""
     return build_control_batch(
-        [(CONTROL_TYPES[type(record)], encode(record, CONTROL_VERSION)) for record in records],
+        [(CONTROL_TYPES[type(record)], encode(record, _version_of(record))) for record in records],
         timestamp_ms=now_ms,
         base_offset=base_offset,
         leader_epoch=leader_epoch,
     )
+
+
+def _version_of(record: Message) -> int:
+    """The version that a control record's value begins with, and is written in: its first field says it."""
+    return record.version if isinstance(record, LeaderChangeMessage) else 0
 
 
 def read_batch(batch: memoryview) -> Iterator[tuple[int, Message]]:

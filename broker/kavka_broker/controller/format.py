@@ -1,17 +1,25 @@
 """Format directories for a new broker or controller, as `kafka-storage format` does.
 
 Each log directory gets a `meta.properties` (whose it is) and a `bootstrap.checkpoint` (the feature levels to begin
-with). With a quorum whose voters are kept in the log, the metadata directory also gets a snapshot at offset 0 that
-names them: at first this node alone.
+with). With a quorum whose voters are kept in the log (KIP-853), the metadata directory also gets a snapshot at offset 0
+that names the first of them:
+
+    Voters(standalone=True)          this node alone
+    Voters(initial=(...))            the controllers of the list, the same on each of them
+    Voters(none=True)                nobody: this node joins a quorum that is there, or will be
+    controller.quorum.voters is set  a quorum of the older kind: every configuration names the voters, nothing is written
+
+Which of them cannot be guessed for a controller that knows of others: two that both began alone would be two clusters
+with one id. One that knows of nobody else begins alone.
 
 A directory that belongs to a cluster is never formatted again: its records would be read as another cluster's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.controller.snapshots import BOOTSTRAP, GENESIS, build
+from kavka_broker.controller.snapshots import BOOTSTRAP, GENESIS, build, file_name
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_broker.core.metadata.features import INITIAL_LEVELS
@@ -40,6 +48,46 @@ class Formatted:
     already: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Voters:
+    """Who votes at first: one of the three, or none of them for what the configuration says."""
+
+    standalone: bool = False
+    initial: tuple[Voter, ...] = ()
+    none: bool = False
+
+
+AS_CONFIGURED: Final = Voters()
+
+
+def parse_voters(text: str, listener: str) -> tuple[Voter, ...]:
+    """The voters of `--initial-controllers`: ID@HOST:PORT:DIRECTORY_ID, separated by commas. Raises FormatError."""
+    voters = tuple(_parse_voter(item.strip(), listener) for item in text.split(","))
+    told: tuple[tuple[str, list[str]], ...] = (
+        ("node id", [str(voter.node_id) for voter in voters]),
+        ("directory id", [to_text(voter.directory_id) for voter in voters]),
+        ("address", ["{}:{}".format(*voter.endpoints[0][1:]) for voter in voters]),
+    )
+    for name, values in told:
+        for value in values:
+            if values.count(value) > 1:
+                raise FormatError(f"--initial-controllers: {name} {value} is there twice; give each controller its own")
+    return voters
+
+
+def _parse_voter(item: str, listener: str) -> Voter:
+    node_id, at, rest = item.partition("@")
+    address, colon, directory = rest.rpartition(":")
+    host, port_colon, port = address.rpartition(":")
+    is_numeric = all(one.isascii() and one.isdigit() for one in (node_id, port))
+    if not (at and colon and port_colon and host and is_numeric and 0 < int(port) < 65536):
+        raise FormatError(f'--initial-controllers: "{item}" is no controller; write ID@HOST:PORT:DIRECTORY_ID')
+    if is_reserved(directory):
+        problem = f'"{directory}" in "{item}" is no directory id; write 22 URL-safe base64 characters'
+        raise FormatError(f"--initial-controllers: {problem}")
+    return Voter(int(node_id), from_text(directory), ((listener, host.strip("[]"), int(port)),))
+
+
 def random_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
     """A uuid of version 4 that is none of Kafka's reserved ones and whose text does not look like an option."""
     while True:
@@ -59,8 +107,10 @@ def format_directory(
     now_ms: int,
     random_bytes: Callable[[int], bytes],
     ignore_formatted: bool = False,
+    voters: Voters = AS_CONFIGURED,
 ) -> Formatted:
-    """Format every log directory of a configuration. Raises FormatError and writes nothing where one is taken."""
+    """Format every log directory of a configuration. Raises FormatError, and writes nothing, where that cannot be."""
+    _check_voters(config, voters)
     directories = list(dict.fromkeys([config.metadata_log_dir, *config.log_dirs]))
     taken = [directory for directory in directories if disk.exists(f"{directory}/{META_PROPERTIES}")]
     _check_taken(disk, config, cluster_id, taken, ignore_formatted=ignore_formatted)
@@ -69,8 +119,9 @@ def format_directory(
         directory_id = random_uuid(random_bytes)
         disk.make_directory(directory)
         disk.write_file(f"{directory}/{BOOTSTRAP}", bootstrap_snapshot(now_ms))
-        if directory == config.metadata_log_dir and "controller" in config.roles:
-            _write_voters(disk, config, directory, directory_id, now_ms)
+        if directory == config.metadata_log_dir:
+            directory_id = _given_directory(config, voters) or directory_id
+            _write_voters(disk, directory, first_voters(config, voters, directory_id), now_ms)
         # Last, since it is what says that a directory is formatted.
         disk.write_file(f"{directory}/{META_PROPERTIES}", _meta_properties(config, cluster_id, directory_id))
     return Formatted(tuple(new), tuple(taken))
@@ -85,11 +136,7 @@ def bootstrap_snapshot(now_ms: int) -> bytes:
 def _check_taken(
     disk: Disk, config: BrokerConfig, cluster_id: str, taken: Sequence[str], *, ignore_formatted: bool
 ) -> None:
-    try:
-        reserved = int.from_bytes(from_text(cluster_id), "big") < RESERVED
-    except ValueError:
-        reserved = True
-    if reserved:
+    if is_reserved(cluster_id):
         raise FormatError(f'cluster id "{cluster_id}": write 22 URL-safe base64 characters, as a uuid has')
     for directory in taken:
         found = parse_properties(disk.read_file(f"{directory}/{META_PROPERTIES}").decode())
@@ -103,17 +150,69 @@ def _check_taken(
             raise FormatError(f"{directory} is formatted already; --ignore-formatted leaves it as it is")
 
 
-def _write_voters(disk: Disk, config: BrokerConfig, directory: str, directory_id: bytes, now_ms: int) -> None:
+def is_reserved(text: str) -> bool:
+    """Whether a text is no uuid, or one of those that have a meaning of their own."""
+    try:
+        return int.from_bytes(from_text(text), "big") < RESERVED
+    except ValueError:
+        return True
+
+
+def _check_voters(config: BrokerConfig, voters: Voters) -> None:
+    """Refuse what would make two quorums, or none."""
+    is_controller = "controller" in config.roles
+    chosen = voters.standalone or voters.initial or voters.none
     if config["controller.quorum.voters"]:
-        return  # a quorum of the older kind: every configuration names the voters
+        if chosen:
+            raise FormatError(
+                "controller.quorum.voters names the voters already; take it away (and set "
+                "controller.quorum.bootstrap.servers), or --standalone, --initial-controllers, --no-initial-controllers"
+            )
+        return
+    if voters.standalone and not is_controller:
+        raise FormatError("--standalone: process.roles has no controller; write --no-initial-controllers for a broker")
+    if voters.initial and is_controller and not any(one.node_id == config.node_id for one in voters.initial):
+        raise FormatError(
+            f"--initial-controllers: node {config.node_id} is a controller and not among them; "
+            f"add it, or write --no-initial-controllers for one that is to join later"
+        )
+    if is_controller and not chosen and not _knows_nobody(config):
+        raise FormatError(
+            "controller.quorum.bootstrap.servers names other controllers, so who votes at first cannot be guessed; write "
+            "--standalone, --initial-controllers or --no-initial-controllers"
+        )
+
+
+def _knows_nobody(config: BrokerConfig) -> bool:
+    """Whether no other controller is named: the only address, if there is one, is this node's own."""
+    own = {f"{one.host or 'localhost'}:{one.port}" for one in config.controller_listeners}
+    return set(config["controller.quorum.bootstrap.servers"]) <= own
+
+
+def _given_directory(config: BrokerConfig, voters: Voters) -> bytes | None:
+    """The id that the list of controllers has for this node's metadata directory."""
+    return next((one.directory_id for one in voters.initial if one.node_id == config.node_id), None)
+
+
+def first_voters(config: BrokerConfig, voters: Voters, directory_id: bytes) -> tuple[Voter, ...]:
+    """Who is written down as voting at first."""
+    if voters.initial:
+        return voters.initial
+    is_alone = voters.standalone or ("controller" in config.roles and not voters.none)
+    if config["controller.quorum.voters"] or not is_alone:
+        return ()
     endpoints = tuple((one.name, one.host or "localhost", one.port) for one in config.controller_listeners)
-    control: list[Message] = [
-        KRaftVersionRecord(0, 1),
-        voters_record([Voter(config.node_id, directory_id, endpoints)]),
-    ]
+    return (Voter(config.node_id, directory_id, endpoints),)
+
+
+def _write_voters(disk: Disk, directory: str, voters: Iterable[Voter], now_ms: int) -> None:
+    voters = tuple(voters)
+    if not voters:
+        return
+    control: list[Message] = [KRaftVersionRecord(0, 1), voters_record(voters)]
     disk.make_directory(f"{directory}/{METADATA_DIRECTORY}")
     data = build(control, [], epoch=0, last_timestamp_ms=now_ms, now_ms=now_ms)
-    disk.write_file(f"{directory}/{METADATA_DIRECTORY}/{GENESIS.file_name}", data)
+    disk.write_file(f"{directory}/{METADATA_DIRECTORY}/{file_name(GENESIS)}", data)
 
 
 def _meta_properties(config: BrokerConfig, cluster_id: str, directory_id: bytes) -> bytes:

@@ -1,11 +1,15 @@
 """`__cluster_metadata-0`: the log of all decisions, with its snapshots and the quorum's memory, in Kafka's files.
 
 It is a log like any other, except that what is acknowledged is synced, and that its beginning goes when a snapshot
-stands for it, not with time. Opening it always checks what lies behind the newest snapshot: a torn tail is cut off.
+stands for it, not with time: it begins where its oldest snapshot ends. Opening it always checks what lies behind the
+newest snapshot: a torn tail is cut off.
+
+To the rules of the quorum it is a `LogView`; what they decide about it comes back as calls of the other methods.
 """
 
 import os
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kavka_broker.controller.batches import read_batch
@@ -14,8 +18,8 @@ from kavka_broker.controller.snapshots import BOOTSTRAP, SnapshotId, Snapshots, 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.core.raft.quorum_state import FILE_NAME, QuorumState, format_state, parse_state
-from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.message import Buffer, Message
+from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.uuids import ONE, to_text
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
@@ -31,11 +35,11 @@ class MetadataLog:
     """The controller's own log. Everything but `flush` and `save_state` is called on the loop."""
 
     def __init__(self, disk: Disk, directory: str, log: Log, snapshots: Snapshots, config: BrokerConfig) -> None:
-        self._disk = disk
+        self.disk = disk
         self._directory = directory
         self._log = log
         self._config = config
-        self.snapshots = snapshots
+        self.files = snapshots
 
     @classmethod
     def open(cls, disk: Disk, config: BrokerConfig, *, now_ms: int) -> "MetadataLog":
@@ -43,16 +47,26 @@ class MetadataLog:
         directory = os.path.join(config.metadata_log_dir, METADATA_DIRECTORY)
         disk.make_directory(directory)
         snapshots = Snapshots(disk, directory)
-        newest = snapshots.newest()
-        start = newest.end_offset if newest is not None else 0
-        log = Log.open(disk, directory, log_config(config), recover=True, recovery_point=start, now_ms=now_ms)
-        if log.log_end_offset < start:
-            # What the snapshot stands for was synced before it; a log that ends earlier lost its files.
-            log.start_at(start)
+        newest, oldest = snapshots.newest(), next(iter(snapshots.ids), None)
+        log = Log.open(
+            disk,
+            directory,
+            log_config(config),
+            recover=True,
+            recovery_point=0 if newest is None else newest.end_offset,
+            log_start_offset=0 if oldest is None else oldest.end_offset,
+            now_ms=now_ms,
+        )
+        opened = cls(disk, directory, log, snapshots, config)
+        if newest is not None and opened.end_offset < newest.end_offset:
+            # A snapshot is committed and on the disk before the log may lack what it stands for.
+            opened.start_behind(newest)
         identity = os.path.join(directory, PARTITION_METADATA)
         if not disk.exists(identity):
             disk.write_file(identity, f"version: 0\ntopic_id: {to_text(ONE)}".encode())
-        return cls(disk, directory, log, snapshots, config)
+        return opened
+
+    # --- what the rules see -------------------------------------------------------------------------------------
 
     @property
     def start_offset(self) -> int:
@@ -63,53 +77,110 @@ class MetadataLog:
         return self._log.log_end_offset
 
     @property
+    def synced_offset(self) -> int:
+        return self._log.recovery_point
+
+    @property
     def latest_epoch(self) -> int:
-        return self._log.latest_epoch
+        newest = self.files.newest()
+        return max(self._log.latest_epoch, newest.epoch if newest is not None else 0)
+
+    @property
+    def snapshots(self) -> Sequence[SnapshotId]:
+        return self.files.ids
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        entries = self._log.epochs.entries
+        above = bisect_right(entries, epoch, key=lambda entry: entry.epoch)
+        if not above:
+            return self.files.ids[0].epoch if self.files.ids else 0, self.start_offset
+        end_offset = entries[above].start_offset if above < len(entries) else self.end_offset
+        return entries[above - 1].epoch, end_offset
+
+    def read(self, offset: int, bytes_max: int) -> Buffer:
+        parts = self._log.read(offset, bytes_max).parts
+        return parts[0] if parts else b""
+
+    def read_snapshot(self, snapshot: SnapshotId, position: int, bytes_max: int) -> tuple[int, Buffer] | None:
+        return self.files.read_piece(snapshot, position, bytes_max)
 
     @property
     def size_bytes(self) -> int:
         return self._log.size_bytes
 
-    def append(self, batch: bytearray, now_ms: int) -> None:
-        """Append a batch that carries its offsets. Raises BrokerError and appends nothing where the disk refuses."""
-        self._log.append_as_follower(memoryview(batch), now_ms)
+    # --- what they decide ---------------------------------------------------------------------------------------
+
+    def append(self, batches: Buffer, now_ms: int) -> None:
+        """Append batches that carry their offsets. Raises BrokerError where the disk refuses."""
+        self._log.append_as_follower(memoryview(batches), now_ms)
+
+    def truncate(self, offset: int) -> None:
+        """Cut off everything from `offset` on; synced when it returns."""
+        self._log.truncate_to(offset)
 
     def flush(self) -> None:
         """Sync. Blocks; called in a thread, beside appends."""
         self._log.flush()
 
-    def messages(self, offset: int) -> Iterator[tuple[int, Message]]:
-        """Every record from an offset to the end, control records among them."""
+    def start_behind(self, snapshot: SnapshotId) -> None:
+        """Forget log and snapshots below `snapshot`, which is there, and go on where it ends."""
+        self._log.start_at(snapshot.end_offset)
+        self._log.remove_deleted()
+        for older in [one for one in self.files.ids if one < snapshot]:
+            self.files.delete(older)
+
+    # --- what is in it ------------------------------------------------------------------------------------------
+
+    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Every batch from the one that holds `offset` to the end."""
         while offset < self.end_offset:
             chunk = self._log.read(offset, READ_BYTES)
             assert chunk.size_bytes, f"the metadata log has nothing at {offset} and ends at {self.end_offset}"
             for part in chunk.parts:
                 for header, batch in split_batches(part):
-                    # The first batch may begin below the offset that was asked for.
-                    yield from ((at, message) for at, message in read_batch(batch) if at >= offset)
+                    yield header, batch
                     offset = header.next_offset
+
+    def messages(self, offset: int) -> Iterator[tuple[int, Message]]:
+        """Every record from an offset to the end, control records among them."""
+        for _, batch in self.batches(offset):
+            # The first batch may begin below the offset that was asked for.
+            yield from ((at, message) for at, message in read_batch(batch) if at >= offset)
+
+    def control_messages(self, offset: int) -> Iterator[tuple[int, Message]]:
+        """The control records from an offset to the end, read without decoding what is between them."""
+        for header, batch in self.batches(offset):
+            if header.is_control:
+                yield from read_batch(batch)
+
+    def snapshot_at(self, end_offset: int) -> SnapshotId | None:
+        """The id of a snapshot of all below `end_offset`; None where there is nothing to snapshot since the newest."""
+        newest = self.files.newest()
+        if newest is not None and newest.end_offset >= end_offset:
+            return None
+        return SnapshotId(end_offset, max(self._log.epoch_at(end_offset - 1), 0))
 
     def load_state(self) -> QuorumState:
         path = os.path.join(self._directory, FILE_NAME)
-        return parse_state(self._disk.read_file(path).decode()) if self._disk.exists(path) else QuorumState()
+        return parse_state(self.disk.read_file(path).decode()) if self.disk.exists(path) else QuorumState()
 
     def save_state(self, state: QuorumState) -> None:
         """Blocks until it would survive a loss of power."""
-        self._disk.write_file(os.path.join(self._directory, FILE_NAME), format_state(state).encode())
+        self.disk.write_file(os.path.join(self._directory, FILE_NAME), format_state(state).encode())
 
     def bootstrap_records(self) -> list[Message]:
         """What a new cluster begins with: what `format` left, or the levels of this version."""
         path = os.path.join(self._config.metadata_log_dir, BOOTSTRAP)
-        data = self._disk.read_file(path) if self._disk.exists(path) else bootstrap_snapshot(0)
+        data = self.disk.read_file(path) if self.disk.exists(path) else bootstrap_snapshot(0)
         return list(read(data))
 
     def retain(self, now_ms: int) -> list[SnapshotId]:
         """Delete snapshots that are over the bounds of size and age, and the log below the oldest that stays."""
-        kept = self.snapshots.ids()
+        kept = list(self.files.ids)
         deleted = []
         while len(kept) > 1 and self._is_over_bounds(kept, now_ms):
             oldest = kept.pop(0)
-            self.snapshots.delete(oldest)
+            self.files.delete(oldest)
             deleted.append(oldest)
         if kept and kept[0].end_offset > self.start_offset:
             self._log.advance_start(kept[0].end_offset)
@@ -118,10 +189,10 @@ class MetadataLog:
         return deleted
 
     def _is_over_bounds(self, kept: list[SnapshotId], now_ms: int) -> bool:
-        size_bytes = self.size_bytes + sum(map(self.snapshots.size_bytes, kept))
+        size_bytes = self.size_bytes + sum(map(self.files.size_bytes, kept))
         size_bytes_max: int = self._config["metadata.max.retention.bytes"]
         age_ms_max: int = self._config["metadata.max.retention.ms"]
-        return size_bytes > size_bytes_max or self.snapshots.age_ms(kept[0], now_ms) > age_ms_max
+        return size_bytes > size_bytes_max or self.files.age_ms(kept[0], now_ms) > age_ms_max
 
     def close(self) -> None:
         self._log.close()

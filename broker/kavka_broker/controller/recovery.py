@@ -1,13 +1,15 @@
-"""What a controller knows when it starts: the newest snapshot, and the log behind it.
+"""What a node knows when it starts: the newest snapshot, and who votes as the log behind it says.
 
-From it follows what the new leader has to write first: who leads and votes, the end of a transaction that a crash cut
-short, the records of a new cluster, and the controller's own registration.
+And what a controller writes when it begins to lead: the end of a transaction that a crash cut short, the records of a
+new cluster, and its own registration.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from kavka_broker.controller.images import copy_of, image_of
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import render
@@ -15,12 +17,11 @@ from kavka_broker.core.metadata.configs import ResourceType
 from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION, SUPPORTED_LEVELS
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.core.raft.voter_history import VoterHistory
 from kavka_broker.core.raft.voters import Voter, read_voters, static_voters, voters_record
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
-from kavka_broker.protocol.messages.leader_change_message import LeaderChangeMessage
-from kavka_broker.protocol.messages.leader_change_message import Voter as LeaderVoter
 from kavka_broker.protocol.messages.metadata.abort_transaction_record import AbortTransactionRecord
 from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
@@ -42,88 +43,106 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The same image twice: one stays at what is committed, the other runs ahead."""
+    """What the disk says. `ahead` is there where this node alone decides what is committed."""
 
     committed: Metadata
-    ahead: Metadata
+    ahead: Metadata | None
     state: QuorumState
-    voters: tuple[Voter, ...]
-    kraft_version: int
-    log_is_empty: bool
-    bootstrap: tuple[Message, ...]
-
-    def quorum_control(self) -> list[Message]:
-        """The control records that name the version and the voters of the quorum."""
-        if not self.kraft_version:
-            return []
-        return [KRaftVersionRecord(0, self.kraft_version), voters_record(self.voters)]
-
-    def opening_control(self, node_id: int) -> list[Message]:
-        """What a leader writes before anything else."""
-        voters = [LeaderVoter(voter.node_id) for voter in self.voters]
-        change = LeaderChangeMessage(0, node_id, voters, [LeaderVoter(node_id)])
-        return [change, *(self.quorum_control() if self.log_is_empty else [])]
-
-    def opening_records(self, config: BrokerConfig, incarnation_id: bytes) -> list[Message]:
-        """What the controller writes once it leads."""
-        records: list[Message] = []
-        if self.ahead.transaction is not None:
-            records.append(AbortTransactionRecord("the controller failed inside it"))
-        if not self.ahead.features.levels.keys() - {KRAFT_VERSION}:
-            records += self._new_cluster(config)
-        records.append(_registration(config, incarnation_id))
-        return records
-
-    def _new_cluster(self, config: BrokerConfig) -> Iterator[Message]:
-        yield BeginTransactionRecord(BOOTSTRAP_TRANSACTION)
-        yield from self.bootstrap
-        if any(isinstance(one, FeatureLevelRecord) and one.name == ELR_FEATURE for one in self.bootstrap):
-            # With eligible leader replicas the bound must be the same on every broker, so it lives in the metadata.
-            value = render(config["min.insync.replicas"])
-            yield ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", value)
-        yield EndTransactionRecord()
+    history: VoterHistory
 
 
 def recover(config: BrokerConfig, log: MetadataLog) -> Recovered:
-    """Replay what is on the disk. Raises CannotStart."""
-    committed, ahead = Metadata(), Metadata()
-    voters: tuple[Voter, ...] = ()
-    kraft_version = 0
+    """Replay what is committed for certain: the newest snapshot. Behind it only a quorum can say what is.
+
+    A node that votes alone is its own quorum: all of its log is replayed, into two images at once. Raises CannotStart.
+    """
+    newest = log.files.newest()
+    start = 0 if newest is None else newest.end_offset
+    with readable(config):
+        records = [] if newest is None else log.files.load(newest)
+        history = history_of(config, records, start)
+        images = [image_of(iter(records), start - 1)]
+        for offset, message in log.control_messages(start):
+            note(history, offset, message)
+        if is_alone(config, history):
+            images.append(copy_of(images[0]))
+            for offset, message in log.messages(start):
+                for image in images:
+                    image.move_to(offset - 1)
+                    image.replay(message)
+            for image in images:
+                image.move_to(log.end_offset - 1)
+    check_features(config, images[0])
+    _check_voters(config, history)
+    return Recovered(images[0], images[1] if len(images) > 1 else None, log.load_state(), history)
+
+
+@contextmanager
+def readable(config: BrokerConfig) -> Iterator[None]:
+    """What cannot be read in here is told with the directory that it is in."""
     try:
-        for offset, message in _history(log):
-            if isinstance(message, VotersRecord):
-                voters = read_voters(message)
-            if isinstance(message, KRaftVersionRecord):
-                kraft_version = message.k_raft_version
-            for image in (committed, ahead):
-                image.move_to(offset - 1)
-                image.replay(message)
+        yield
     except ProtocolViolation as problem:
         raise CannotStart(
             f"{config.metadata_log_dir}: {problem}; it was written by a newer version or is damaged"
         ) from None
-    for image in (committed, ahead):
-        image.move_to(log.end_offset - 1)
-    _check_features(config, committed)
-    voters = voters or static_voters(config["controller.quorum.voters"], config.controller_listener_names[0])
-    _check_voters(config, voters)
-    state = log.load_state()
-    return Recovered(
-        committed, ahead, state, voters, kraft_version, log.end_offset == 0, tuple(log.bootstrap_records())
-    )
 
 
-def _history(log: MetadataLog) -> Iterator[tuple[int, Message]]:
-    newest = log.snapshots.newest()
-    start = 0
-    if newest is not None:
-        start = newest.end_offset
-        for message in log.snapshots.load(newest):
-            yield start - 1, message
-    yield from log.messages(max(start, log.start_offset))
+def history_of(config: BrokerConfig, records: Iterable[Message], end_offset: int) -> VoterHistory:
+    """Who votes, as a snapshot says that ends at `end_offset`; where it does not, as the configuration says."""
+    history = VoterHistory.of(_configured_voters(config), kraft_version=0)
+    for record in records:
+        note(history, end_offset - 1, record)
+    return history
 
 
-def _check_features(config: BrokerConfig, metadata: Metadata) -> None:
+def note(history: VoterHistory, offset: int, message: Message) -> None:
+    """Keep the history up with a control record."""
+    match message:
+        case VotersRecord():
+            history.add_voters(offset, read_voters(message))
+        case KRaftVersionRecord():
+            history.add_version(offset, message.k_raft_version)
+
+
+def is_alone(config: BrokerConfig, history: VoterHistory) -> bool:
+    """Whether this node is all of the quorum."""
+    return [voter.node_id for voter in history.voters] == [config.node_id]
+
+
+def quorum_control(history: VoterHistory, end_offset: int) -> list[Message]:
+    """The control records of a snapshot that ends at `end_offset`: the version and the voters of the quorum."""
+    voters, kraft_version = history.at(end_offset)
+    if not kraft_version:
+        return []
+    return [KRaftVersionRecord(0, kraft_version), voters_record(voters)]
+
+
+def opening_records(
+    image: Metadata, config: BrokerConfig, bootstrap: Sequence[Message], incarnation_id: bytes
+) -> list[Message]:
+    """What a controller writes once it leads."""
+    records: list[Message] = []
+    if image.transaction is not None:
+        records.append(AbortTransactionRecord("the controller failed inside it"))
+    if not image.features.levels.keys() - {KRAFT_VERSION}:
+        records += _new_cluster(config, bootstrap)
+    records.append(registration(config, incarnation_id))
+    return records
+
+
+def _new_cluster(config: BrokerConfig, bootstrap: Sequence[Message]) -> Iterator[Message]:
+    yield BeginTransactionRecord(BOOTSTRAP_TRANSACTION)
+    yield from bootstrap
+    if any(isinstance(one, FeatureLevelRecord) and one.name == ELR_FEATURE for one in bootstrap):
+        # With eligible leader replicas the bound must be the same on every broker, so it lives in the metadata.
+        value = render(config["min.insync.replicas"])
+        yield ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", value)
+    yield EndTransactionRecord()
+
+
+def check_features(config: BrokerConfig, metadata: Metadata) -> None:
+    """Raise CannotStart where the cluster uses what this version does not know."""
     unsupported = metadata.features.unsupported()
     if unsupported:
         raise CannotStart(
@@ -132,16 +151,27 @@ def _check_features(config: BrokerConfig, metadata: Metadata) -> None:
         )
 
 
-def _check_voters(config: BrokerConfig, voters: tuple[Voter, ...]) -> None:
-    ids = [voter.node_id for voter in voters]
-    if ids != [config.node_id]:
+def _configured_voters(config: BrokerConfig) -> tuple[Voter, ...]:
+    return static_voters(config["controller.quorum.voters"], config.controller_listener_names[0])
+
+
+def _check_voters(config: BrokerConfig, history: VoterHistory) -> None:
+    if not history.voters and not config["controller.quorum.bootstrap.servers"]:
         raise CannotStart(
-            f"{config.metadata_log_dir}: the controllers {ids} vote; this version runs a quorum of one, "
-            f"which has to be node {config.node_id}"
+            f"{config.metadata_log_dir}: nobody is known to vote; set controller.quorum.bootstrap.servers to the "
+            f"addresses of the controllers, or format with --standalone or --initial-controllers"
         )
+    if history.kraft_version:
+        return
+    ids = [voter.node_id for voter in history.voters]
+    is_controller = "controller" in config.roles
+    if ids and is_controller != (config.node_id in ids):
+        problem = "is a controller and not among" if is_controller else "is no controller and is among"
+        raise CannotStart(f"controller.quorum.voters: node {config.node_id} {problem} the voters {ids}; correct it")
 
 
-def _registration(config: BrokerConfig, incarnation_id: bytes) -> RegisterControllerRecord:
+def registration(config: BrokerConfig, incarnation_id: bytes) -> RegisterControllerRecord:
+    """How a controller announces itself to the cluster."""
     return RegisterControllerRecord(
         controller_id=config.node_id,
         incarnation_id=incarnation_id,

@@ -4,40 +4,43 @@ A snapshot stands for every record below its end offset. It is a log of its own:
 quorum, records that make an equal image out of an empty one, and a footer, without which it is not whole. It appears
 under its name only once it is on the disk.
 
+A follower that is too far behind the leader's log downloads one in pieces, into a `.part` file; it counts only once all
+of it was read and found whole.
+
 `bootstrap.checkpoint` is the same in small: what `format` leaves for the first controller to begin with.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from kavka_broker.controller.batches import control_batch, metadata_batch, read_batch
+from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.message import Buffer, Message
 from kavka_broker.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
 from kavka_broker.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.storage.disk import Disk
+
+__all__ = ["BOOTSTRAP", "GENESIS", "SnapshotId", "Snapshots", "build", "file_name", "parse_id", "read"]
 
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 RECORDS_PER_BATCH_MAX: Final = 1000
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
-class SnapshotId(NamedTuple):
-    """The first offset that is not in the snapshot, and the epoch of the last that is."""
-
-    end_offset: int
-    epoch: int
-
-    @property
-    def file_name(self) -> str:
-        return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
-
+PART: Final = ".part"
 
 #: Written by `format`: nothing but who votes.
 GENESIS: Final = SnapshotId(0, 0)
+
+
+def file_name(snapshot: SnapshotId) -> str:
+    """A snapshot's name in its directory."""
+    return f"{snapshot.end_offset:020d}-{snapshot.epoch:010d}.checkpoint"
 
 
 def parse_id(file_name: str) -> SnapshotId | None:
@@ -82,26 +85,30 @@ def read(data: bytes) -> Iterator[Message]:
 
 
 class Snapshots:
-    """The snapshots in one directory."""
+    """The snapshots in one directory. `ids` is what is there, the oldest first."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
         self._directory = directory
-
-    def ids(self) -> list[SnapshotId]:
-        """The oldest first."""
-        found = map(parse_id, self._disk.names(self._directory))
-        return sorted(snapshot for snapshot in found if snapshot is not None)
+        for name in disk.names(directory):
+            if name.endswith(PART):
+                disk.remove(f"{directory}/{name}")  # of a download that a crash cut short
+        found = map(parse_id, disk.names(directory))
+        self.ids = sorted(snapshot for snapshot in found if snapshot is not None)
 
     def newest(self) -> SnapshotId | None:
-        return max(self.ids(), default=None)
+        return self.ids[-1] if self.ids else None
 
     def load(self, snapshot: SnapshotId) -> list[Message]:
         return list(read(self._disk.read_file(self._path(snapshot))))
 
     def save(self, snapshot: SnapshotId, data: bytes) -> None:
-        """Blocks until the snapshot would survive a loss of power."""
+        """Blocks until the snapshot would survive a loss of power. Call `saved` afterwards, on the loop."""
         self._disk.write_file(self._path(snapshot), data)
+
+    def saved(self, snapshot: SnapshotId) -> None:
+        """The snapshot is there, and may be served."""
+        self.ids = sorted({*self.ids, snapshot})
 
     def size_bytes(self, snapshot: SnapshotId) -> int:
         return self._disk.size(self._path(snapshot))
@@ -110,7 +117,50 @@ class Snapshots:
         return now_ms - self._disk.modified_ms(self._path(snapshot))
 
     def delete(self, snapshot: SnapshotId) -> None:
+        self.ids = [one for one in self.ids if one != snapshot]
         self._disk.remove(self._path(snapshot))
 
+    def read_piece(self, snapshot: SnapshotId, position: int, bytes_max: int) -> tuple[int, bytes] | None:
+        """A snapshot's size, and bytes of it; None where there is no such snapshot."""
+        if snapshot not in self.ids:
+            return None
+        file = self._disk.open(self._path(snapshot))
+        try:
+            wanted = min(bytes_max, file.size - position)
+            return file.size, bytes(file.read(position, wanted)) if wanted > 0 else b""
+        finally:
+            file.close()
+
+    # --- download -----------------------------------------------------------------------------------------------
+
+    def save_piece(self, snapshot: SnapshotId, position: int, piece: Buffer) -> None:
+        """The next piece of a snapshot that is downloaded; position 0 begins it anew."""
+        path = self._path(snapshot) + PART
+        if not position:
+            with suppress(FileNotFoundError):
+                self._disk.remove(path)
+        file = self._disk.open(path)
+        try:
+            assert file.size == position, f"{path} has {file.size} bytes, the next piece begins at {position}"
+            file.append(piece)
+        finally:
+            file.close()
+
+    def load_downloaded(self, snapshot: SnapshotId) -> list[Message]:
+        """What was downloaded. Raises ProtocolViolation where it is not whole, and forgets it. Blocks."""
+        path = self._path(snapshot) + PART
+        try:
+            return list(read(self._disk.read_file(path)))
+        except ProtocolViolation:
+            self._disk.remove(path)
+            raise
+
+    def name_downloaded(self, snapshot: SnapshotId) -> None:
+        """Give a download its name, so that it survives a loss of power. Blocks; call `saved` afterwards."""
+        path = self._path(snapshot)
+        self._disk.sync_file(path + PART)
+        self._disk.rename(path + PART, path)
+        self._disk.sync_directory(self._directory)
+
     def _path(self, snapshot: SnapshotId) -> str:
-        return f"{self._directory}/{snapshot.file_name}"
+        return f"{self._directory}/{file_name(snapshot)}"

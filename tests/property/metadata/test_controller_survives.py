@@ -66,8 +66,7 @@ async def tell(story: Story, told: list[Step]) -> None:
                 unanswered = asyncio.create_task(story.create(controller))
                 await asyncio.sleep(0)
                 unanswered.cancel()
-                if controller._flusher is not None:
-                    controller._flusher.cancel()
+                await story.machine.kill(controller)
                 await asyncio.gather(unanswered, return_exceptions=True)
                 story.machine.disk.crash(Random(seed))
                 controller = await story.start()

@@ -10,7 +10,7 @@ from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.recovery import CannotStart
 from kavka_broker.controller.registration import leave_cluster, register_broker
-from kavka_broker.controller.snapshots import GENESIS, SnapshotId, build
+from kavka_broker.controller.snapshots import GENESIS, SnapshotId, build, file_name
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.features import INITIAL_LEVELS
 from kavka_broker.core.metadata.image import Metadata
@@ -276,7 +276,7 @@ def test_snapshots_are_taken_by_time_when_something_changed() -> None:
             machine.clock.time_ms += 3_600_000
             await create(controller, "t")
         log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
-        assert [snapshot.end_offset > 0 for snapshot in log.snapshots.ids()] == [False, True]
+        assert [snapshot.end_offset > 0 for snapshot in log.snapshots] == [False, True]
 
     play(scenario)
 
@@ -290,8 +290,8 @@ def test_old_snapshots_and_the_log_below_them_go() -> None:
                 await create(controller, f"t{number}")
                 newest = await controller.snapshot()
         log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
-        assert log.snapshots.ids() == [newest]
-        assert GENESIS not in log.snapshots.ids()
+        assert list(log.snapshots) == [newest]
+        assert GENESIS not in log.snapshots
         assert names(machine.open().metadata) == [f"t{number}" for number in range(5)]
 
     play(scenario, metadata_max_retention_bytes="100")
@@ -324,21 +324,40 @@ def test_a_torn_tail_is_cut_off() -> None:
 
 def test_a_cluster_of_another_level_is_refused_with_the_way_out() -> None:
     async def scenario(machine: Machine) -> None:
-        async with machine.leading() as controller:
+        crashes: list[BaseException] = []
+        controller = machine.open(crash=crashes.append)
+        await controller.start()
+        with pytest.raises(BrokerError):
             await controller.submit(write(FeatureLevelRecord("metadata.version", 31)))
+        assert [type(crash) for crash in crashes] == [CannotStart]
         with pytest.raises(CannotStart, match=r"metadata\.version 31, which this version does not; upgrade"):
             machine.open()
 
     play(scenario)
 
 
-def test_a_quorum_of_several_is_refused() -> None:
+def test_a_lone_voter_with_another_directory_is_refused() -> None:
     machine = Machine()
     machine.format()
-    path = f"{LOG}/{GENESIS.file_name}"
-    control: list[Message] = [KRaftVersionRecord(0, 1), voters_record([Voter(1, uuid(1)), Voter(2, uuid(2))])]
+    path = f"{LOG}/{file_name(GENESIS)}"
+    control: list[Message] = [KRaftVersionRecord(0, 1), voters_record([Voter(1, uuid(7))])]
     machine.disk.write_file(path, build(control, [], epoch=0, last_timestamp_ms=0, now_ms=0))
-    with pytest.raises(CannotStart, match=r"controllers \[1, 2\] vote; this version runs a quorum of one"):
+    with pytest.raises(CannotStart, match="votes alone, with another directory than this one"):
+        machine.open()
+
+
+def test_a_node_that_knows_of_no_voter_is_refused() -> None:
+    machine = Machine()
+    machine.format()
+    machine.disk.remove(f"{LOG}/{file_name(GENESIS)}")
+    with pytest.raises(CannotStart, match=r"nobody is known to vote; set controller\.quorum\.bootstrap\.servers"):
+        machine.open()
+
+
+def test_a_controller_outside_of_the_configured_voters_is_refused() -> None:
+    machine = Machine(controller_quorum_voters="2@127.0.0.1:9093")
+    machine.format()
+    with pytest.raises(CannotStart, match=r"node 1 is a controller and not among the voters \[2\]"):
         machine.open()
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_broker.controller.format import FormatError, Formatted, format_directory, random_uuid
-from kavka_broker.controller.snapshots import GENESIS, read
+from kavka_broker.controller.snapshots import GENESIS, file_name, read
 from kavka_broker.core.config.properties import parse_properties
 from kavka_broker.core.metadata.features import INITIAL_LEVELS
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
@@ -44,7 +44,7 @@ def test_the_first_controller_finds_levels_and_voters() -> None:
     form(machine)
     levels = list(read(machine.disk.read_file("/data/bootstrap.checkpoint")))
     assert levels == [FeatureLevelRecord(name, level) for name, level in INITIAL_LEVELS.items()]
-    version, voters = read(machine.disk.read_file(f"/data/__cluster_metadata-0/{GENESIS.file_name}"))
+    version, voters = read(machine.disk.read_file(f"/data/__cluster_metadata-0/{file_name(GENESIS)}"))
     assert version == KRaftVersionRecord(0, 1)
     assert isinstance(voters, VotersRecord)
     assert voters.voters[0].voter_directory_id == from_text(meta(machine, "/data")["directory.id"])

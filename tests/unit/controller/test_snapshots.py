@@ -3,7 +3,15 @@
 import pytest
 
 from kavka_broker.controller.batches import control_batch, metadata_batch, read_batch
-from kavka_broker.controller.snapshots import GENESIS, RECORDS_PER_BATCH_MAX, SnapshotId, build, parse_id, read
+from kavka_broker.controller.snapshots import (
+    GENESIS,
+    RECORDS_PER_BATCH_MAX,
+    SnapshotId,
+    build,
+    file_name,
+    parse_id,
+    read,
+)
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
@@ -57,11 +65,11 @@ def test_records_behind_the_footer_are_refused() -> None:
 
 def test_names_tell_offset_and_epoch() -> None:
     name = "00000000000000000082-0000000003.checkpoint"
-    assert SnapshotId(82, 3).file_name == name
+    assert file_name(SnapshotId(82, 3)) == name
     assert parse_id(name) == SnapshotId(82, 3)
     assert parse_id("bootstrap.checkpoint") is None
     assert parse_id(name + ".part") is None
-    assert GENESIS.file_name == "00000000000000000000-0000000000.checkpoint"
+    assert file_name(GENESIS) == "00000000000000000000-0000000000.checkpoint"
 
 
 def test_both_kinds_of_batch_are_messages_with_offsets() -> None:

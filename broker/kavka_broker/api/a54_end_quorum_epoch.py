@@ -1,0 +1,20 @@
+"""EndQuorumEpoch (54): the leader of the controllers resigns, and names who should stand for election first.
+
+- The first of them stands at once, the others a little later each, so that mostly one election is enough.
+Versions: flexible from 1; directories and the leader's addresses from 1.
+"""
+
+from collections.abc import Awaitable
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import CONTROLLER, api
+from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from kavka_broker.protocol.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+
+
+@api(EndQuorumEpochRequest, EndQuorumEpochResponse, versions=(0, 1), on=CONTROLLER)
+def end_quorum_epoch(
+    request: EndQuorumEpochRequest, broker: Broker, client: Client
+) -> EndQuorumEpochResponse | Awaitable[EndQuorumEpochResponse]:
+    answer: EndQuorumEpochResponse | Awaitable[EndQuorumEpochResponse] = broker.quorum.serve(request)
+    return answer

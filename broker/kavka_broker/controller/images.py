@@ -1,0 +1,67 @@
+"""Images as wholes: a second one of the same, one that takes another's place, and what changed in between.
+
+A node has one committed image, which everybody in the process holds on to. When a snapshot replaces it, the object
+stays and its contents change; whoever follows the records is told the records that lead from the old contents to the
+new ones, as if they had been committed one by one.
+"""
+
+from collections.abc import Iterator
+
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
+
+#: The parts of an image, by their names in it. Each is replaced in place, since others hold it.
+PARTS = ("brokers", "topics", "configs", "quotas", "features", "producer_ids", "kept")
+
+
+def image_of(records: Iterator[Message], offset: int) -> Metadata:
+    """A new image that stands at `offset`."""
+    image = Metadata()
+    for record in records:
+        image.move_to(offset - 1)
+        image.replay(record)
+    image.move_to(offset)
+    return image
+
+
+def copy_of(image: Metadata) -> Metadata:
+    """An equal image, also inside a transaction."""
+    copy = image_of(image.records(), image.offset)
+    copy.features.epoch = image.features.epoch
+    copy.transaction = None if image.transaction is None else [*image.transaction]
+    return copy
+
+
+def become(image: Metadata, other: Metadata) -> list[Message]:
+    """Make `image` equal to `other`, which must not be used afterwards. Returns the records that lead there."""
+    records = [*_gone(image, other), *other.records()]
+    generation = image.brokers.generation + 1
+    for name in PARTS:
+        part = vars(getattr(image, name))
+        part.clear()
+        part.update(vars(getattr(other, name)))
+    image.brokers.generation = generation
+    image.transaction = other.transaction
+    image.move_to(other.offset)
+    return records
+
+
+def _gone(image: Metadata, other: Metadata) -> Iterator[Message]:
+    for topic in image.topics:
+        if other.topics.by_id(topic.topic_id) is None:
+            yield RemoveTopicRecord(topic.topic_id)
+    for broker in image.brokers:
+        if other.brokers.get(broker.broker_id) is None:
+            yield UnregisterBrokerRecord(broker.broker_id, broker.epoch)
+    configs = {(one.resource_type, one.resource_name, one.name) for one in other.configs.records()}
+    for config in image.configs.records():
+        if (config.resource_type, config.resource_name, config.name) not in configs:
+            yield ConfigRecord(config.resource_type, config.resource_name, config.name, None)
+    quotas = {(one.key, str(one.entity)) for one in other.quotas.records()}
+    for quota in image.quotas.records():
+        if (quota.key, str(quota.entity)) not in quotas:
+            yield ClientQuotaRecord(quota.entity, quota.key, 0.0, remove=True)

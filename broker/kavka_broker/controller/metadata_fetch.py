@@ -1,0 +1,25 @@
+"""Fetch of `__cluster_metadata`: how voters and observers get the log of the quorum.
+
+The same API as for any topic, but its own rules: only the leader of the quorum answers with records, whoever else is
+asked names the leader; a fetch acknowledges what stands before it; it waits for records or for a higher high
+watermark; and one that is behind the log's beginning is sent to a snapshot.
+"""
+
+from collections.abc import Awaitable
+from typing import Final
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
+
+#: Before it, a follower cannot say of which epoch its last record is.
+LAST_EPOCH_VERSION: Final = 12
+
+
+def metadata_fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse | Awaitable[FetchResponse]:
+    """The answer, or what it will be once there is something to say."""
+    if client.version < LAST_EPOCH_VERSION:
+        return FetchResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    answer: FetchResponse | Awaitable[FetchResponse] = broker.quorum.serve(request)
+    return answer

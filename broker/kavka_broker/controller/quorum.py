@@ -1,0 +1,511 @@
+"""One node's part in the controller quorum, and the cluster's metadata as the quorum has agreed on it.
+
+Every node has a `Quorum`. A controller votes; a broker only observes, fetching the log as a voter does. What is committed is
+replayed into `metadata`, batch by batch, and the subscribers are told; what is not committed is in the log and nowhere
+else, except on the leader, whose `Controller` decides on an image that runs ahead.
+
+    RaftNode (core/raft)   the rules        <-- events, effects -->   Runner   disk, peers, timers
+    Quorum                 the log as metadata: replay, publish, snapshots, who leads
+    Controller             where this node leads: decisions
+
+A snapshot is taken on every node by itself. Where a follower is behind the beginning of the leader's log, it gets the
+leader's snapshot: log and image are replaced, and subscribers are told what is gone and everything that is there.
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from kavka_broker.controller.batches import metadata_batch, read_batch
+from kavka_broker.controller.images import become, image_of
+from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
+from kavka_broker.controller.recovery import (
+    CannotStart,
+    Recovered,
+    check_features,
+    history_of,
+    is_alone,
+    quorum_control,
+    readable,
+    recover,
+)
+from kavka_broker.controller.runner import Handle, RunBlocking, Runner
+from kavka_broker.controller.snapshots import SnapshotId, build
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.core.raft.effects import Effect
+from kavka_broker.core.raft.node import RaftNode
+from kavka_broker.core.raft.settings import Identity, Settings
+from kavka_broker.core.raft.voters import Voter
+from kavka_broker.logs import get
+from kavka_broker.peers import Peer, Peers, Unreachable
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation, ProtocolViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
+from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
+from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from kavka_broker.protocol.messages.vote_request import VoteRequest
+from kavka_broker.seams import Clock
+from kavka_broker.storage.log_directory import read_meta_properties
+from kavka_broker.timers import Timers
+
+log = get("raft")
+
+Subscriber = Callable[[Sequence[Message]], None]
+Endpoints = Sequence[tuple[str, str, int]]  # listener, host, port
+
+#: How long a leader that stops waits for its successor to hear of it.
+RESIGN_MS_MAX: Final = 1_000
+
+
+class Written(NamedTuple):
+    """A batch that this node has appended as the leader: it need not be read again."""
+
+    offset: int
+    records: Sequence[Message]
+    size_bytes: int
+
+
+class Quorum:
+    """Made by `open`, which reads the newest snapshot; `start` joins the quorum, or is it."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        metadata_log: MetadataLog,
+        recovered: Recovered,
+        identity: Identity,
+        clock: Clock,
+        *,
+        timers: Timers | None = None,
+        peers: Peers | None = None,
+        run_blocking: RunBlocking = asyncio.to_thread,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        crash: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        self.node_id = config.node_id
+        self.metadata = recovered.committed
+        self.subscribers: list[Subscriber] = []
+        self.leader_listeners: list[Callable[[], None]] = []
+        # The controller of this node, where it is one: it hears of leadership and commits first.
+        self.on_led: Callable[[int, int], None] = _nothing
+        self.on_lost: Callable[[], None] = _nothing
+        self.on_published: Callable[[], None] = _nothing
+        self.on_failed: Callable[[], None] = _nothing
+        self.config = config
+        self.log = metadata_log
+        self.clock = clock
+        self.random_bytes = random_bytes
+        self.ahead_at_start = recovered.ahead
+        self._recovered = recovered
+        self._identity = identity
+        self._timers = timers
+        self._peers: Peers = peers or NoPeers()
+        self._run_blocking = run_blocking
+        self._crash = crash or _raise
+        self._node = RaftNode(
+            identity,
+            settings_of(config),
+            recovered.state,
+            recovered.history,
+            metadata_log,
+            self._random,
+            int(clock.monotonic_ms()),
+            high_watermark=0 if (newest := metadata_log.files.newest()) is None else newest.end_offset,
+        )
+        self._runner: Runner | None = None
+        self._written: deque[Written] = deque()
+        self._held_back: list[Message] = []
+        self._caught_up_at: int | None = None
+        self._catching_up: list[asyncio.Future[None]] = []
+        self._snapshotter: asyncio.Task[None] | None = None
+        self._bytes_since_snapshot = 0
+        self._snapshot_ms = clock.now_ms()
+        self._was_leader = False
+
+    @classmethod
+    def open(
+        cls,
+        config: BrokerConfig,
+        metadata_log: MetadataLog,
+        clock: Clock,
+        *,
+        endpoints: Endpoints | None = None,
+        **seams: Any,
+    ) -> "Quorum":
+        """Replay the newest snapshot. `endpoints` are where this controller listens, if not as configured.
+
+        Raises CannotStart for a log that this node cannot go on with.
+        """
+        recovered = recover(config, metadata_log)
+        identity = identity_of(config, metadata_log, endpoints)
+        if is_alone(config, recovered.history) and "controller" in config.roles:
+            (voter,) = recovered.history.voters
+            if recovered.history.kraft_version and voter.directory_id != identity.directory_id:
+                raise CannotStart(
+                    f"{config.metadata_log_dir}: node {config.node_id} votes alone, with another directory than this "
+                    f"one; start it on the directory that it had, or format it anew"
+                )
+        return cls(config, metadata_log, recovered, identity, clock, **seams)
+
+    # --- what is known here -------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        return self._node.epoch
+
+    @property
+    def leader_id(self) -> int:
+        return self._node.leader_id
+
+    @property
+    def is_leader(self) -> bool:
+        return self._node.is_leader and not self.is_failed
+
+    @property
+    def role(self) -> str:
+        return self._node.role
+
+    @property
+    def high_watermark(self) -> int:
+        return self._node.high_watermark
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        return self._node.voters
+
+    @property
+    def node(self) -> RaftNode:
+        """The rules. Others than the runner only read it."""
+        return self._node
+
+    @property
+    def is_failed(self) -> bool:
+        return self._runner is None or self._runner.is_failed
+
+    @property
+    def runner(self) -> Runner:
+        assert self._runner is not None, "the quorum has not started"
+        return self._runner
+
+    def leader_endpoint(self) -> tuple[str, int] | None:
+        """Host and port of the active controller."""
+        return self._node.leader_endpoint
+
+    # --- start and stop -----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Take part. A quorum of one leads, and has written its opening, when this returns."""
+        timers = self._timers or Timers(self.clock, asyncio.get_running_loop())
+        self._runner = Runner(
+            self._node,
+            self.log,
+            self,
+            peers=self._peers,
+            clock=self.clock,
+            timers=timers,
+            run_blocking=self._run_blocking,
+            crash=self._failed,
+            request_timeout_ms=self.config["controller.quorum.request.timeout.ms"],
+            client_id=f"raft-client-{self.node_id}",
+        )
+        self._runner.happen(self._node.start)
+        if self.ahead_at_start is not None:
+            await self.caught_up()
+
+    async def caught_up(self) -> None:
+        """Wait until the image has all that was committed when this node first heard of it after its start."""
+        if self._caught_up_at is not None and self.metadata.next_offset >= self._caught_up_at:
+            return
+        future = asyncio.get_running_loop().create_future()
+        self._catching_up.append(future)
+        await future
+
+    async def stop(self) -> None:
+        """Leave: a leader gives up its epoch, so that another takes over at once."""
+        if self._snapshotter is not None:
+            await self._snapshotter
+        if self._runner is not None:
+            if self._node.is_leader and len(self.voters) > 1:
+                self._runner.happen(self._node.resign)
+                await self._runner.settled()
+                await self._runner.sent(RESIGN_MS_MAX)
+            await self._runner.stop()
+        for future in self._catching_up:
+            if not future.done():
+                future.set_exception(BrokerError(ErrorCode.NOT_CONTROLLER, "this node is shutting down"))
+        self.log.close()
+
+    def serve(self, request: Message) -> Any:
+        """The answer to another node's request about the quorum, or a future of it."""
+        node = self._node
+        handle: Handle
+        match request:
+            case VoteRequest():
+                handle = node.vote
+            case BeginQuorumEpochRequest():
+                handle = node.begin_quorum_epoch
+            case EndQuorumEpochRequest():
+                handle = node.end_quorum_epoch
+            case FetchRequest():
+                handle = node.fetch
+            case FetchSnapshotRequest():
+                handle = node.fetch_snapshot
+            case AddRaftVoterRequest():
+                handle = node.add_voter
+            case RemoveRaftVoterRequest():
+                handle = node.remove_voter
+            case UpdateRaftVoterRequest():
+                handle = node.update_voter
+            case _:
+                raise InvariantViolation(f"{request.NAME} is no request about the quorum")
+        return self.runner.serve(handle, request)
+
+    # --- writing, where this node leads -------------------------------------------------------------------------
+
+    def append(self, records: Sequence[Message], epoch: int) -> int:
+        """Append one batch as the leader of `epoch`; its first offset. Raises BrokerError, and appends nothing."""
+        now_ms = self.clock.now_ms()
+        offset = self.log.end_offset
+        batch = metadata_batch(records, base_offset=offset, leader_epoch=epoch, now_ms=now_ms)
+        if len(batch) > BATCH_BYTES_MAX:
+            problem = f"the decision has {len(batch)} bytes, {BATCH_BYTES_MAX} fit in a batch; ask in smaller parts"
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
+        self.log.append(batch, now_ms)
+        self._written.append(Written(offset, records, len(batch)))
+        self.runner.happen(self._node.appended)
+        self.runner.want_flush()
+        return offset
+
+    # --- what the rules have found ------------------------------------------------------------------------------
+
+    def led(self, epoch: int, start_offset: int) -> None:
+        log.info("raft.leads", node=self.node_id, epoch=epoch, offset=start_offset)
+        self._was_leader = True
+        self._written.clear()
+        self.on_led(epoch, start_offset)
+        self._tell_listeners()
+
+    def followed(self, leader_id: int, epoch: int) -> None:
+        log.info("raft.follows", node=self.node_id, leader=leader_id, epoch=epoch)
+        self._written.clear()
+        if self._was_leader:
+            self._was_leader = False
+            self.on_lost()
+        self._tell_listeners()
+
+    def _tell_listeners(self) -> None:
+        for listener in self.leader_listeners:
+            listener()
+
+    def fetched(self, response: FetchResponse) -> None:
+        """The first high watermark that a leader names is what this node has to catch up with."""
+        if self._caught_up_at is not None or response.error_code:
+            return
+        for topic in response.responses:
+            for partition in topic.partitions:
+                is_told = partition.snapshot_id.end_offset < 0 and partition.diverging_epoch.end_offset < 0
+                if not partition.error_code and is_told and partition.high_watermark >= 0:
+                    self.catch_up_with(partition.high_watermark)
+
+    def catch_up_with(self, offset: int) -> None:
+        """What is below `offset` was there before this node began."""
+        self._caught_up_at = offset if self._caught_up_at is None else self._caught_up_at
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._caught_up_at is None or self.metadata.next_offset < self._caught_up_at:
+            return
+        waiting, self._catching_up = self._catching_up, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    # --- publishing ---------------------------------------------------------------------------------------------
+
+    def committed(self, high_watermark: int) -> None:
+        """Replay what is committed now, and tell everybody."""
+        with readable(self.config):
+            while self.metadata.next_offset < high_watermark:
+                if self._written and self._written[0].offset == self.metadata.next_offset:
+                    written = self._written.popleft()
+                    self._publish(written.records, written.size_bytes)
+                else:
+                    self._publish_from_log(high_watermark)
+        self.on_published()
+        self._wake()
+        self._snapshot_if_due()
+
+    def _publish_from_log(self, high_watermark: int) -> None:
+        for header, batch in self.log.batches(self.metadata.next_offset):
+            next_offset = self.metadata.next_offset
+            if header.base_offset >= high_watermark or (self._written and self._written[0].offset == next_offset):
+                return
+            records = []
+            for offset, message in read_batch(batch):
+                if offset >= next_offset:
+                    records.append(message)
+            self._publish(records, len(batch))
+            self.metadata.move_to(header.next_offset - 1)
+
+    def _publish(self, records: Sequence[Message], size_bytes: int) -> None:
+        for record in records:
+            self.metadata.replay(record)
+        self._bytes_since_snapshot += size_bytes
+        if self.metadata.transaction is not None:
+            self._held_back += records
+            return
+        if self._held_back:
+            records, self._held_back = [*self._held_back, *records], []
+        if any(isinstance(record, FeatureLevelRecord) for record in records):
+            check_features(self.config, self.metadata)
+        self._tell(records)
+
+    def _tell(self, records: Sequence[Message]) -> None:
+        for subscriber in self.subscribers:
+            subscriber(records)
+
+    # --- snapshots ----------------------------------------------------------------------------------------------
+
+    def _snapshot_if_due(self) -> None:
+        """In a task of its own: nothing waits for a snapshot."""
+        if self._snapshotter is not None and not self._snapshotter.done():
+            return
+        age_ms = self.clock.now_ms() - self._snapshot_ms
+        interval_ms = self.config["metadata.log.max.snapshot.interval.ms"]
+        if (
+            self._bytes_since_snapshot >= self.config["metadata.log.max.record.bytes.between.snapshots"]
+            or 0 < interval_ms <= age_ms
+        ):
+            self._snapshotter = asyncio.get_running_loop().create_task(self._try_snapshot(), name="metadata snapshot")
+
+    async def _try_snapshot(self) -> None:
+        try:
+            await self.snapshot()
+        except (OSError, BrokerError) as error:
+            # Nothing is lost: the log still has what the snapshot would have held.
+            log.error("metadata.snapshot.failed", reason=str(error))
+
+    async def snapshot(self) -> SnapshotId | None:
+        """Write down the committed image, and forget what it makes superfluous. None where there is nothing new."""
+        now_ms = self.clock.now_ms()
+        snapshot = self.log.snapshot_at(self.metadata.next_offset)
+        if snapshot is None or self.metadata.transaction is not None:
+            return None
+        control = quorum_control(self._node.history, snapshot.end_offset)
+        records = list(self.metadata.records())
+        self._bytes_since_snapshot = 0
+        self._snapshot_ms = now_ms
+
+        def write() -> None:
+            data = build(control, records, epoch=snapshot.epoch, last_timestamp_ms=now_ms, now_ms=now_ms)
+            self.log.files.save(snapshot, data)
+
+        await self._run_blocking(write)
+        self.log.files.saved(snapshot)
+        deleted = self.log.retain(now_ms)
+        log.info("metadata.snapshot", offset=snapshot.end_offset, records=len(records), deleted=len(deleted))
+        return snapshot
+
+    async def adopt(self, snapshot: SnapshotId) -> list[Effect]:
+        """A snapshot of the leader is downloaded: it replaces log and image, or is refused."""
+        messages: list[Message] = []
+        try:
+            await self._run_blocking(lambda: messages.extend(self.log.files.load_downloaded(snapshot)))
+        except ProtocolViolation as problem:
+            log.warning("metadata.snapshot.refused", offset=snapshot.end_offset, reason=str(problem))
+            return self._node.snapshot_refused(snapshot, self.runner.now_ms)
+        await self._run_blocking(lambda: self.log.files.name_downloaded(snapshot))
+        self.log.files.saved(snapshot)
+        self.log.start_behind(snapshot)
+        records = become(self.metadata, image_of(iter(messages), snapshot.end_offset - 1))
+        self._held_back = []
+        check_features(self.config, self.metadata)
+        log.info("metadata.snapshot.adopted", offset=snapshot.end_offset, records=len(messages))
+        self._tell(records)
+        self._wake()
+        history = history_of(self.config, messages, snapshot.end_offset)
+        return self._node.snapshot_adopted(snapshot, history, self.runner.now_ms)
+
+    # --- failure ------------------------------------------------------------------------------------------------
+
+    def _failed(self, error: BaseException) -> None:
+        self.on_failed()
+        for future in self._catching_up:
+            if not future.done():
+                future.set_exception(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log has failed"))
+        self._catching_up.clear()
+        self._crash(error)
+
+    def _random(self, low: int, high: int) -> int:
+        return low + int.from_bytes(self.random_bytes(8), "big") % (high - low + 1)
+
+
+class NoPeers:
+    """A quorum of one asks nobody."""
+
+    def to(self, host: str, port: int, *, client_id: str) -> Peer:
+        raise Unreachable(f"{host}:{port}: {client_id} has no way to reach others")
+
+    async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:
+        return None
+
+
+def settings_of(config: BrokerConfig) -> Settings:
+    """The quorum's times and sizes."""
+    prefix = "controller.quorum."
+    return Settings(
+        election_timeout_ms=config[prefix + "election.timeout.ms"],
+        fetch_timeout_ms=config[prefix + "fetch.timeout.ms"],
+        election_backoff_max_ms=config[prefix + "election.backoff.max.ms"],
+        request_timeout_ms=config[prefix + "request.timeout.ms"],
+        retry_backoff_ms=config[prefix + "retry.backoff.ms"],
+        fetch_bytes_max=config[prefix + "fetch.max.bytes"],
+        snapshot_chunk_bytes=config[prefix + "fetch.snapshot.max.bytes"],
+        bootstrap_servers=tuple(map(_address, config[prefix + "bootstrap.servers"])),
+        auto_join=config[prefix + "auto.join.enable"],
+    )
+
+
+def identity_of(config: BrokerConfig, metadata_log: MetadataLog, endpoints: Endpoints | None) -> Identity:
+    """Who this node is in the quorum. Raises CannotStart where its directory is not formatted."""
+    meta = read_meta_properties(metadata_log.disk, config.metadata_log_dir)
+    if meta is None:
+        raise CannotStart(f"{config.metadata_log_dir} is not formatted; run kavka-broker format on it first")
+    if meta.node_id != config.node_id:
+        raise CannotStart(
+            f"{config.metadata_log_dir} belongs to node {meta.node_id}, node.id is {config.node_id}; correct one of them"
+        )
+    if endpoints is None:
+        endpoints = [(one.name, one.host or "localhost", one.port) for one in config.controller_listeners]
+    return Identity(
+        node_id=config.node_id,
+        directory_id=meta.directory_id,
+        cluster_id=meta.cluster_id,
+        listener=config.controller_listener_names[0],
+        endpoints=tuple(endpoints),
+        is_controller="controller" in config.roles,
+    )
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.strip().rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit()):
+        raise ConfigError("controller.quorum.bootstrap.servers", f'"{text}" is no address; write HOST:PORT')
+    return host.strip("[]"), int(port)
+
+
+def _nothing(*_: object) -> None:
+    """Nobody listens."""
+
+
+def _raise(error: BaseException) -> None:
+    raise InvariantViolation(f"the metadata log cannot go on: {error}") from error

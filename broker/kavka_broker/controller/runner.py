@@ -1,0 +1,394 @@
+"""Runs what the quorum's rules ask for, strictly in order.
+
+    happen(event)    the event is given to the rules once all effects of earlier ones are done, often at once
+    serve(...)       the same for a request; its answer leaves after the effects before it
+
+Most effects are done where they stand: an append to the page cache, a request put on its way. Two wait for the disk, in
+a thread, and everything behind them waits as well: a vote that is promised, and a snapshot that replaces the log. The
+sync of the log is not among them. It runs beside everything else; what is appended meanwhile shares the next one.
+
+An effect that cannot be done leaves log and rules in disagreement: the process stops, and the next start reads what is
+there.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+from kavka_broker.controller.batches import control_batch
+from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.core.raft.effects import (
+    AdoptSnapshot,
+    Answer,
+    Append,
+    AppendFetched,
+    Committed,
+    Effect,
+    Flush,
+    Followed,
+    Later,
+    Led,
+    Note,
+    Persist,
+    SaveChunk,
+    Send,
+    Truncate,
+)
+from kavka_broker.core.raft.log_view import SnapshotId
+from kavka_broker.core.raft.node import RaftNode
+from kavka_broker.logs import get
+from kavka_broker.peers import Peer, Peers, Unreachable
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
+from kavka_broker.protocol.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kavka_broker.protocol.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kavka_broker.protocol.messages.update_raft_voter_response import UpdateRaftVoterResponse
+from kavka_broker.protocol.messages.vote_response import VoteResponse
+from kavka_broker.seams import Clock
+from kavka_broker.timers import Timer, Timers
+
+log = get("raft")
+
+R = TypeVar("R", bound=Message)
+RunBlocking = Callable[[Callable[[], None]], Awaitable[None]]
+Event = Callable[[int], list[Effect]]
+Handle = Callable[[Any, int], tuple[Message | Later, list[Effect]]]
+
+RESPONSES: Final = {
+    kind.API_KEY: kind
+    for kind in (
+        ApiVersionsResponse,
+        BeginQuorumEpochResponse,
+        EndQuorumEpochResponse,
+        FetchResponse,
+        FetchSnapshotResponse,
+        UpdateRaftVoterResponse,
+        VoteResponse,
+    )
+}
+#: Requests of peers that wait for the disk or for records. More are refused, and come again.
+WAITING_MAX: Final = 10_000
+#: Voters move rarely; the connection that was opened first goes when there are more addresses than this.
+CONNECTIONS_MAX: Final = 100
+
+
+class Host(Protocol):
+    """Who owns the runner: what the rules say about leadership and commits ends there."""
+
+    def committed(self, high_watermark: int) -> None: ...
+
+    def led(self, epoch: int, start_offset: int) -> None: ...
+
+    def followed(self, leader_id: int, epoch: int) -> None: ...
+
+    def fetched(self, response: FetchResponse) -> None:
+        """A leader has answered, before the rules look at it."""
+
+    async def adopt(self, snapshot: SnapshotId) -> list[Effect]:
+        """Put a downloaded snapshot in place of log and image; what the rules say to that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer that stands behind the effects of its request."""
+
+    future: "asyncio.Future[Any]"
+    response: Message | Later
+
+
+class Runner:
+    """The hands of one `RaftNode`."""
+
+    def __init__(
+        self,
+        node: RaftNode,
+        metadata_log: MetadataLog,
+        host: Host,
+        *,
+        peers: Peers,
+        clock: Clock,
+        timers: Timers,
+        run_blocking: RunBlocking,
+        crash: Callable[[BaseException], None],
+        request_timeout_ms: int,
+        client_id: str,
+    ) -> None:
+        self.node = node
+        self.is_failed = False
+        self._log = metadata_log
+        self._host = host
+        self._peers = peers
+        self._clock = clock
+        self._timers = timers
+        self._run_blocking = run_blocking
+        self._crash = crash
+        self._request_timeout_ms = request_timeout_ms
+        self._client_id = client_id
+        self._events: deque[Event] = deque()
+        self._effects: deque[Effect | Reply] = deque()
+        self._is_proceeding = False
+        self._blocked: asyncio.Task[None] | None = None
+        self._idle: asyncio.Event = asyncio.Event()
+        self._idle.set()
+        self._later: dict[int, asyncio.Future[Any]] = {}
+        self._connections: dict[tuple[str, int, bool], Peer] = {}
+        self._sends: dict[asyncio.Task[None], None] = {}
+        self._flusher: asyncio.Task[None] | None = None
+        self._is_flush_wanted = False
+        self._timer: Timer | None = None
+        self._timer_ms = -1
+
+    # --- in -----------------------------------------------------------------------------------------------------
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the rules, which never goes back."""
+        return int(self._clock.monotonic_ms())
+
+    def happen(self, event: Event) -> None:
+        """Tell the rules of an event, and do what they say."""
+        if self.is_failed:
+            return
+        self._events.append(event)
+        self._idle.clear()
+        if self._blocked is None and not self._is_proceeding:
+            self._proceed()
+
+    def serve(self, handle: Handle, request: Message) -> Any:
+        """The answer to a peer's request, or a future of it."""
+        if self.is_failed or len(self._events) + len(self._later) >= WAITING_MAX:
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, "this controller is shutting down or overrun")
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def event(now_ms: int) -> list[Any]:
+            response, effects = handle(request, now_ms)
+            return [*effects, Reply(future, response)]
+
+        self.happen(event)
+        return future.result() if future.done() else future
+
+    @property
+    def is_busy(self) -> bool:
+        """Something waits for the disk, and later events behind it."""
+        return not self._idle.is_set()
+
+    async def settled(self) -> None:
+        """Wait until nothing waits for the disk."""
+        await self._idle.wait()
+
+    async def sent(self, timeout_ms: float) -> None:
+        """Wait until what was sent is answered, but not for ever."""
+        ends = self._clock.monotonic_ms() + timeout_ms
+        while self._sends and (left_ms := ends - self._clock.monotonic_ms()) > 0:
+            task = next(iter(self._sends))
+            try:
+                async with asyncio.timeout(left_ms / 1000):
+                    await asyncio.shield(task)
+            except TimeoutError:
+                return
+
+    async def stop(self) -> None:
+        """Finish what is on its way to the disk; forget everything else."""
+        self.is_failed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in [*self._sends]:
+            task.cancel()
+        for disk_task in (self._blocked, self._flusher):
+            if disk_task is not None:
+                await asyncio.gather(disk_task, return_exceptions=True)
+        for connection in self._connections.values():
+            connection.close()
+        self._give_up_waiting()
+
+    # --- effects ------------------------------------------------------------------------------------------------
+
+    def _proceed(self) -> None:
+        """Run effects, and then events, until one has to wait for the disk."""
+        self._is_proceeding = True
+        try:
+            while not self.is_failed:
+                if self._effects:
+                    waiting = self._perform(self._effects.popleft())
+                    if waiting is not None:
+                        self._blocked = asyncio.get_running_loop().create_task(self._wait(waiting), name="raft disk")
+                        return
+                elif self._events:
+                    self._effects.extend(self._events.popleft()(self.now_ms))
+                else:
+                    self._arm()
+                    self._idle.set()
+                    return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the process must stop
+            self.fail(error)
+        finally:
+            self._is_proceeding = False
+
+    async def _wait(self, waiting: Coroutine[Any, Any, list[Effect]]) -> None:
+        try:
+            effects = await waiting
+        except Exception as error:  # noqa: BLE001 - whatever it is, the process must stop
+            self.fail(error)
+            return
+        self._blocked = None
+        self._effects.extendleft(reversed(effects))
+        self._proceed()
+
+    def _perform(self, effect: Effect | Reply) -> Coroutine[Any, Any, list[Effect]] | None:
+        """Do it; what must be awaited before the next is done, is returned."""
+        match effect:
+            case Persist():
+                return self._persist(effect)
+            case AdoptSnapshot(snapshot):
+                return self._host.adopt(snapshot)
+            case Committed(high_watermark):
+                self._host.committed(high_watermark)
+            case Led(epoch, start_offset):
+                self._host.led(epoch, start_offset)
+            case Followed(leader_id, epoch):
+                self._host.followed(leader_id, epoch)
+            case Reply():
+                self._reply(effect)
+            case Send() | Answer() | Flush() | Note():
+                self._tell(effect)
+            case _:
+                self._write(effect)
+        return None
+
+    def _tell(self, effect: Send | Answer | Flush | Note) -> None:
+        match effect:
+            case Send():
+                task = asyncio.get_running_loop().create_task(self._ask(effect), name=f"raft {effect.request.NAME}")
+                self._sends[task] = None
+                task.add_done_callback(lambda done: self._sends.pop(done, None))
+            case Answer(later, response):
+                self._resolve(self._later.pop(later.number), response)
+            case Flush():
+                self.want_flush()
+            case Note(event, fields, is_warning):
+                (log.warning if is_warning else log.info)(event, **fields)
+
+    def _write(self, effect: Effect) -> None:
+        now_ms = self._clock.now_ms()
+        match effect:
+            case Append(records, epoch):
+                offset = self._log.end_offset
+                batch = control_batch(records, base_offset=offset, leader_epoch=epoch, now_ms=now_ms)
+                self._log.append(batch, now_ms)
+            case AppendFetched(records, end_offset):
+                self._log.append(records, now_ms)
+                assert self._log.end_offset == end_offset, f"appended to {self._log.end_offset}, not to {end_offset}"
+            case Truncate(offset):
+                self._log.truncate(offset)
+            case SaveChunk(snapshot, position, records):
+                self._log.files.save_piece(snapshot, position, records)
+            case _:
+                raise InvariantViolation(f"{effect} is no effect that is known here")
+
+    async def _persist(self, effect: Persist) -> list[Effect]:
+        await self._run_blocking(lambda: self._log.save_state(effect.state))
+        return []
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    def _reply(self, reply: Reply) -> None:
+        if isinstance(reply.response, Later):
+            self._later[reply.response.number] = reply.future
+        else:
+            self._resolve(reply.future, reply.response)
+
+    def _resolve(self, future: "asyncio.Future[Any]", response: Message) -> None:
+        if not future.done():
+            future.set_result(response)
+
+    def _give_up_waiting(self) -> None:
+        waiting = [*self._later.values(), *(one.future for one in self._effects if isinstance(one, Reply))]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(BrokerError(ErrorCode.NOT_CONTROLLER, "this controller is shutting down"))
+        self._later.clear()
+        self._effects.clear()
+        self._events.clear()
+        self._idle.set()
+
+    # --- the log's sync -----------------------------------------------------------------------------------------
+
+    def want_flush(self) -> None:
+        """Sync what the log has now, beside everything else."""
+        self._is_flush_wanted = True
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="metadata log flush")
+
+    async def _flush(self) -> None:
+        try:
+            while self._is_flush_wanted and not self.is_failed:
+                self._is_flush_wanted = False
+                await self._run_blocking(self._log.flush)
+                self.happen(self.node.flushed)
+        except Exception as error:  # noqa: BLE001 - nobody knows what is on the disk
+            self.fail(error)
+
+    # --- peers --------------------------------------------------------------------------------------------------
+
+    async def _ask(self, send: Send) -> None:
+        """Ask a peer, and tell the rules what came of it; a connection that broke is told apart from a silent one."""
+        request = send.request
+        response: Message | None = None
+        is_lost = False
+        started_ms = self._clock.monotonic_ms()
+        try:
+            assert request.API_KEY is not None
+            response = await self._connection(send).ask(
+                request, RESPONSES[request.API_KEY], timeout_ms=self._request_timeout_ms
+            )
+        except Unreachable as problem:
+            is_lost = self._clock.monotonic_ms() - started_ms < self._request_timeout_ms
+            log.debug("raft.unreachable", node=send.peer.node_id, request=request.NAME, reason=str(problem))
+
+        def event(now_ms: int) -> list[Effect]:
+            if isinstance(response, FetchResponse):
+                self._host.fetched(response)
+            return self.node.answered(send, response, now_ms)
+
+        def lost(now_ms: int) -> list[Effect]:
+            return self.node.leader_lost(now_ms) if send.peer.node_id == self.node.leader_id else []
+
+        self.happen(event)
+        if is_lost and isinstance(request, FetchRequest):
+            self.happen(lost)
+
+    def _connection(self, send: Send) -> Peer:
+        """Fetches wait at the leader, so they have a connection of their own: a vote must not stand behind one."""
+        host, port = send.peer.host, send.peer.port
+        key = (host, port, isinstance(send.request, FetchRequest | FetchSnapshotRequest))
+        connection = self._connections.get(key)
+        if connection is None:
+            if len(self._connections) >= CONNECTIONS_MAX:
+                self._connections.pop(next(iter(self._connections))).close()
+            connection = self._connections[key] = self._peers.to(host, port, client_id=self._client_id)
+        return connection
+
+    # --- time and failure ---------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """One timer, for the rules' next deadline."""
+        deadline_ms = self.node.deadline_ms
+        if self._timer is not None and self._timer.is_waiting:
+            if self._timer_ms == deadline_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        self._timer = self._timers.after(max(deadline_ms - self.now_ms, 0), self.happen, self.node.tick)
+
+    def fail(self, error: Exception) -> None:
+        """Nobody knows what is on the disk, or log, image and rules disagree."""
+        self.is_failed = True
+        self._give_up_waiting()
+        self._crash(error)
