@@ -6,7 +6,8 @@ waits for its followers, one that it does not gets a fetcher. The listeners of l
 each change.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NoReturn
 
@@ -24,11 +25,14 @@ from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports
 from kavka_broker.replica.fetcher import FetchSettings
 from kavka_broker.replica.fetchers import Fetchers
 from kavka_broker.replica.in_sync import InSyncKeeper
+from kavka_broker.replica.moves import Moves
 from kavka_broker.replica.partition import Partition
 from kavka_broker.seams import Clock
+from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.timers import Timers
 
@@ -51,8 +55,9 @@ def _raise(error: BaseException) -> NoReturn:
 class ReplicaManager:
     """All partitions of this broker by topic and index.
 
-    What a broker in a cluster needs besides: `alter_isr` takes proposals to the controller, `peers` and `timers` are for
-    the fetchers, `broker_epoch` is the one of this registration, and `crash` is told of a broken invariant.
+    What a broker in a cluster needs besides: `alter_isr` and `assign_directories` take proposals and reports to the
+    controller, `peers` and `timers` are for the fetchers, `broker_epoch` is the one of this registration, and `crash`
+    is told of a broken invariant. `directory_listeners` hear the id of each log directory that fails.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class ReplicaManager:
         clock: Clock,
         *,
         alter_isr: AlterIsr | None = None,
+        assign_directories: AssignDirectories | None = None,
         peers: Peers | None = None,
         timers: Timers | None = None,
         broker_epoch: Callable[[], int] = lambda: -1,
@@ -88,6 +94,15 @@ class ReplicaManager:
             settings = fetch_settings(node_id, config, broker_epoch)
             listener = config.inter_broker_listener_name
             self.fetchers = Fetchers(metadata.brokers, peers, settings, listener, clock, timers, crash)
+        self.directory_listeners: list[Callable[[bytes], None]] = []
+        self._reports = DirectoryReports(assign_directories, crash)
+        self.moves = Moves(
+            logs,
+            clock,
+            bytes_per_second=lambda: float(self._effective.broker["replica.alter.log.dirs.io.max.bytes.per.second"]),
+            moved=self._report_directory,
+            crash=crash,
+        )
         self._is_started = False
 
     # --- the life of the broker ---------------------------------------------------------------------------------
@@ -105,7 +120,13 @@ class ReplicaManager:
     def start(self) -> None:
         """The broker is registered: follow, and watch who follows."""
         self._is_started = True
+        loop = asyncio.get_running_loop()
+        self._logs.on_offline = lambda failed: call_on(loop, self._directory_failed, failed)
+        for directory in self.log_directories:
+            if not directory.is_online:
+                self._directory_failed(directory)
         self.in_sync.start(lambda: self)
+        self._reports.start()
         for partition in self:
             self._follow(partition)
 
@@ -115,6 +136,8 @@ class ReplicaManager:
         if self.fetchers is not None:
             await self.fetchers.stop()
         await self.in_sync.stop()
+        await self.moves.stop()
+        await self._reports.stop()
 
     def close(self) -> None:
         """Nobody is served any more; the logs are closed by their manager."""
@@ -208,7 +231,9 @@ class ReplicaManager:
 
     def _open(self, topic: Topic, index: int, state: PartitionState, config: LogConfig) -> None:
         try:
-            opened = self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms())
+            opened = self._logs.create(
+                topic.name, index, topic.topic_id, config, self._clock.now_ms(), state.directory_of(self._node_id)
+            )
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
             return
@@ -217,6 +242,7 @@ class ReplicaManager:
             topic.name, index, opened, state, self._node_id, self._clock, self.in_sync, high_watermark
         )
         self._topics.setdefault(topic.name, {})[index] = partition
+        self._report_directory(partition)
         self._follow(partition)
         if partition.is_leader:
             self._tell(partition, True)
@@ -258,11 +284,38 @@ class ReplicaManager:
             del self._topics[partition.topic]
         if self.fetchers is not None:
             self.fetchers.leave(partition)
-        was_leader = partition.is_leader
-        if was_leader:
+        if partition.is_leader:
             self._tell(partition, False)
+        self.moves.cancel(partition)
+        self._reports.forget((partition.topic_id, partition.index))
         partition.close(code)
-        self._logs.delete(partition.topic, partition.index)
+        if code != ErrorCode.KAFKA_STORAGE_ERROR:
+            self._logs.delete(partition.topic, partition.index)
+
+    # --- directories --------------------------------------------------------------------------------------------
+
+    @property
+    def log_directories(self) -> Sequence[LogDirectory]:
+        """All directories of this broker, the offline ones too."""
+        return self._logs.directories
+
+    def directory_of(self, partition: Partition) -> LogDirectory | None:
+        return self._logs.directory_of(partition.topic, partition.index)
+
+    def _report_directory(self, partition: Partition) -> None:
+        """Tell the controller where a replica is, unless it knows."""
+        directory = self.directory_of(partition)
+        if directory is not None and partition.state.directory_of(self._node_id) != directory.directory_id:
+            self._reports.report((partition.topic_id, partition.index), directory.directory_id)
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        """Its replicas are offline until the broker starts anew with a directory that works."""
+        lost = [one for one in self if self.directory_of(one) is directory]
+        log.error("directory.lost", directory=directory.path, partitions=len(lost))
+        for partition in lost:
+            self._give_up(partition, ErrorCode.KAFKA_STORAGE_ERROR)
+        for listener in self.directory_listeners:
+            listener(directory.directory_id)
 
     def _reconfigure(self, record: ConfigRecord) -> None:
         """Of one topic, or what all topics of a broker take that say nothing themselves."""
@@ -285,6 +338,12 @@ class ReplicaManager:
     def _tell(self, partition: Partition, is_leader: bool) -> None:
         for listener in self.leadership_listeners:
             listener(partition, is_leader)
+
+
+def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[LogDirectory], None], failed: LogDirectory) -> None:
+    """A directory may fail in a thread that syncs it; what follows happens on the loop."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call, failed)
 
 
 def fetch_settings(node_id: int, config: BrokerConfig, broker_epoch: Callable[[], int]) -> FetchSettings:

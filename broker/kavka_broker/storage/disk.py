@@ -114,6 +114,10 @@ class Disk(Protocol):
 
     def modified_ms(self, path: str) -> int: ...
 
+    def space(self, path: str) -> tuple[int, int]:
+        """How many bytes the volume of `path` has, and how many are left; -1 where that is not known."""
+        ...
+
     def lock(self, path: str) -> Lock:
         """Take the lock file, or raise BlockingIOError where another process holds it."""
         ...
@@ -320,6 +324,10 @@ class RealDisk:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def space(self, path: str) -> tuple[int, int]:
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def lock(self, path: str) -> RealLock:
         return RealLock(path)

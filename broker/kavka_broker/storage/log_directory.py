@@ -138,6 +138,10 @@ class LogDirectory:
         content = json.dumps({"version": CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch})
         self._disk.write_file(os.path.join(self.path, CLEAN_SHUTDOWN), content.encode())
 
+    def space(self) -> tuple[int, int]:
+        """How many bytes its volume has, and how many are left."""
+        return self._disk.space(self.path)
+
     def release(self) -> None:
         self._lock.release()
 

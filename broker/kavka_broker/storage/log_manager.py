@@ -126,12 +126,13 @@ class LogManager:
             path = os.path.join(directory.path, entry)
             if not self.disk.is_directory(path):
                 continue
-            if entry.endswith(DELETE_DIRECTORY):
+            if entry.endswith((DELETE_DIRECTORY, FUTURE_DIRECTORY)):
+                # A move that did not come to its end is begun anew by who wanted it; the log itself is where it was.
                 self._deleted_directories.append(path)
                 continue
             name = parse_partition(entry)
             if name is None:
-                if entry.endswith((STRAY_DIRECTORY, FUTURE_DIRECTORY)):
+                if entry.endswith(STRAY_DIRECTORY):
                     log.warning("directory.ignored", path=path)
                 continue
             if name != CLUSTER_METADATA:
@@ -176,8 +177,17 @@ class LogManager:
     def get(self, topic: str, partition: int) -> Log | None:
         return self._logs.get(PartitionName(topic, partition))
 
-    def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int = 0) -> Log:
-        """The log of this partition: the one that is there, or a new one in the directory with the fewest.
+    def create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig,
+        now_ms: int = 0,
+        directory_id: bytes = ZERO,
+    ) -> Log:
+        """The log of this partition: the one that is there, or a new one in the directory of that id, if it is online,
+        else in the one with the fewest.
 
         A log that belongs to another topic of the same name is moved aside. Raises KAFKA_STORAGE_ERROR.
         """
@@ -186,6 +196,8 @@ class LogManager:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: {self._unusable[name]}")
         existing = self._logs.get(name)
         if existing is not None:
+            if existing.is_failed:
+                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: its directory is offline")
             if existing.topic_id in (topic_id, ZERO):
                 try:
                     self._identify(existing, topic_id)
@@ -194,7 +206,7 @@ class LogManager:
                 existing.config = config
                 return existing
             self._move_aside(name, STRAY_DIRECTORY)
-        directory = self._emptiest()
+        directory = next((one for one in self.online if one.directory_id == directory_id), None) or self._emptiest()
         path = os.path.join(directory.path, str(name))
         try:
             if directory.vouches_for(name):
@@ -228,6 +240,50 @@ class LogManager:
 
     def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
         return self._homes.get(PartitionName(topic, partition))
+
+    def make_future(self, one: Log, directory: LogDirectory, now_ms: int) -> Log:
+        """An empty log in `directory`, to become a copy of `one` and then to take its place. Raises KAFKA_STORAGE_ERROR."""
+        path = os.path.join(directory.path, aside_directory(one.name, self._random_bytes(16).hex(), FUTURE_DIRECTORY))
+        try:
+            self.disk.make_directory(path)
+            partition_metadata.write(self.disk, path, one.topic_id)
+            future = Log.open(self.disk, path, one.config, recover=False, now_ms=now_ms)
+        except OSError as problem:
+            raise _refused(one.name, "begin to move", problem) from problem
+        if one.log_start_offset:
+            future.start_at(one.log_start_offset)
+        return future
+
+    def drop_future(self, future: Log) -> None:
+        """Give up a copy."""
+        future.abandon()
+        self._deleted_directories.append(future.directory)
+
+    def replace(self, future: Log, directory: LogDirectory, now_ms: int) -> Log:
+        """Put a finished copy in the place of its log; returns it as it is opened there. Raises KAFKA_STORAGE_ERROR.
+
+        The copy is whole and synced before the log goes; a crash in between leaves one of the two under the name.
+        """
+        name, start_offset, recovery_point = future.name, future.log_start_offset, future.log_end_offset
+        future.close()
+        self.delete(*name)
+        path = os.path.join(directory.path, str(name))
+        try:
+            self.disk.rename(future.directory, path)
+            self.disk.sync_directory(directory.path)
+            moved = Log.open(
+                self.disk,
+                path,
+                future.config,
+                recover=False,
+                recovery_point=recovery_point,
+                log_start_offset=start_offset,
+                now_ms=now_ms,
+            )
+        except OSError as problem:
+            raise _refused(name, "move", problem) from problem
+        self._add(directory, moved)
+        return moved
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """What the last run knew to be committed, between the log's start and its end."""

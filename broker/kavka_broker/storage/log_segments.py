@@ -80,7 +80,7 @@ class SegmentedLog:
         self._active = segments[-1]
         self._readers: dict[int, tuple[Segment, int]] = {}
         self._upper: tuple[int, Segment, int] | None = None
-        self._truncations = 0
+        self.truncations = 0  # how often it was cut: what was read before may be gone
         self._flush_lock = threading.Lock()
         self._unsynced_paths = [os.path.join(directory, PARTITION_METADATA)]
         # Nothing of a log that was closed and opened again needs a sync.
@@ -182,7 +182,7 @@ class SegmentedLog:
         """Make everything appended so far survive a loss of power. Blocks; may run in a thread beside appends."""
         if not (self.unflushed_messages or self._are_epochs_changed or self._is_directory_changed):
             return
-        truncations, end_offset = self._truncations, self.log_end_offset
+        truncations, end_offset = self.truncations, self.log_end_offset
         try:
             # The segment that ends at the recovery point too: a roll has added to its indexes.
             self._sync(self.segments_from(self.recovery_point - 1))
@@ -193,7 +193,7 @@ class SegmentedLog:
             self.is_failed = True
             raise self._storage_error("sync", problem) from problem
         with self._flush_lock:
-            if truncations == self._truncations:
+            if truncations == self.truncations:
                 self.recovery_point = max(self.recovery_point, end_offset)
 
     def _sync(self, segments: list[Segment]) -> None:
@@ -302,7 +302,7 @@ class SegmentedLog:
 
     def _lower_recovery_point(self, offset: int) -> None:
         with self._flush_lock:
-            self._truncations += 1
+            self.truncations += 1
             is_lower = offset < self.recovery_point
             self.recovery_point = min(self.recovery_point, offset)
         if is_lower:

@@ -4,6 +4,7 @@
     orders-3/00000000000000368769.index      and its indexes .timeindex, .txnindex
     orders-3/00000000000000368769.snapshot   the producers as they were before this offset
     orders-3.9c27d1f4...-delete/             a deleted log, on its way out
+    orders-3.04b5aa21...-future/             a copy that will take the place of a log in another directory
 
 A topic's name may hold dashes and dots, so the partition is what follows the last dash.
 """
@@ -47,6 +48,13 @@ def parse_partition(directory: str) -> PartitionName | None:
     """The topic and partition of a log directory's name, or None for a directory that is no log."""
     found = _PARTITION.fullmatch(directory)
     return None if found is None else PartitionName(found["topic"], int(found["partition"]))
+
+
+def parse_future(directory: str) -> PartitionName | None:
+    """The topic and partition of a log that is being moved into this directory; None for any other name."""
+    if not directory.endswith(FUTURE_DIRECTORY):
+        return None
+    return parse_partition(directory.removesuffix(FUTURE_DIRECTORY).rpartition(".")[0])
 
 
 def offset_file(offset: int, suffix: str) -> str:

@@ -27,6 +27,7 @@ from kavka_broker.storage.names import (
     SWAP,
     PartitionName,
     offset_file,
+    parse_future,
     parse_offset_file,
     parse_partition,
 )
@@ -61,7 +62,8 @@ def open_log(
     now_ms: int,
 ) -> Log:
     """The log in `directory`, which is made where it does not exist."""
-    name = parse_partition(os.path.basename(directory))
+    base = os.path.basename(directory)
+    name = parse_partition(base) or parse_future(base)
     if name is None:
         raise ValueError(f"{directory} is not the name of a log: <topic>-<partition>")
     disk.make_directory(directory)

@@ -235,6 +235,10 @@ class SimDisk:
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms
 
+    def space(self, path: str) -> tuple[int, int]:
+        del path
+        return -1, -1 if self.space_bytes is None else self.space_bytes
+
     def lock(self, path: str) -> SimLock:
         if path in self.locks:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)

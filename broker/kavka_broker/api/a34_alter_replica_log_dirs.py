@@ -1,0 +1,52 @@
+"""AlterReplicaLogDirs (34): move replicas between the log directories of this broker (KIP-113).
+
+- Answered when the moves have begun; DescribeLogDirs shows how far they are.
+- A path that is none of this broker's: LOG_DIR_NOT_FOUND; one that is offline: KAFKA_STORAGE_ERROR.
+- A partition without a replica here: REPLICA_NOT_AVAILABLE.
+- The directory in which the replica is already: a move elsewhere ends.
+Versions: flexible from 2.
+"""
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
+from kavka_broker.protocol.messages.alter_replica_log_dirs_response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+
+@api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, versions=(1, 2))
+async def alter_replica_log_dirs(
+    request: AlterReplicaLogDirsRequest, broker: Broker, client: Client
+) -> AlterReplicaLogDirsResponse:
+    del client
+    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            topics.setdefault(topic.name, []).extend(
+                AlterReplicaLogDirPartitionResult(index, move(topic.name, index, directory.path, broker))
+                for index in topic.partitions
+            )
+    return AlterReplicaLogDirsResponse(
+        results=[AlterReplicaLogDirTopicResult(name, results) for name, results in topics.items()]
+    )
+
+
+def move(topic: str, index: int, path: str, broker: Broker) -> ErrorCode:
+    replicas = broker.replicas
+    directory = next((one for one in replicas.log_directories if one.path == path), None)
+    if directory is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if not directory.is_online:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    partition = replicas.get(topic, index)
+    if partition is None:
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    try:
+        replicas.moves.begin(partition, directory)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE

@@ -1,0 +1,72 @@
+"""DescribeLogDirs (35): what is in the log directories of this broker.
+
+- Every directory is named, also where no asked topic is in it; an offline one with KAFKA_STORAGE_ERROR.
+- A replica: its size, how far its log is behind the high watermark; a copy that is being moved: how far behind its log.
+- The volume's size and what is left of it (KIP-827); -1 where that is not known.
+- Topics None: all.
+Versions: flexible from 2.
+"""
+
+from collections.abc import Collection
+
+from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.registry import api
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kavka_broker.protocol.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.log_directory import LogDirectory
+
+Wanted = dict[str, Collection[int]] | None
+
+
+@api(DescribeLogDirsRequest, DescribeLogDirsResponse, versions=(1, 5))
+def describe_log_dirs(request: DescribeLogDirsRequest, broker: Broker, client: Client) -> DescribeLogDirsResponse:
+    del client
+    wanted: Wanted = None if request.topics is None else {topic.topic: topic.partitions for topic in request.topics}
+    return DescribeLogDirsResponse(
+        results=[describe(directory, wanted, broker) for directory in broker.replicas.log_directories]
+    )
+
+
+def describe(directory: LogDirectory, wanted: Wanted, broker: Broker) -> DescribeLogDirsResult:
+    if not directory.is_online:
+        return DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, directory.path)
+    total_bytes, usable_bytes = directory.space()
+    own = broker.metadata.brokers.get(broker.node_id)
+    return DescribeLogDirsResult(
+        ErrorCode.NONE,
+        directory.path,
+        topics_in(directory, wanted, broker),
+        total_bytes,
+        usable_bytes,
+        own is not None and directory.directory_id in own.cordoned_directories,
+    )
+
+
+def topics_in(directory: LogDirectory, wanted: Wanted, broker: Broker) -> list[DescribeLogDirsTopic]:
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for partition in broker.replicas:
+        if wanted is not None and partition.index not in wanted.get(partition.topic, ()):
+            continue
+        found = describe_replica(partition, directory, broker)
+        if found is not None:
+            topics.setdefault(partition.topic, []).append(found)
+    return [DescribeLogDirsTopic(name, partitions) for name, partitions in topics.items()]
+
+
+def describe_replica(partition: Partition, directory: LogDirectory, broker: Broker) -> DescribeLogDirsPartition | None:
+    """The replica, or the copy of it, if one is in this directory."""
+    log = partition.log
+    if broker.replicas.directory_of(partition) is directory:
+        lag = max(0, partition.high_watermark - log.log_end_offset)
+        return DescribeLogDirsPartition(partition.index, log.size_bytes, lag)
+    move = broker.replicas.moves.get(partition.topic, partition.index)
+    if move is not None and move.directory is directory:
+        return DescribeLogDirsPartition(partition.index, move.future.size_bytes, move.lag, is_future_key=True)
+    return None

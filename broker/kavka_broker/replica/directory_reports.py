@@ -1,0 +1,81 @@
+"""Tells the controller in which log directory each replica is (KIP-858), so that it knows what a failed one takes along.
+
+The controller chooses a directory only where a broker has one; else the broker does, when it makes the log or moves it,
+and reports it here. Reports are sent together, and again until the controller has taken them. What is newer replaces what
+is older.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError
+
+log = get("replica")
+
+RETRY_S: Final = 0.5
+RETRY_S_MAX: Final = 10.0
+#: In one request.
+REPORTS_MAX: Final = 2_000
+
+Place = tuple[bytes, int]  # topic id, index
+#: Takes directory ids by replica to the controller. Raises BrokerError where it did not get there.
+AssignDirectories = Callable[[Mapping[Place, bytes]], Awaitable[None]]
+
+
+class DirectoryReports:
+    """What the controller has yet to hear."""
+
+    def __init__(self, assign: AssignDirectories | None, crash: Callable[[BaseException], None]) -> None:
+        self._assign = assign
+        self._crash = crash
+        self._waiting: dict[Place, bytes] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._is_started = False
+
+    def report(self, place: Place, directory_id: bytes) -> None:
+        self._waiting[place] = directory_id
+        self._send_soon()
+
+    def forget(self, place: Place) -> None:
+        """The replica is gone, or the controller knows."""
+        self._waiting.pop(place, None)
+
+    def start(self) -> None:
+        self._is_started = True
+        self._send_soon()
+
+    async def stop(self) -> None:
+        self._is_started = False
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _send_soon(self) -> None:
+        if self._is_started and self._waiting and self._assign is not None and self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._send(self._assign), name="directory reports")
+            self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._task = None
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            self._crash(error)
+        self._send_soon()
+
+    async def _send(self, assign: AssignDirectories) -> None:
+        pause_s = RETRY_S
+        while self._waiting:
+            sent = dict(list(self._waiting.items())[:REPORTS_MAX])
+            try:
+                await assign(sent)
+            except BrokerError as error:
+                log.warning("directories.not_reported", replicas=len(sent), reason=str(error))
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, RETRY_S_MAX)
+                continue
+            for place, directory_id in sent.items():
+                if self._waiting.get(place) == directory_id:
+                    del self._waiting[place]
