@@ -55,7 +55,7 @@ class LeaderEpochs:
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """Where `epoch` ended, as OffsetForLeaderEpoch answers it."""
-        if not self._entries or epoch == NO_EPOCH or epoch > self.latest:
+        if not self._entries or not 0 <= epoch <= self.latest:
             return UNKNOWN
         if epoch == self.latest:
             return EpochEnd(epoch, log_end_offset)
