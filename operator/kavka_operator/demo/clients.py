@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, ThrottleEvent, TopicPartition
 
@@ -13,7 +14,8 @@ FLUSH_SECONDS_MAX = 30.0
 JOIN_SECONDS_MAX = 30.0
 READ_SECONDS_MAX = 60.0
 CHUNK_RECORDS = 2_000
-REPORT_EVERY = 4_000
+REPORT_EVERY = 1_000
+PULSE_SECONDS = 0.02
 VALUE_BYTES = 10 * 1024
 QUIET = 2  # errors reach us through callbacks and exceptions; nothing is worth a line in the middle of a bar
 
@@ -23,26 +25,23 @@ class ClientFailedError(Exception):
 
 
 def produce_flights(
-    bootstrap: str, topic: str, flights: Iterable[tuple[bytes, bytes]], progress: Callable[[int], None]
+    bootstrap: str,
+    topic: str,
+    flights: Iterable[tuple[bytes, bytes]],
+    progress: Callable[[int], None],
+    may_go_on: Callable[[int], bool],
 ) -> Tally:
-    """Produce every flight and wait until each is acknowledged by all replicas."""
+    """Produce every flight and wait until each is acknowledged by all replicas that are in sync.
+
+    `may_go_on` is asked now and then, with how many have been produced; while it says no, the producer waits.
+    """
     failures: list[str] = []
 
     def delivered(error: KafkaError | None, _message: Message) -> None:
         if error is not None:
             failures.append(str(error))
 
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "client.id": "flights",
-            "log_level": QUIET,
-            "acks": "all",
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "queue.buffering.max.messages": 100_000,
-        }
-    )
+    producer = Producer({**_durable(bootstrap, "flights"), "linger.ms": 5, "queue.buffering.max.messages": 100_000})
     tally = Tally()
     try:
         for key, value in flights:
@@ -51,6 +50,8 @@ def produce_flights(
             if tally.count % REPORT_EVERY == 0:
                 producer.poll(0)
                 progress(tally.count)
+                while not may_go_on(tally.count):
+                    producer.poll(0.02)
     except BaseException:
         producer.purge()  # or the client complains, at its end, of what was left in its queue
         producer.flush(1.0)
@@ -60,6 +61,17 @@ def produce_flights(
         raise ClientFailedError(f"{left + len(failures)} flights were not acknowledged; {failures[:1] or 'no answer'}")
     progress(tally.count)
     return tally
+
+
+def _durable(bootstrap: str, client_id: str) -> dict[str, Any]:
+    """A producer that loses nothing and writes nothing twice."""
+    return {
+        "bootstrap.servers": bootstrap,
+        "client.id": client_id,
+        "log_level": QUIET,
+        "acks": "all",
+        "enable.idempotence": True,
+    }
 
 
 def _produce(
@@ -73,15 +85,86 @@ def _produce(
             producer.poll(0.1)
 
 
+class Pulse:
+    """A small record to every partition every 20 ms, and how long the acknowledgements stay away.
+
+    The records have no key and carry their number, so that whoever reads the topic can tell them from the flights and
+    say which are missing or stand twice.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        self.acknowledged: dict[int, list[int]] = {number: [] for number in range(partitions)}
+        self.failure: str | None = None
+        self._producer = Producer({**_durable(bootstrap, "pulse"), "linger.ms": 0})
+        self._topic = topic
+        self._last = dict.fromkeys(range(partitions), time.monotonic())
+        self._longest = 0.0
+        self._halt = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def count(self) -> int:
+        """How many were acknowledged."""
+        return sum(map(len, self.acknowledged.values()))
+
+    def begin(self) -> None:
+        """Forget how long the acknowledgements have stayed away so far."""
+        self._longest = 0.0
+
+    def longest_gap_seconds(self) -> float:
+        """The longest time between two acknowledgements of one partition since `begin`, one still missing included."""
+        return max(self._longest, time.monotonic() - min(self._last.values()))
+
+    def stop(self) -> None:
+        """Send no more, and wait for what is on its way."""
+        self._halt.set()
+        self._thread.join(FLUSH_SECONDS_MAX)
+        if left := self._producer.flush(FLUSH_SECONDS_MAX):
+            self.failure = f"{left} records were not acknowledged"
+
+    def abandon(self) -> None:
+        """Stop without waiting for anything."""
+        self._halt.set()
+        self._thread.join(1.0)
+        self._producer.purge()
+        self._producer.flush(1.0)
+
+    def _run(self) -> None:
+        number = 0
+        due = time.monotonic()
+        while not self._halt.is_set():
+            for partition in self.acknowledged:
+                self._producer.produce(self._topic, b"%d" % number, partition=partition, on_delivery=self._delivered)
+            number += 1
+            due += PULSE_SECONDS
+            self._producer.poll(0)
+            while (left := due - time.monotonic()) > 0 and not self._halt.is_set():
+                self._producer.poll(left)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failure = self.failure or str(error)
+            return
+        partition, value, now = message.partition(), message.value(), time.monotonic()
+        assert partition is not None
+        assert isinstance(value, bytes)
+        self._longest = max(self._longest, now - self._last[partition])
+        self._last[partition] = now
+        self.acknowledged[partition].append(int(value))
+
+
 @dataclass(slots=True)
 class Member:
-    """One member of the consumer group: what it was given and what it read."""
+    """One member of the consumer group: what it was given and what it read; of pulses, the numbers by partition."""
 
     name: str
     tally: Tally = field(default_factory=Tally)
+    pulses: dict[int, list[int]] = field(default_factory=dict)
     partitions: list[int] = field(default_factory=list)
     disorder: str | None = None
     failure: str | None = None
+    count: int = 0
 
 
 class Group:
@@ -90,7 +173,7 @@ class Group:
     Reading begins when both have their partitions, so that neither reads what the other will be given.
     """
 
-    def __init__(self, bootstrap: str, topic: str, group: str, partitions: int, records: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, group: str, partitions: int) -> None:
         self._settings = {
             "bootstrap.servers": bootstrap,
             "group.id": group,
@@ -98,12 +181,13 @@ class Group:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }
-        self._topic, self._partitions, self._records = topic, partitions, records
+        self._topic, self._partitions, self._records = topic, partitions, 0
         self._stop = threading.Event()
         self.members = [Member("reader-1"), Member("reader-2")]
 
     def read(self, progress: Callable[[int], None]) -> list[Member]:
-        """Read everything; the members with what they read."""
+        """Read everything that the topic holds; the members with what they read."""
+        self._records = self._size()
         threads = [threading.Thread(target=self._run, args=(member,), daemon=True) for member in self.members]
         for thread in threads:
             thread.start()
@@ -121,8 +205,16 @@ class Group:
         progress(self._count())
         return self.members
 
+    def _size(self) -> int:
+        consumer = Consumer(self._settings)
+        try:
+            parts = [TopicPartition(self._topic, number) for number in range(self._partitions)]
+            return sum(high - low for low, high in (consumer.get_watermark_offsets(part, timeout=20) for part in parts))
+        finally:
+            consumer.close()
+
     def _count(self) -> int:
-        return sum(member.tally.count for member in self.members)
+        return sum(member.count for member in self.members)
 
     def _run(self, member: Member) -> None:
         consumer = Consumer({**self._settings, "client.id": member.name})
@@ -164,9 +256,14 @@ def _take(member: Member, messages: list[Message]) -> None:
     for message in messages:
         if (error := message.error()) is not None:
             raise KafkaException(error)
-        key, value = message.key(), message.value()
-        assert isinstance(key, bytes)
+        key, value, partition = message.key(), message.value(), message.partition()
         assert isinstance(value, bytes)
+        assert partition is not None
+        member.count += 1
+        if key is None:
+            member.pulses.setdefault(partition, []).append(int(value))
+            continue
+        assert isinstance(key, bytes)
         member.tally.add(key, value)
         row = row_of(value)
         if row <= last.get(key, -1) and member.disorder is None:

@@ -1,4 +1,5 @@
-"""`kavka demo`: start the quickstart cluster, produce and read the flights, throttle a client, stop, and judge.
+"""`kavka demo`: start the quickstart cluster, produce the flights, kill a broker and roll all of them meanwhile, read
+everything back, throttle a client, stop, and judge.
 
 Every step that can be wrong is checked, and the first thing that is wrong ends the demo with its name and exit code 1.
 Whatever happens, the cluster is stopped on the way out; it is also on a leash, should the demo itself be killed.
@@ -11,8 +12,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,8 +24,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
-from kavka_operator.demo.clients import ClientFailedError, Group, Load, Member, produce_flights, run_load
+from kavka_operator.demo.clients import ClientFailedError, Group, Load, Member, Pulse, produce_flights, run_load
 from kavka_operator.demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
+from kavka_operator.demo.trouble import Killed, Rolled, Trouble, TroubleError
 from kavka_operator.platform.local import leash, processes
 from kavka_operator.platform.local.layout import clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
@@ -31,7 +34,7 @@ from kavka_operator.platform.local.store import Store
 from kavka_operator.table import aligned, table
 
 QUICKSTART = Path("examples") / "quickstart.yaml"
-BOOTSTRAP = "127.0.0.1:9092"
+BOOTSTRAP = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
 READY_LINE = "ready;"
 STOP_SECONDS_MAX = 30.0
 UNLIMITED_RATE = 16 * 1024 * 1024
@@ -39,6 +42,7 @@ MIB = 1024 * 1024
 LIMIT_EXCESS_MAX = 1.25
 LIMIT_USE_MIN = 0.6
 UNLIMITED_USE_MIN = 0.8
+GAP_SECONDS_MAX = 5.0
 
 
 class MismatchError(Exception):
@@ -56,7 +60,7 @@ def demo(*, throttled_seconds: float, keep: bool) -> int:
     except Stopped as stopped:
         console.print(f"stopped ({stopped})")
         return 128 + stopped.number
-    except (MismatchError, ClientFailedError, FlightsError, BadResourcesError) as error:
+    except (MismatchError, ClientFailedError, TroubleError, FlightsError, BadResourcesError) as error:
         console.print(f"error: {error}", style="red", markup=False)
         return 1
     finally:
@@ -75,20 +79,47 @@ def _run(console: Console, state: Path, seconds: float, signals: Signals) -> lis
     console.print(f"$ kavka up -f {QUICKSTART}")
     with _cluster(quickstart, state, signals) as started:
         console.print()
-        produced, took = _produce(console, topic)
-        members, read_took = _read(console, topic, produced)
+        produced = _produce(console, topic, state, quickstart)
+        members, read_seconds = _read(console, topic, produced)
         loads = _throttle(console, archive_topic, seconds, quota)
         _show_status(console, state)
     console.print("the cluster is stopped")
     return [
         ("cluster ready after", f"{started:.1f} s"),
-        (
-            "flights produced",
-            f"{produced.count:,} in {took:.1f} s, {produced.count / took:,.0f}/s; acks=all, idempotent",
-        ),
-        ("flights read", f"{produced.count:,} in {read_took:.1f} s by a group of two ({_shares(members)})"),
-        ("order and checksum", f"kept for each of {len(produced.by_key)} carriers; {produced.checksum()}"),
+        *_produced_rows(produced, members, read_seconds),
         *_quota_rows(*loads, quota.spec.limits.producer_byte_rate or 0),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """What was produced and acknowledged, and what happened meanwhile."""
+
+    tally: Tally
+    pulse: Pulse
+    seconds: float
+    killed: Killed
+    rolled: Rolled
+
+    @property
+    def count(self) -> int:
+        return self.tally.count + self.pulse.count
+
+
+def _produced_rows(produced: Produced, members: list[Member], read_seconds: float) -> list[tuple[str, str]]:
+    killed, rolled, tally = produced.killed, produced.rolled, produced.tally
+    return [
+        ("flights produced", f"{tally.count:,} in {produced.seconds:.1f} s; acks=all, idempotent"),
+        (
+            "kill -9",
+            f"broker {killed.broker}, which led {killed.partition}; in sync again after {killed.back_seconds:.1f} s",
+        ),
+        ("  longest gap", f"{killed.gap_seconds * 1000:,.0f} ms between two acknowledgements of a partition"),
+        ("roll of all three", f"{rolled.seconds:.1f} s, for a setting that needs a restart"),
+        ("  longest gap", f"{rolled.gap_seconds * 1000:,.0f} ms between two acknowledgements of a partition"),
+        ("lost, duplicated", f"0 and 0 of {produced.count:,} acknowledged records, all read back"),
+        ("read", f"{produced.count:,} in {read_seconds:.1f} s by a group of two ({_shares(members)})"),
+        ("order and checksum", f"kept for each of {len(tally.by_key)} carriers; {tally.checksum()}"),
     ]
 
 
@@ -164,25 +195,60 @@ def _echo(child: "subprocess.Popen[str]", ready: threading.Event) -> None:
             sys.stdout.flush()
 
 
-def _produce(console: Console, topic: Topic) -> tuple[Tally, float]:
+def _produce(console: Console, topic: Topic, state: Path, quickstart: Path) -> Produced:
     source = archive()
-    began = time.monotonic()
-    with _bar(console, "produce", FLIGHTS) as progress:
-        tally = produce_flights(BOOTSTRAP, topic.topic_name, flights(source), progress)
-    if tally.count != FLIGHTS:
-        raise MismatchError(f"the data holds {tally.count:,} flights instead of {FLIGHTS:,}")
-    return tally, time.monotonic() - began
-
-
-def _read(console: Console, topic: Topic, produced: Tally) -> tuple[list[Member], float]:
+    (layout,) = clusters(state)
     partitions = topic.spec.partitions or 1
+    pulse = Pulse(BOOTSTRAP, topic.topic_name, partitions)
+    trouble = Trouble(BOOTSTRAP, topic.topic_name, partitions, layout, quickstart, pulse)
+    try:
+        began = time.monotonic()
+        with _bar(console, "produce", FLIGHTS) as progress:
+            tally = produce_flights(BOOTSTRAP, topic.topic_name, flights(source), progress, trouble.may_go_on)
+            seconds = time.monotonic() - began
+            killed, rolled = trouble.finish()
+        pulse.stop()
+    except BaseException:
+        trouble.abandon()
+        pulse.abandon()
+        raise
+    produced = Produced(tally, pulse, seconds, killed, rolled)
+    check_produced(produced)
+    return produced
+
+
+def check_produced(produced: Produced) -> None:
+    """Raise MismatchError unless everything was acknowledged, with no gap that anybody would call an outage."""
+    if produced.tally.count != FLIGHTS:
+        raise MismatchError(f"the data holds {produced.tally.count:,} flights instead of {FLIGHTS:,}")
+    if produced.pulse.failure:
+        raise MismatchError(f"client pulse: {produced.pulse.failure}")
+    for name, gap in (("the kill", produced.killed.gap_seconds), ("the roll", produced.rolled.gap_seconds)):
+        if gap > GAP_SECONDS_MAX:
+            raise MismatchError(f"during {name} a partition acknowledged nothing for {gap:.1f} s")
+
+
+def _read(console: Console, topic: Topic, produced: Produced) -> tuple[list[Member], float]:
     began = time.monotonic()
-    group = Group(BOOTSTRAP, topic.topic_name, "flight-readers", partitions, produced.count)
+    group = Group(BOOTSTRAP, topic.topic_name, "flight-readers", topic.spec.partitions or 1)
     with _bar(console, "read   ", produced.count) as progress:
         members = group.read(progress)
     took = time.monotonic() - began
-    check_read(members, produced)
+    check_read(members, produced.tally)
+    check_pulses(members, produced.pulse.acknowledged)
     return members, took
+
+
+def check_pulses(members: list[Member], acknowledged: Mapping[int, list[int]]) -> None:
+    """Raise MismatchError unless every acknowledged pulse was read, once and in order."""
+    for partition, numbers in acknowledged.items():
+        read = [number for member in members for number in member.pulses.get(partition, ())]
+        if lost := set(numbers) - set(read):
+            raise MismatchError(f"{len(lost)} acknowledged records of partition {partition} are lost")
+        if len(read) != len(set(read)):
+            raise MismatchError(f"{len(read) - len(set(read))} records of partition {partition} stand twice")
+        if read != sorted(read):
+            raise MismatchError(f"records of partition {partition} changed their order")
 
 
 def check_read(members: list[Member], produced: Tally) -> None:

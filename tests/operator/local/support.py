@@ -1,17 +1,22 @@
 """`kavka` as a person runs it: real processes, a state directory of the test's own, ports that nobody else has."""
 
+import json
 import os
+import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from kavka_operator.platform.local.probe import port_is_taken
 
 ROOT = Path(__file__).parents[3]
 SECONDS_MAX = 60.0
 POLL_SECONDS = 0.01
+PORT_STEP = 10
 
 
 def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
@@ -22,13 +27,12 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MA
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now, low enough for the controller's port 1000 above."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports that are free now, `PORT_STEP` apart, and below those that outgoing connections take."""
+    while True:
+        first = random.randrange(10_000, 30_000, PORT_STEP)
+        ports = [first + PORT_STEP * number for number in range(count)]
+        if not any(port_is_taken("127.0.0.1", port) for port in ports):
+            return ports
 
 
 class Kavka:
@@ -45,8 +49,11 @@ class Kavka:
     def cluster(self) -> Path:
         return self.state / "default" / "quickstart"
 
-    def file(self, name: str = "cluster.yaml", *, config: str = "{}", more: str = "") -> Path:
-        """The quickstart with ports of our own."""
+    def file(
+        self, name: str = "cluster.yaml", *, brokers: int = 1, replicas: int = 1, config: str = "{}", more: str = ""
+    ) -> Path:
+        """The quickstart with ports of our own, and as many brokers as a test needs, each in a rack of its own."""
+        racks = [f"rack-{number}" for number in range(brokers)] if brokers > 1 else []
         path = self.directory / name
         path.write_text(f"""\
 apiVersion: kavka.dev/v1alpha1
@@ -56,6 +63,8 @@ metadata:
 spec:
   nodePools:
     - name: nodes
+      replicas: {brokers}
+      racks: {racks}
   metrics: {{port: {self.metrics_port}}}
   listeners:
     - {{name: PLAINTEXT, port: {self.port}}}
@@ -68,7 +77,8 @@ metadata:
   name: flights
 spec:
   clusterName: quickstart
-  partitions: 2
+  partitions: {2 * brokers}
+  replicationFactor: {replicas}
 ---
 apiVersion: kavka.dev/v1alpha1
 kind: ClientQuota
@@ -118,7 +128,21 @@ spec:
 
     @property
     def broker_pid(self) -> int:
-        return int((self.cluster / "node-0.pid").read_text())
+        return self.pid(0)
+
+    def pid(self, node: int) -> int:
+        """Which process a node is."""
+        return int((self.cluster / f"node-{node}.pid").read_text())
+
+    def addresses(self) -> list[str]:
+        """Where clients reach the brokers, in order."""
+        offsets = json.loads((self.cluster / "members.json").read_text())["portOffsets"]
+        return [f"127.0.0.1:{self.port + offset}" for _, offset in sorted(offsets.items())]
+
+    def status(self) -> dict[str, Any]:
+        """The status of the cluster as `kavka get` tells it."""
+        status: dict[str, Any] = json.loads(self.run("get", "kc", "quickstart", "-o", "json")[1])["status"]
+        return status
 
     def processes(self) -> list[str]:
         """Command lines of everything alive that was started for this test, found by its directory."""

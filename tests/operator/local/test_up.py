@@ -4,71 +4,17 @@ import os
 import random
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Producer
 
+from tests.operator.local.records import Writer, read_all
 from tests.operator.local.support import Kavka, wait_until
 
 SEED = int(os.environ.get("KAVKA_TEST_SEED", "1"))
 RANDOM_POINTS = 4
-
-
-def read_all(kavka: Kavka, topic: str, partitions: int) -> list[bytes]:
-    """Every value of a topic, from its start to the end that it has now."""
-    consumer = Consumer({"bootstrap.servers": kavka.bootstrap, "group.id": "reader", "enable.auto.commit": False})
-    try:
-        consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
-        wanted = sum(consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=20)[1] for n in range(partitions))
-        values: list[bytes] = []
-        wait_until(lambda: take(consumer, values) >= wanted, f"{wanted} records are read")
-        return values
-    finally:
-        consumer.close()
-
-
-def take(consumer: Consumer, values: list[bytes]) -> int:
-    for message in consumer.consume(1000, 0.2):
-        assert message.error() is None, message.error()
-        value = message.value()
-        assert isinstance(value, bytes)
-        values.append(value)
-    return len(values)
-
-
-class Writer(threading.Thread):
-    """Produces numbered records until it is told to stop, and notes which were acknowledged."""
-
-    def __init__(self, kavka: Kavka, topic: str) -> None:
-        super().__init__()
-        self.acknowledged: list[bytes] = []
-        self.halt = threading.Event()
-        self._topic = topic
-        self._producer = Producer(
-            {"bootstrap.servers": kavka.bootstrap, "acks": "all", "enable.idempotence": True, "linger.ms": 1}
-        )
-
-    def run(self) -> None:
-        number = 0
-        while not self.halt.is_set():
-            value = b"%d" % number
-            self._producer.produce(self._topic, value, on_delivery=self._delivered)
-            number += 1
-            self._producer.poll(0.001)
-        self._producer.flush(30)
-
-    def wait_for_more(self, records: int) -> None:
-        reached = len(self.acknowledged) + records
-        wait_until(lambda: len(self.acknowledged) >= reached, f"{records} more records are acknowledged")
-
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        value = message.value()
-        if error is None:
-            assert isinstance(value, bytes)
-            self.acknowledged.append(value)
 
 
 def test_up_makes_what_the_file_says_and_get_shows_it(kavka: Kavka) -> None:

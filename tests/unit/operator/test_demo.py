@@ -3,16 +3,22 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
+from kavka_operator.api.settings import dynamic
 from kavka_operator.demo import flights as data
 from kavka_operator.demo.clients import Load, Member
 from kavka_operator.demo.flights import Tally, flights, row_of
-from kavka_operator.demo.main import UNLIMITED_RATE, MismatchError, check_loads, check_read
+from kavka_operator.demo.main import UNLIMITED_RATE, MismatchError, check_loads, check_pulses, check_read
+from kavka_operator.demo.trouble import NEW_SETTING, TroubleError, kill_node, with_new_setting
+from kavka_operator.platform.local.layout import Layout
 
 MIB = 1024.0**2
 NAMES = ["year", "carrier", "tailnum", "dep_delay", "time_hour"]
@@ -87,6 +93,53 @@ def test_what_was_produced_may_be_shared_in_any_way() -> None:
 def test_a_mismatch_is_named(read: list[Member], complaint: str) -> None:
     with pytest.raises(MismatchError, match=complaint):
         check_read(read, tally(*PRODUCED))
+
+
+def pulses(*numbers: int) -> list[Member]:
+    return [Member("reader-1", pulses={0: list(numbers)}), Member("reader-2", pulses={1: [7]})]
+
+
+def test_what_was_acknowledged_stands_once() -> None:
+    check_pulses(pulses(1, 2, 3), {0: [1, 3], 1: [7]})
+
+
+@pytest.mark.parametrize(
+    ("read", "complaint"),
+    [
+        (pulses(1), "1 acknowledged records of partition 0 are lost"),
+        (pulses(1, 2, 2), "1 records of partition 0 stand twice"),
+        (pulses(2, 1), "records of partition 0 changed their order"),
+    ],
+)
+def test_a_lost_or_doubled_pulse_is_named(read: list[Member], complaint: str) -> None:
+    with pytest.raises(MismatchError, match=complaint):
+        check_pulses(read, {0: [1, 2], 1: [7]})
+
+
+def test_the_roll_of_the_demo_changes_one_setting() -> None:
+    quickstart = Path(__file__).parents[3] / "examples" / "quickstart.yaml"
+    before = next(each for each in yaml.safe_load_all(quickstart.read_text()) if each["kind"] == "KafkaCluster")
+    after = yaml.safe_load(with_new_setting(quickstart.read_text()))
+    name, value = NEW_SETTING
+    assert not dynamic(name), "it has to need a restart"
+    before["spec"]["config"][name] = value
+    assert after == before
+
+
+def test_only_a_node_of_ours_is_killed(tmp_path: Path) -> None:
+    layout = Layout.of(tmp_path, "default", "main")
+    layout.make()
+    with pytest.raises(TroubleError, match="node 0 has no process of ours"):
+        kill_node(layout, 0)
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        layout.pid(0).write_text(f"{stranger.pid}\n")
+        with pytest.raises(TroubleError, match="node 0 has no process of ours"):
+            kill_node(layout, 0)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
 
 
 def load(client_id: str, rate: float, throttled: int = 0, failure: str | None = None) -> Load:

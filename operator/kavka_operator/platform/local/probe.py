@@ -4,6 +4,7 @@ A port that accepts connections says little: it is the first answer that tells t
 written by hand because this is the only message that is needed before there is a client.
 """
 
+import errno
 import json
 import socket
 import struct
@@ -33,12 +34,16 @@ def answers(host: str, port: int, timeout_seconds: float = TIMEOUT_SECONDS) -> b
 
 
 def port_is_taken(host: str, port: int) -> bool:
-    """Whether somebody listens there already."""
-    try:
-        with socket.create_connection((host, port), TIMEOUT_SECONDS):
-            return True
-    except OSError:
-        return False
+    """Whether a server could not have this port: somebody listens on it, or a connection goes out from it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: what is closing does not count
+        try:
+            trial.bind((host, port))
+            trial.listen()
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:

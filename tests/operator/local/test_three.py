@@ -1,0 +1,162 @@
+"""Three brokers in three racks: what is shown of them, and what clients notice when one dies or all are restarted."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+
+from tests.operator.local.records import Writer, read_all
+from tests.operator.local.support import Kavka, wait_until
+
+NODES = (0, 1, 2)
+PARTITIONS = 6
+
+
+def three(kavka: Kavka, config: str = "{}") -> Path:
+    return kavka.file(brokers=3, replicas=3, config=config)
+
+
+@pytest.fixture
+def cluster(kavka: Kavka) -> Kavka:
+    kavka.up(three(kavka))
+    return kavka
+
+
+@contextmanager
+def writing(kavka: Kavka) -> Iterator[Writer]:
+    """Somebody produces meanwhile; at the end, all that was acknowledged is there, and nothing twice."""
+    writer = Writer(kavka, "flights")
+    writer.start()
+    try:
+        writer.wait_for_more(200)
+        yield writer
+        writer.wait_for_more(200)
+    finally:
+        writer.halt.set()
+        writer.join()
+    stored = read_all(kavka, "flights", PARTITIONS)
+    assert len(stored) == len(set(stored)), "a record stands twice"
+    assert set(writer.acknowledged) <= set(stored), "an acknowledged record is lost"
+
+
+def partitions(kavka: Kavka) -> dict[int, tuple[int, list[int], list[int]]]:
+    """Leader, replicas and in-sync replicas of each partition of the topic."""
+    consumer = Consumer({"bootstrap.servers": ",".join(kavka.addresses()), "group.id": "looker"})
+    try:
+        found = consumer.list_topics("flights", timeout=20).topics["flights"].partitions
+        return {number: (each.leader, list(each.replicas), sorted(each.isrs)) for number, each in found.items()}
+    finally:
+        consumer.close()
+
+
+def is_as_it_should_be(kavka: Kavka) -> bool:
+    """Every replica in sync, every partition led by the replica that stands first."""
+    return all(isr == [0, 1, 2] and leader == replicas[0] for leader, replicas, isr in partitions(kavka).values())
+
+
+def test_a_line_a_broker(cluster: Kavka) -> None:
+    rows = [line.split() for line in cluster.run("get")[1].splitlines() if line]
+    assert rows[1][:3] == ["quickstart", "3", "3"]
+    nodes = rows[3:6]
+    assert [row[:3] for row in nodes] == [[str(n), f"rack-{n}", "Running"] for n in NODES]
+    assert [row[3:5] for row in nodes] == [["2", "0"]] * 3, "two leaders each, nothing under-replicated"
+    assert sorted(row[5] for row in nodes) == ["active", "voter", "voter"]
+    assert [row[7] for row in nodes] == cluster.addresses()
+    assert rows[7][:6] == ["flights", "quickstart", "6", "3", "True", "Ready"]
+    described = cluster.run("describe", "kc", "quickstart")[1]
+    assert "3 nodes run" in described
+    assert is_as_it_should_be(cluster)
+
+
+def test_what_was_acknowledged_survives_kill_9_of_a_leader(cluster: Kavka) -> None:
+    with writing(cluster):
+        for node in (partitions(cluster)[0][0], cluster.status()["activeController"]):
+            before = cluster.pid(node)
+            os.kill(before, signal.SIGKILL)
+            wait_until(lambda: cluster.pid(node) != before, "it is started again")  # noqa: B023 - awaited at once
+            wait_until(lambda: all(isr == [0, 1, 2] for _, _, isr in partitions(cluster).values()), "all are in sync")
+    assert cluster.said.count("was killed by signal 9; starting it again") == 2
+
+
+def test_a_setting_that_needs_a_restart_rolls_all_brokers_and_clients_notice_nothing(cluster: Kavka) -> None:
+    before = {node: cluster.pid(node) for node in NODES}
+    controller = cluster.status()["activeController"]
+    with writing(cluster):
+        code, said = cluster.run("apply", "-f", str(three(cluster, "{queued.max.requests: 400}")))
+        assert (code, "restart node" in said) == (0, True), said
+    assert {node for node in NODES if cluster.pid(node) != before[node]} == set(NODES)
+    restarted = [int(line.split()[2][:-1]) for line in cluster.said.splitlines() if line.startswith("restart node")]
+    assert restarted == [*(node for node in NODES if node != controller), controller], "the active controller goes last"
+    assert is_as_it_should_be(cluster)
+    status = cluster.status()
+    assert "rollout" not in status, "it is over"
+    assert [each["restarts"] for each in status["brokers"]] == [0, 0, 0], "none of them died"
+
+
+def test_a_setting_that_brokers_take_while_they_run_restarts_nobody(cluster: Kavka) -> None:
+    before = {node: cluster.pid(node) for node in NODES}
+    code, said = cluster.run("apply", "-f", str(three(cluster, "{log.retention.ms: 123456789}")))
+    assert code == 0, said
+    wait_until(lambda: "set log.retention.ms=123456789 on all brokers, without a restart" in cluster.said, "it is set")
+    wait_until(lambda: cluster.status().get("managedConfig") == ["log.retention.ms"], "it is known as ours")
+    assert cluster.run("apply", "-f", str(three(cluster)))[0] == 0
+    wait_until(lambda: "set log.retention.ms to its default on all brokers" in cluster.said, "it is given back")
+    assert {node: cluster.pid(node) for node in NODES} == before
+
+
+def test_a_roll_stops_at_the_first_broker_that_does_not_come_back(cluster: Kavka) -> None:
+    before = {node: cluster.pid(node) for node in NODES}
+    with writing(cluster):
+        code, said = cluster.run("apply", "-f", str(three(cluster, "{queued.max.request.bytes: 5}")))
+        assert (code, "did not come back" in said) == (1, True), said
+        assert sum(cluster.pid(node) != before[node] for node in NODES) == 1, "the others keep their settings"
+        code, said = cluster.run("apply", "-f", str(three(cluster)))
+        assert code == 0, said
+    wait_until(lambda: is_as_it_should_be(cluster), "all is well again")
+
+
+def test_a_roll_can_be_held(cluster: Kavka) -> None:
+    before = {node: cluster.pid(node) for node in NODES}
+    file = three(cluster, "{queued.max.requests: 400}")
+    text = file.read_text()
+    file.write_text(text.replace("  metrics:", "  rollout: {approval: Manual}\n  metrics:", 1))
+    code, said = cluster.run("apply", "-f", str(file))
+    assert (code, "wait for the annotation" in said or "for the annotation" in said) == (0, True), said
+    assert {node: cluster.pid(node) for node in NODES} == before
+    plan = cluster.status()["rollout"]["plan"]
+    note = f"  name: quickstart\n  annotations: {{kavka.dev/approve-rollout: {plan}}}\n"
+    file.write_text(file.read_text().replace("  name: quickstart\n", note, 1))
+    assert cluster.run("apply", "-f", str(file))[0] == 0
+    wait_until(lambda: all(cluster.pid(node) != before[node] for node in NODES), "all were restarted")
+    wait_until(lambda: "rollout" not in cluster.status(), "the roll is over")
+
+
+def test_another_number_of_replicas(kavka: Kavka) -> None:
+    kavka.up(kavka.file(brokers=3, replicas=1))
+    assert all(len(replicas) == 1 for _, replicas, _ in partitions(kavka).values())
+    with writing(kavka):
+        assert kavka.run("apply", "-f", str(three(kavka)))[0] == 0
+        wait_until(lambda: is_as_it_should_be(kavka), "three replicas each, all in sync")
+    assert kavka.run("apply", "-f", str(kavka.file(brokers=3, replicas=4)))[0] == 1
+    assert kavka.run("get", "kt")[1].splitlines()[1].split()[4:6] == ["False", "Refused"]
+
+
+@pytest.mark.parametrize("moment", ["forming", "whole", "rolling"])
+def test_ctrl_c_leaves_no_process(kavka: Kavka, moment: str) -> None:
+    process = kavka.start("up", "-f", str(three(kavka)))
+    wait_until(lambda: len(list(kavka.cluster.glob("node-*.pid"))) == 3, "three are started")
+    if moment != "forming":
+        wait_until(lambda: "ready;" in kavka.said, "it is ready")
+    if moment == "rolling":
+        kavka.start("apply", "-f", str(three(kavka, "{queued.max.requests: 400}")))
+        wait_until(lambda: "restart node" in kavka.said, "a node is on its way down")
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    process.wait(60)
+    assert time.monotonic() - began < 20.0
+    wait_until(lambda: not [each for each in kavka.processes() if "apply" not in each], "no process is left", 5.0)
