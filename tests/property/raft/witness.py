@@ -27,6 +27,10 @@ class Violation(AssertionError):
     """An invariant does not hold."""
 
 
+#: By the size of a fetch: a batch at a time keeps logs apart for longer.
+SETTINGS = {size: Settings(request_timeout_ms=500, fetch_bytes_max=size) for size in (1, 1 << 20)}
+
+
 @dataclass(frozen=True)
 class Plan:
     """One history: a quorum, how bad its network is, and what happens to it."""
@@ -38,6 +42,7 @@ class Plan:
     twice: float
     delay_max_ms: int
     sync_max_ms: int
+    fetch_bytes_max: int
     steps: tuple[tuple[str, int, int], ...]
 
 
@@ -45,7 +50,7 @@ class Witness(World):
     """Checks every step of every node."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(seed=plan.seed, settings=Settings(request_timeout_ms=500))
+        super().__init__(seed=plan.seed, settings=SETTINGS[plan.fetch_bytes_max])
         self.plan = plan
         self.leaders: dict[int, int] = {}
         self.batches: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}  # offset, epoch -> data, the one before
@@ -162,6 +167,14 @@ def take(world: Witness, verb: str, node_id: int, amount: int) -> None:
     match verb:
         case "run":
             world.run(amount)
+        case "wait":
+            world.run(amount % 50)
+        case "blip":
+            for one in world.processes.values():
+                one.handle(lambda node: node.leader_lost(world.now_ms))
+        case "restart" if node is not None:
+            take(world, "crash", node_id, amount)
+            process.start()
         case "append" if node is not None and not process.is_paused:
             leader = world.leader()
             process = process if node.is_leader or leader is None else leader

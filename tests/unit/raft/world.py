@@ -107,13 +107,14 @@ class MemoryLog:
     def latest_epoch(self) -> int:
         if self.batches:
             return self.batches[-1].epoch
-        return self.snapshots[-1].epoch if self.pieces else 0
+        return self.epoch_end(1 << 31)[0]
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         known = [batch for batch in self.batches if batch.epoch <= epoch]
         if known:
             return known[-1].epoch, known[-1].end_offset
-        return (self.snapshots[0].epoch if self.pieces else 0), self.start_offset
+        base = [one.epoch for one in self.snapshots if one.end_offset <= self.start_offset]
+        return (base[-1] if base else 0), self.start_offset
 
     def read(self, offset: int, bytes_max: int) -> bytes:
         found = b""

@@ -283,8 +283,14 @@ def drive(member: Member, role: Follower) -> None:
         role.fetching.in_flight = member.send(peer, request)
     elif _is_synced(member):
         # The first fetch of an epoch comes back at once: it is what shows that the leader lives.
-        wait_max_ms = member.settings.fetch_wait_max_ms if role.has_fetched else 0
+        wait_max_ms = patient_ms(member) if role.has_fetched else 0
         role.fetching.in_flight = member.send(peer, wire.ask_fetch(member, wait_max_ms))
+
+
+def patient_ms(member: Member) -> int:
+    """How long a leader may keep a fetch: not until its answer would be too late."""
+    settings = member.settings
+    return min(settings.fetch_wait_max_ms, settings.request_timeout_ms // 2, settings.fetch_timeout_ms // 4)
 
 
 def _is_synced(member: Member) -> bool:

@@ -44,7 +44,7 @@ class LogView(Protocol):
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The largest epoch of the log that is not above `epoch`, and the offset behind its last record.
 
-        Where `epoch` is older than all of the log: the epoch of the oldest snapshot (or 0) and the log's start.
+        Where `epoch` is older than all of the log: that of the snapshot it begins behind (or 0), and the log's start.
         """
 
     def read(self, offset: int, bytes_max: int) -> Buffer:
@@ -81,11 +81,13 @@ def standing(log: LogView, offset: int, epoch: int) -> Standing:
     """Where a follower stands whose log ends at `offset` with a record of `epoch`."""
     if offset == 0 and log.start_offset == 0:
         return Agrees()
-    if log.snapshots:
-        oldest, newest = log.snapshots[0], log.snapshots[-1]
-        is_cut = offset < log.start_offset or (offset == log.start_offset and epoch != oldest.epoch)
-        if is_cut or epoch < oldest.epoch:
-            return TooOld(newest)
+    # The one that the log begins behind; older ones may still lie there.
+    base = next((one for one in reversed(log.snapshots) if one.end_offset <= log.start_offset), None)
+    if base is not None:
+        if (offset, epoch) == (log.start_offset, base.epoch):
+            return Agrees()
+        if offset <= log.start_offset or epoch < base.epoch:
+            return TooOld(log.snapshots[-1])
     known_epoch, end_offset = log.epoch_end(epoch)
     if known_epoch != epoch or end_offset < offset:
         return Diverges(known_epoch, end_offset)
