@@ -12,7 +12,7 @@ DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.txt)
 PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test sim bench format generate compat requirements clean
+.PHONY: help demo setup check test sim chaos bench format generate compat requirements clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1@/p' $(MAKEFILE_LIST) | column -t -s @ 2>/dev/null || grep '##' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test: $(DEV) ## check, and every other suite that this machine can run
 
 sim: $(DEV) ## simulated clusters under faults: make sim SEEDS=1000 FIRST=1; ARGS="--nodes 3 --story"
 	@$(BIN)/python -m tests.sim --seeds $(or $(SEEDS),100) --first $(or $(FIRST),1) $(ARGS)
+
+chaos: $(DEV) ## break real processes under load and judge what clients saw; MINUTES=30 SEED=1 NODES=3
+	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) --nodes $(or $(NODES),3) $(ARGS)
 
 bench: $(DEV) ## Kavka beside Apache Kafka, same clients, one run; minutes, needs a JDK; ARGS="--section latency"
 	@$(BIN)/python -m bench $(ARGS)

@@ -1,0 +1,86 @@
+"""A short run of the chaos: each of a few faults once, judged as the long run is. `make chaos` is the long one."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.protocol.records.record import build_batch
+from tests.chaos.disks import CHECKPOINT, METADATA_LOG, lose_unsynced, position_of
+from tests.sim.history import History
+
+ROOT = Path(__file__).parents[2]
+RUN_SECONDS_MAX = 400
+PLACE = ("t", 0)
+
+
+def chaos(*arguments: str) -> str:
+    """Run it in a process of its own, which moves into namespaces where it may; what it says."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.chaos", "--short", *arguments],
+        cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False, timeout=RUN_SECONDS_MAX,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_nothing_acknowledged_is_lost_when_processes_die_or_stop() -> None:
+    said = chaos("--only", "kill-leader", "--only", "pause-leader", "--only", "lose-power", "--only", "stop-one")
+    assert "nothing lost, duplicated, reordered or inconsistent" in said
+
+
+@pytest.mark.root
+def test_nothing_acknowledged_is_lost_when_the_network_is_cut_or_a_disk_is_full() -> None:
+    said = chaos("--only", "isolate", "--only", "bridge", "--only", "deaf", "--only", "fill-disk")
+    assert "nothing lost, duplicated, reordered or inconsistent" in said
+    assert "left out" not in said
+
+
+def test_a_loss_of_power_takes_what_was_not_synced_and_nothing_else(tmp_path: Path) -> None:
+    batches = [bytes(build_batch([(None, b"value")] * 3, base_offset=3 * number)) for number in range(10)]
+    (tmp_path / CHECKPOINT).write_text("0\n1\nt 0 12\n")
+    for name in ("t-0", METADATA_LOG):
+        log = tmp_path / name
+        log.mkdir()
+        (log / "00000000000000000000.log").write_bytes(b"".join(batches[:5]))
+        (log / "00000000000000000015.log").write_bytes(b"".join(batches[5:]))
+        (log / "00000000000000000000.index").write_bytes(b"")
+    first = tmp_path / "t-0" / "00000000000000000000.log"
+    assert position_of(first, 12) == len(b"".join(batches[:4]))
+    for seed in range(40):
+        lose_unsynced(tmp_path, random.Random(seed))
+        assert first.read_bytes().startswith(b"".join(batches[:4]))
+    second = tmp_path / "t-0" / "00000000000000000015.log"
+    assert first.stat().st_size < len(b"".join(batches[:5]))
+    assert second.stat().st_size == 0, "what follows a cut cannot have survived it"
+    assert (tmp_path / METADATA_LOG / "00000000000000000015.log").read_bytes() == b"".join(batches[5:])
+
+
+def history(*acknowledged: tuple[str, int]) -> History:
+    made = History()
+    for value, offset in acknowledged:
+        made.sent("p", PLACE, [value])
+        made.acknowledged([value], offset)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("told", "found", "anomaly"),
+    [
+        ([("a", 0), ("b", 1)], {0: "a", 1: "b"}, None),
+        ([("a", 0), ("b", 1)], {0: "a"}, "unseen"),
+        ([("a", 0), ("b", 1)], {1: "b"}, "lost-write"),
+        ([("a", 0), ("b", 1)], {0: "a", 1: "b", 2: "a"}, "duplicate"),
+        ([("a", 0), ("b", 1)], {0: "b", 1: "a"}, "inconsistent-offsets"),
+        ([("a", 1), ("b", 0)], {0: "b", 1: "a"}, "nonmonotonic-send"),
+        ([("a", 0)], {0: "a", 1: "x"}, "phantom"),
+    ],
+)
+def test_the_judge_has_teeth(told: list[tuple[str, int]], found: dict[int, str], anomaly: str | None) -> None:
+    judged = history(*told)
+    judged.read_finally(PLACE, found)
+    anomalies = judged.anomalies()
+    assert any(line.startswith(anomaly) for line in anomalies) if anomaly else not anomalies
