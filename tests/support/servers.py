@@ -60,6 +60,11 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it serves."""
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Start it, and do not wait."""
         assert self.process is None, "the server runs already"
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
@@ -70,6 +75,10 @@ class Server:
                 stderr=log,
                 start_new_session=True,
             )
+
+    def wait_ready(self) -> None:
+        """Wait until it serves."""
+        assert self.process is not None, "the server does not run"
         deadline = time.monotonic() + READY_SECONDS_MAX
         while not self.serves():
             if self.process.poll() is not None:

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from kavka_broker.api.registry import Role
     from kavka_broker.controller.controller import Controller
-    from kavka_broker.controller.producer_id_block import ProducerIdBlock
+    from kavka_broker.controller.quorum import Quorum
+    from kavka_broker.controller.sessions import Sessions
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image import Metadata
@@ -60,26 +61,27 @@ class Broker:
     clock: Clock
     timers: Timers
     metadata: Metadata
+    quorum: Quorum
+    peers: Peers
+    channel: ControllerChannel
+    quotas: ClientQuotas
+    # of a controller
     controller: Controller | None
+    sessions: Sessions
     # of a broker
+    lifecycle: Lifecycle
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
-    quotas: ClientQuotas
-    producer_ids: ProducerIds | ProducerIdBlock
+    producer_ids: ProducerIds
     topics: TopicMaker
-    channel: ControllerChannel
-    peers: Peers
-    quorum: Any = None
-    lifecycle: Lifecycle | None = None
-    sessions: Any = None  # of a controller: who has given a sign of life
     # Serves a request that came in an envelope; its answer, with header and without size.
     serve_enveloped: Callable[[memoryview, Peer], Awaitable[tuple[Message | None, bytes]]] = field(init=False)
 
     @property
     def leads(self) -> bool:
         """Whether the active controller is in this process."""
-        return self.controller is not None and getattr(self.controller, "is_active", True)
+        return self.controller is not None and self.controller.is_active
 
     @property
     def active(self) -> Controller:

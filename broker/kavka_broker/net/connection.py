@@ -33,6 +33,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, listener: "Listener") -> None:
         self._listener = listener
+        assert listener.dispatcher is not None, "a listener serves once it has a dispatcher"
         self._dispatcher = listener.dispatcher
         self._inbox = Inbox(listener.limits.request_bytes_max)
         self._exchanges: deque[Exchange] = deque()

@@ -38,9 +38,9 @@ class Limits:
 
 
 class Listener:
-    """Accepts connections for one name of `listeners`; `dispatcher` answers them."""
+    """Accepts connections for one name of `listeners`; `dispatcher` answers them, and may be given later, before `serve`."""
 
-    def __init__(self, name: str, dispatcher: Dispatcher, limits: Limits, clock: Clock, timers: Timers) -> None:
+    def __init__(self, name: str, dispatcher: Dispatcher | None, limits: Limits, clock: Clock, timers: Timers) -> None:
         self.name = name
         self.dispatcher = dispatcher
         self.limits = limits
@@ -70,6 +70,7 @@ class Listener:
     async def serve(self) -> None:
         """Accept connections from now on."""
         assert self._server is not None, "bind comes first"
+        assert self.dispatcher is not None, "nobody would answer"
         await self._server.start_serving()
 
     async def close(self) -> None:

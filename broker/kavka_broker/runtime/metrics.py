@@ -10,7 +10,7 @@ rendered at a time, and requests are served in between.
 
 import asyncio
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -50,8 +50,8 @@ class Sources:
     health: Health
     metadata: Metadata
     quotas: ClientQuotas
-    requests: Mapping[str, ApiStats]  # by the name of the API
-    listeners: Sequence[Listener]
+    requests: Sequence[tuple[str, ApiStats]]  # by the name of the API; brokers and controllers count apart
+    listeners: Iterable[Listener]
     partitions: Iterable[Partition]
     is_active_controller: Callable[[], bool]
 
@@ -123,11 +123,7 @@ def samples(sources: Sources) -> Iterator[Sample]:
     yield from memory_samples()
     for quota_type, quota in sources.quotas.by_type.items():
         yield from quota_samples(quota_type, quota, int(sources.clock.monotonic_ms()))
-    for api, stats in sources.requests.items():
-        if stats.requests:
-            yield "kavka_requests_total", (api,), stats.requests
-            yield "kavka_request_errors_total", (api,), stats.errors
-            yield "kavka_request_seconds_total", (api,), stats.seconds
+    yield from request_samples(sources.requests)
     for listener in sources.listeners:
         yield from listener_samples(listener)
     partitions = list(sources.partitions)
@@ -135,6 +131,19 @@ def samples(sources: Sources) -> Iterator[Sample]:
     yield from topic_samples(partitions)
     yield from log_samples(partitions)
     yield from controller_samples(sources.metadata, is_active=sources.is_active_controller())
+
+
+def request_samples(counted: Iterable[tuple[str, ApiStats]]) -> Iterator[Sample]:
+    totals: dict[str, list[float]] = {}
+    for api, stats in counted:
+        if stats.requests:
+            total = totals.setdefault(api, [0, 0, 0])
+            for index, value in enumerate((stats.requests, stats.errors, stats.seconds)):
+                total[index] += value
+    for api, (requests, errors, seconds) in totals.items():
+        yield "kavka_requests_total", (api,), requests
+        yield "kavka_request_errors_total", (api,), errors
+        yield "kavka_request_seconds_total", (api,), seconds
 
 
 def memory_samples() -> Iterator[Sample]:

@@ -10,6 +10,7 @@ import gc
 import os
 import resource
 import signal
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
@@ -54,22 +55,28 @@ def allow_open_files() -> int:
 
 async def serve(config: BrokerConfig) -> None:
     asyncio.get_running_loop().set_exception_handler(failed_on_loop)
-    stopping = Stopping()
     server = Server(config, crash)
+    starting = asyncio.create_task(server.start(), name="start")
+    # A start may wait for others for ever, and must end when it is asked to.
+    stopping = Stopping(starting.cancel)
     try:
-        await server.start()
+        await starting
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         await stopping.requested.wait()
+    except asyncio.CancelledError:
+        if not stopping.requested.is_set():
+            raise
     finally:
         await server.stop(stopping.reason)
 
 
 class Stopping:
-    """Turns signals into the wish to stop."""
+    """Turns signals into the wish to stop, of which `tell` is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[], object]) -> None:
+        self._tell = tell
         self.requested = asyncio.Event()
         self.reason = "the process ends"
         loop = asyncio.get_running_loop()
@@ -82,6 +89,7 @@ class Stopping:
             os._exit(EXIT_STOPPED_AT_ONCE)
         self.reason = name
         self.requested.set()
+        self._tell()
 
 
 def failed_on_loop(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -1,82 +1,78 @@
-"""One broker, put together: storage, controller, replicas, groups, quotas, listeners.
+"""One node in this process, started and stopped in order.
 
-The order of the start is the order of trust: the log directories are ours (lock, meta.properties), then the metadata
-log says what the cluster is, then the logs of partitions are recovered, then the broker registers, and only when all
-of that stands do the listeners serve. The stop is the same backwards.
+The order of the start is the order of trust: the log directories are ours (lock, meta.properties), then the quorum says
+what the cluster is, then the logs of partitions are recovered, then the broker registers and serves, and only when all
+of that stands does it ask to be unfenced. A controller's listener serves from the first moment, since without the votes of
+others there is no quorum to wait for.
+
+The stop is the same backwards: what this broker leads is moved to others while it still serves, and the controller is
+the last to go, so that a cluster of one can decide to let its broker stop.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 
 from kavka_broker.api.broker import Broker
-from kavka_broker.api.dispatch import Dispatcher
-from kavka_broker.api.registry import APIS, load
-from kavka_broker.controller.controller import Controller
+from kavka_broker.api.registry import APIS
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.recovery import CannotStart
-from kavka_broker.controller.registration import leave_cluster, register_broker
-from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
 from kavka_broker.core.metadata.effective import EffectiveConfig
-from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
 from kavka_broker.logs import get
-from kavka_broker.membership.channel import ControllerChannel
-from kavka_broker.membership.topics import TopicMaker
-from kavka_broker.net.listener import Limits, Listener
+from kavka_broker.membership.controller_registration import register_controller
+from kavka_broker.membership.lifecycle import CannotJoin
 from kavka_broker.net.outbound import Outbound
-from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
-from kavka_broker.quotas.client_quotas import ClientQuotas
-from kavka_broker.replica.fetch_sessions import FetchSessions
-from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.runtime.addresses import Addresses, StartError, check
 from kavka_broker.runtime.admin_http import AdminHttp
-from kavka_broker.runtime.health import STARTING, Health
-from kavka_broker.runtime.housekeeping import Housekeeping
+from kavka_broker.runtime.health import Health, starting, watch
 from kavka_broker.runtime.metrics import Sources
+from kavka_broker.runtime.wiring import Node, Wiring
 from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
 from kavka_broker.timers import Timers
 
+__all__ = ["Server", "StartError"]
+
 log = get("runtime")
 
-SERVED_PROTOCOLS = ("PLAINTEXT",)
+#: For each part that is stopped.
 STOP_MS_MAX = 30_000
-
-
-class Alone:
-    """A quorum of one: nobody else ever leads."""
-
-    def __init__(self) -> None:
-        self.leader_listeners: list[Callable[[], None]] = []
-
-    def leader_endpoint(self) -> tuple[str, int] | None:
-        return None
-
-
-class StartError(Exception):
-    """The broker cannot start as it is configured or as its directories are; the message says what to do."""
+#: For what this broker leads to be moved to others.
+LEAVE_MS_MAX = 25_000
 
 
 class Server:
-    """A broker in this process. `crash` ends the process when an invariant is violated; chance, time and files are
+    """A node in this process. `crash` ends the process when an invariant is violated; chance, time and files are
     those of `world`.
     """
 
     broker: Broker
-    dispatcher: Dispatcher
 
     def __init__(self, config: BrokerConfig, crash: Callable[[BaseException], None], world: World = REAL) -> None:
         self.config = config
         self.world = world
-        self.health = Health(STARTING)
-        self.listeners: list[Listener] = []
+        self.health = Health(starting(config.roles))
         self._crash = crash
         self._clock = world.clock
         self._timers = Timers(self._clock, asyncio.get_running_loop())
+        self._addresses = Addresses(config, self._clock, self._timers)
+        self._logs_are_loaded = False
         # What has to be undone, the last first.
         self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+
+    @property
+    def advertised(self) -> tuple[Address, ...]:
+        """The addresses for clients, with the ports that were bound."""
+        return self._addresses.advertised
+
+    @property
+    def controllers(self) -> tuple[Address, ...]:
+        """Where the controller of this node listens."""
+        return self._addresses.controllers
 
     async def start(self) -> None:
         """Start everything in order. Raises StartError; what was started until then is stopped by `stop`."""
@@ -84,18 +80,19 @@ class Server:
         started_ms = self._clock.monotonic_ms()
         try:
             await self._start()
-        except (CannotStart, UnusableDirectory) as error:
+        except (CannotStart, CannotJoin, UnusableDirectory, ConfigError) as error:
             raise StartError(str(error)) from error
         log.info(
             "broker.ready",
             node=self.broker.node_id,
+            roles=",".join(self.config.roles),
             cluster=self.broker.cluster_id,
-            listeners=",".join(str(one) for one in self.advertised),
+            listeners=",".join(str(one) for one in (*self.advertised, *self.controllers)),
             took_ms=round(self._clock.monotonic_ms() - started_ms),
         )
 
     async def stop(self, reason: str) -> None:
-        """Controlled shutdown: no more requests, let decisions finish, close the logs, mark them clean."""
+        """Controlled shutdown: hand over, no more requests, let decisions finish, close the logs, mark them clean."""
         log.info("broker.stopping", reason=reason)
         for name, stop in reversed(self._stops):
             try:
@@ -106,9 +103,10 @@ class Server:
         self._timers.close()
         log.info("broker.stopped")
 
+    # --- start --------------------------------------------------------------------------------------------------
+
     async def _start(self) -> None:
-        config, clock = self.config, self._clock
-        world = self.world
+        config, world, peers = self.config, self.world, Outbound()
         logs = LogManager.open(
             world.disk,
             config.log_dirs,
@@ -117,94 +115,89 @@ class Server:
             threads_max=world.threads_max,
         )
         self._stops.append(("logs", lambda: self._close_logs(logs)))
-        controller = Controller.open(
-            config,
-            MetadataLog.open(world.disk, config, now_ms=clock.now_ms()),
-            clock,
-            crash=self._crash,
-            random_bytes=world.random_bytes,
-        )
-        self._stops.append(("controller", controller.stop))
-        await controller.start()
-        await self._load(logs, controller)
-        self.broker = self._wire(logs, controller)
-        apis = load()
-        self.dispatcher = Dispatcher(self.broker, apis, self._crash)
-        self.controller_dispatcher = Dispatcher(self.broker, apis, self._crash, "controller")
-        self.broker.serve_enveloped = self.controller_dispatcher.serve_enveloped
+        await self._addresses.bind()
+        self._stops.append(("controller listeners", self._addresses.close_controllers))
+        quorum = self._open_quorum(peers)
+        wiring = Wiring(config, world, self._timers, peers, logs, quorum, self._addresses, self._crash)
+        self.node = node = wiring.node()
+        self.broker = node.broker
         await self._open_admin()
-        await self._open(controller, logs)
+        await self._join_quorum(node, quorum)
+        if "broker" in config.roles:
+            await self._load(logs, quorum)
+            node.broker.replicas.load()
+            wiring.follow_metadata(node.broker)
+            await self._join_cluster(node)
 
-    async def _load(self, logs: LogManager, controller: Controller) -> None:
-        effective = EffectiveConfig(self.config, controller.metadata.configs)
+    def _open_quorum(self, peers: Outbound) -> Quorum:
+        world, clock = self.world, self._clock
+        return Quorum.open(
+            self.config,
+            MetadataLog.open(world.disk, self.config, now_ms=clock.now_ms()),
+            clock,
+            endpoints=[(one.name, one.host, one.port) for one in self.controllers],
+            timers=self._timers,
+            peers=peers,
+            random_bytes=world.random_bytes,
+            crash=self._crash,
+        )
+
+    async def _join_quorum(self, node: Node, quorum: Quorum) -> None:
+        """Serve the quorum, take part in it, and wait until the image is that of the cluster."""
+        broker = node.broker
+        self._stops.append(("quorum", lambda: self._leave_quorum(node, quorum)))
+        await self._addresses.serve_controllers(node.of_controllers)
+        if node.balancing is not None:
+            broker.sessions.start()
+            node.balancing.start()
+        await quorum.start()
+        if broker.controller is not None:
+            self._register_controller(broker)
+        await quorum.caught_up()
+        self.health.cleared("quorum")
+
+    def _register_controller(self, broker: Broker) -> None:
+        assert broker.controller is not None
+        incarnation_id = broker.controller.incarnation_id
+        work = register_controller(
+            broker.node_id, incarnation_id, self.controllers, SUPPORTED_LEVELS, broker.channel, broker.metadata
+        )
+        task = asyncio.create_task(work, name="register controller")
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        self._stops.append(("controller registration", stop))
+
+    async def _load(self, logs: LogManager, quorum: Quorum) -> None:
+        effective = EffectiveConfig(self.config, quorum.metadata.configs)
 
         def progress(count: int, total: int, name: str) -> None:
             if count % max(1, total // 10) == 0:
                 log.info("logs.loading", done=count, total=total, last=name)
 
         await asyncio.to_thread(logs.load, effective.topic, self._clock.now_ms(), progress=progress)
+        self._logs_are_loaded = True
         self.health.cleared("logs")
 
-    def _wire(self, logs: LogManager, controller: Controller) -> Broker:
-        config, clock, metadata = self.config, self._clock, controller.metadata
-        replicas = ReplicaManager(config.node_id, config, metadata, logs, clock)
-        quotas = ClientQuotas(SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000))
-        quotas.update(metadata.quotas.limits)
-
-        def limit(records: Sequence[Message]) -> None:
-            if any(isinstance(record, ClientQuotaRecord) for record in records):
-                quotas.update(metadata.quotas.limits)
-
-        controller.subscribers += [replicas.apply, limit]
-        sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.world.session_id)
-        peers = Outbound()
-        channel = ControllerChannel(
-            config.node_id,
-            Alone(),
-            peers,
-            leads=lambda: True,
-            local=self._ask_here,
-        )
-        topics = TopicMaker(config, channel, controller)
-        groups = GroupCoordinator(config, metadata, topics, replicas, clock, self._timers, self.world.suffix)
-        controller.subscribers.append(groups.apply)
-        self.housekeeping = Housekeeping(config, logs, replicas, quotas, clock, self._crash)
-        return Broker(
-            node_id=config.node_id,
-            cluster_id=logs.cluster_id,
-            config=config,
-            clock=clock,
-            timers=self._timers,
-            metadata=metadata,
-            controller=controller,
-            replicas=replicas,
-            fetch_sessions=sessions,
-            groups=groups,
-            quotas=quotas,
-            producer_ids=controller.producer_ids,
-            topics=topics,
-            channel=channel,
-            peers=peers,
-        )
-
-    async def _ask_here(self, request: Message) -> Message:
-        return await self.controller_dispatcher.ask(request)
-
-    async def _open(self, controller: Controller, logs: LogManager) -> None:
-        """Bind, register, serve."""
-        self.advertised = [await self._bind(address) for address in self.config.listeners]
-        self._stops.append(("listeners", self._close_listeners))
-        self.broker.replicas.load()
-        directories = [directory.directory_id for directory in logs.online]
-        await register_broker(controller, self.config, directories=directories, listeners=self.advertised)
-        self._stops.append(("registration", lambda: leave_cluster(controller)))
+    async def _join_cluster(self, node: Node) -> None:
+        """Register, follow and serve, and be unfenced."""
+        broker = node.broker
+        self._stops.append(("registration", lambda: self._stop_membership(node)))
+        await broker.lifecycle.register()
         self.health.cleared("registration")
-        self.broker.groups.start()
-        self.housekeeping.start()
-        self._stops.append(("housekeeping", self.housekeeping.stop))
-        for listener in self.listeners:
-            await listener.serve()
+        broker.replicas.start()
+        self._stops.append(("replicas", broker.replicas.stop))
+        broker.groups.start()
+        node.housekeeping.start()
+        self._stops.append(("housekeeping", node.housekeeping.stop))
+        await self._addresses.serve_brokers(node.of_brokers)
+        self._stops.append(("listeners", self._addresses.close_brokers))
         self.health.cleared("listeners")
+        self._stops.append(("leadership", lambda: self._leave(broker)))
+        await broker.lifecycle.unfence()
+        watch(self.health, broker.lifecycle, broker.quorum)
 
     async def _open_admin(self) -> None:
         """Health and metrics first, so that a probe sees what a start is waiting for."""
@@ -219,7 +212,8 @@ class Server:
         self._stops.append(("admin", admin.close))
 
     def _sources(self) -> Sources:
-        broker, stats = self.broker, self.dispatcher.stats
+        broker = self.broker
+        counted = (*self.node.of_brokers.stats.items(), *self.node.of_controllers.stats.items())
         return Sources(
             node_id=broker.node_id,
             cluster_id=broker.cluster_id,
@@ -227,63 +221,40 @@ class Server:
             health=self.health,
             metadata=broker.metadata,
             quotas=broker.quotas,
-            requests={APIS[key].name: one for key, one in stats.items()},
-            listeners=self.listeners,
-            partitions=broker.replicas,
-            is_active_controller=lambda: True,
+            requests=[(APIS[key].name, one) for key, one in counted],
+            listeners=self._addresses,
+            partitions=broker.replicas if "broker" in self.config.roles else (),
+            is_active_controller=lambda: broker.leads,
         )
 
-    async def _bind(self, address: Address) -> Address:
-        listener = Listener(address.name, self.dispatcher, limits_of(self.config), self._clock, self._timers)
-        try:
-            port = await listener.bind(address.host, address.port)
-        except OSError as problem:
-            raise StartError(f"listeners: {address}: {problem.strerror}") from problem
-        self.listeners.append(listener)
-        advertised = next(one for one in self.config.advertised_listeners if one.name == address.name)
-        return replace(advertised, port=advertised.port or port)
+    # --- stop ---------------------------------------------------------------------------------------------------
 
-    async def _close_listeners(self) -> None:
-        for listener in self.listeners:
-            await listener.close()
+    async def _leave(self, broker: Broker) -> None:
+        await broker.lifecycle.leave(LEAVE_MS_MAX)
+
+    async def _stop_membership(self, node: Node) -> None:
+        node.broker.lifecycle.stop()
+        node.alter_partition.close()
+
+    async def _leave_quorum(self, node: Node, quorum: Quorum) -> None:
+        broker = node.broker
+        broker.channel.close()
+        if broker.controller is not None:
+            await broker.controller.finish()
+        if node.balancing is not None:
+            node.balancing.stop()
+            broker.sessions.stop()
+        await quorum.stop()
 
     async def _close_logs(self, logs: LogManager) -> None:
-        if not self.health.is_ready:
+        if not self._logs_are_loaded:
             await asyncio.to_thread(logs.close)
             return
         self.broker.groups.close()
         self.broker.replicas.close()
         # Kafka takes a stop for an unclean one, and empties the ISR, unless this names the epoch that it ended.
-        registration = self.broker.metadata.brokers.get(self.broker.node_id)
         await asyncio.to_thread(
             logs.close,
-            broker_epoch=-1 if registration is None else registration.epoch,
-            high_watermark_of=self.housekeeping.high_watermark_of,
+            broker_epoch=self.broker.lifecycle.broker_epoch,
+            high_watermark_of=self.node.housekeeping.high_watermark_of,
         )
-
-
-def check(config: BrokerConfig) -> None:
-    """What this version cannot be. Raises StartError."""
-    if set(config.roles) != {"broker", "controller"}:
-        raise StartError(
-            "process.roles: this version runs broker and controller in one process; write broker,controller"
-        )
-    for address in config.listeners:
-        if address.security_protocol not in SERVED_PROTOCOLS:
-            raise StartError(f"listeners: {address.name} is {address.security_protocol}; this version serves PLAINTEXT")
-    for name in config.unknown:
-        log.warning("config.unknown", key=name)
-
-
-def limits_of(config: BrokerConfig) -> Limits:
-    overrides = config["max.connections.per.ip.overrides"]
-    pairs = (
-        item.rpartition(":") for item in (overrides.split(",") if isinstance(overrides, str) else overrides) if item
-    )
-    return Limits(
-        request_bytes_max=config["socket.request.max.bytes"],
-        connections_max=config["max.connections"],
-        connections_per_ip_max=config["max.connections.per.ip"],
-        per_ip_overrides={address.strip(): int(count) for address, _, count in pairs},
-        idle_ms_max=config["connections.max.idle.ms"],
-    )

@@ -40,7 +40,7 @@ class Handlers:
             raise ValueError("an answer that cannot be encoded")
         if kind == b"x":
             raise ProtocolViolation("broken")
-        client = SimpleNamespace(throttle_time_ms=THROTTLE_MS if kind == b"t" else 0)
+        client = SimpleNamespace(throttle_time_ms=THROTTLE_MS if kind == b"t" else 0, hurry=None)
         exchange = SimpleNamespace(
             api=SimpleNamespace(pipelined=kind == b"p"), client=client, pieces=None, waiting=None, body=body
         )

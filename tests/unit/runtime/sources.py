@@ -43,7 +43,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "health": Health(STARTING),
         "metadata": cast(Any, SimpleNamespace(topics=[topic])),
         "quotas": ClientQuotas(),
-        "requests": {"Produce": SimpleNamespace(requests=3, errors=1, seconds=0.5)},
+        "requests": [("Produce", SimpleNamespace(requests=3, errors=1, seconds=0.5))],
         "listeners": [listener],
         "partitions": partitions,
         "is_active_controller": lambda: True,

@@ -1,0 +1,192 @@
+"""The parts of a node, made and tied to each other; nothing of it runs yet.
+
+Every node has the quorum, its image and a channel to the active controller. A controller adds the `Controller` with
+what it watches, a broker replicas, groups and quotas. The parts know each other by narrow seams; this is the one place
+that knows them all.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kavka_broker.api.broker import Broker
+from kavka_broker.api.dispatch import Dispatcher
+from kavka_broker.api.registry import load
+from kavka_broker.controller.balancing import Balancing
+from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.quorum import Quorum
+from kavka_broker.controller.sessions import Sessions
+from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
+from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.membership.alter_partition import AlterPartitionSender
+from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.membership.lifecycle import Introduction, Lifecycle, Times
+from kavka_broker.membership.producer_ids import ProducerIds
+from kavka_broker.membership.topics import TopicMaker
+from kavka_broker.peers import Peers
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
+from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.replica.fetch_sessions import FetchSessions
+from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.runtime.addresses import Addresses
+from kavka_broker.runtime.housekeeping import Housekeeping
+from kavka_broker.runtime.world import World
+from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.timers import Timers
+
+Crash = Callable[[BaseException], None]
+
+#: The parts of a role that this node has not. Nothing asks for them: the listeners that would are not there.
+ABSENT: Any = None
+
+
+@dataclass(slots=True)
+class Node:
+    """Everything that is started and stopped."""
+
+    broker: Broker
+    of_brokers: Dispatcher
+    of_controllers: Dispatcher
+    alter_partition: AlterPartitionSender
+    balancing: Balancing | None
+    housekeeping: Housekeeping
+
+
+class Wiring:
+    """Makes the parts of one node out of what it stands on."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        world: World,
+        timers: Timers,
+        peers: Peers,
+        logs: LogManager,
+        quorum: Quorum,
+        addresses: Addresses,
+        crash: Crash,
+    ) -> None:
+        self._config = config
+        self._world = world
+        self._timers = timers
+        self._peers = peers
+        self._logs = logs
+        self._quorum = quorum
+        self._addresses = addresses
+        self._crash = crash
+
+    def node(self) -> Node:
+        """All of it."""
+        config, clock, quorum = self._config, self._world.clock, self._quorum
+        controller = Controller(quorum) if "controller" in config.roles else None
+        broker = Broker(
+            node_id=config.node_id,
+            cluster_id=self._logs.cluster_id,
+            config=config,
+            clock=clock,
+            timers=self._timers,
+            metadata=quorum.metadata,
+            quorum=quorum,
+            peers=self._peers,
+            controller=controller,
+            sessions=ABSENT,
+            quotas=self._quotas(),
+            channel=ABSENT,
+            lifecycle=ABSENT,
+            topics=ABSENT,
+            producer_ids=ABSENT,
+            replicas=ABSENT,
+            fetch_sessions=ABSENT,
+            groups=ABSENT,
+        )
+        apis = load()
+        of_brokers = Dispatcher(broker, apis, self._crash)
+        of_controllers = Dispatcher(broker, apis, self._crash, "controller")
+        broker.serve_enveloped = of_controllers.serve_enveloped
+        broker.channel = ControllerChannel(
+            config.node_id, quorum, self._peers, leads=lambda: broker.leads, local=of_controllers.ask
+        )
+        balancing = None if controller is None else self._lead(broker, controller)
+        alter_partition = AlterPartitionSender(broker.channel, config.node_id, lambda: broker.lifecycle.broker_epoch)
+        if "broker" in config.roles:
+            self._serve(broker, alter_partition)
+        housekeeping = Housekeeping(config, self._logs, broker.replicas, broker.quotas, clock, self._crash)
+        return Node(broker, of_brokers, of_controllers, alter_partition, balancing, housekeeping)
+
+    def follow_metadata(self, broker: Broker) -> None:
+        """From now on what is committed is done here. The replicas that the image has already must be loaded."""
+        metadata, quotas = broker.metadata, broker.quotas
+
+        def limit(records: Sequence[Message]) -> None:
+            if any(isinstance(record, ClientQuotaRecord) for record in records):
+                quotas.update(metadata.quotas.limits)
+
+        quotas.update(metadata.quotas.limits)
+        self._quorum.subscribers += [broker.replicas.apply, limit, broker.groups.apply]
+
+    # --- of a controller ----------------------------------------------------------------------------------------
+
+    def _lead(self, broker: Broker, controller: Controller) -> Balancing:
+        sessions = Sessions(controller, self._config, self._world.clock, self._timers, self._peers)
+        broker.sessions = sessions
+        return Balancing(controller, self._config, self._timers)
+
+    # --- of a broker --------------------------------------------------------------------------------------------
+
+    def _serve(self, broker: Broker, alter_partition: AlterPartitionSender) -> None:
+        config, clock, metadata = self._config, self._world.clock, self._quorum.metadata
+        lifecycle = Lifecycle(self._introduction(), times_of(config), broker.channel, self._quorum, clock)
+
+        def broker_epoch() -> int:
+            return lifecycle.broker_epoch
+
+        broker.lifecycle = lifecycle
+        broker.topics = TopicMaker(config, broker.channel, self._quorum)
+        broker.producer_ids = ProducerIds(broker.channel, config.node_id, broker_epoch)
+        broker.replicas = ReplicaManager(
+            config.node_id,
+            config,
+            metadata,
+            self._logs,
+            clock,
+            alter_isr=alter_partition,
+            peers=self._peers,
+            timers=self._timers,
+            broker_epoch=broker_epoch,
+            crash=self._crash,
+        )
+        broker.fetch_sessions = FetchSessions(
+            config["max.incremental.fetch.session.cache.slots"], self._world.session_id
+        )
+        broker.groups = GroupCoordinator(
+            config, metadata, broker.topics, broker.replicas, clock, self._timers, self._world.suffix
+        )
+
+    def _introduction(self) -> Introduction:
+        epochs = {directory.broker_epoch for directory in self._logs.online}
+        previous = epochs.pop() if len(epochs) == 1 else None
+        return Introduction(
+            node_id=self._config.node_id,
+            cluster_id=self._logs.cluster_id,
+            incarnation_id=self._world.random_bytes(16),
+            listeners=self._addresses.advertised,
+            directories=tuple(directory.directory_id for directory in self._logs.online),
+            features=SUPPORTED_LEVELS,
+            rack=self._config.rack,
+            previous_epoch=-1 if previous is None else previous,
+        )
+
+    def _quotas(self) -> ClientQuotas:
+        config = self._config
+        return ClientQuotas(SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000))
+
+
+def times_of(config: BrokerConfig) -> Times:
+    return Times(
+        heartbeat_ms=config["broker.heartbeat.interval.ms"],
+        session_ms=config["broker.session.timeout.ms"],
+        registration_ms=config["initial.broker.registration.timeout.ms"],
+    )
