@@ -1,13 +1,16 @@
-"""DescribeQuorum (55): who leads the controllers, who votes, and how far the metadata log is.
+"""DescribeQuorum (55): who leads the controllers, who votes, who observes, and how far each has come.
 
+- The leader answers, for all: how far a replica is, when it last fetched, and when it last had all that there was.
+- Its own times are the present, since it is never behind itself. One that never fetched has -1 everywhere.
 - Only partition 0 of `__cluster_metadata` has a quorum; another topic is UNKNOWN_TOPIC_OR_PARTITION.
-- The leader's own times are the present, since it is never behind itself.
+- A controller that does not lead says NOT_LEADER_OR_FOLLOWER.
 Versions: flexible from 0; times from 1; directories and addresses from 2.
 """
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.metadata.topic_names import METADATA_TOPIC
+from kavka_broker.core.raft.replicas import Replica
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kavka_broker.protocol.messages.describe_quorum_response import (
@@ -35,7 +38,7 @@ def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Clie
     )
     if client.version >= NODES_FROM_VERSION:
         answer.nodes = [
-            Node(voter.node_id, [Listener(*endpoint) for endpoint in voter.endpoints]) for voter in broker.active.voters
+            Node(voter.node_id, [Listener(*endpoint) for endpoint in voter.endpoints]) for voter in broker.quorum.voters
         ]
     return answer
 
@@ -43,15 +46,34 @@ def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Clie
 def partition(topic: str, index: int, broker: Broker) -> PartitionData:
     if (topic, index) != (METADATA_TOPIC, 0):
         return PartitionData(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-    controller, now_ms = broker.active, broker.clock.now_ms()
+    quorum = broker.quorum
+    if not quorum.is_leader:
+        return PartitionData(
+            index, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, leader_id=quorum.leader_id, leader_epoch=quorum.epoch
+        )
+    voters, observers = quorum.node.replicas()
     return PartitionData(
         partition_index=index,
         error_message=None,
-        leader_id=controller.node_id,
-        leader_epoch=controller.epoch,
-        high_watermark=controller.high_watermark,
-        current_voters=[
-            ReplicaState(voter.node_id, voter.directory_id, controller.high_watermark, now_ms, now_ms)
-            for voter in controller.voters
-        ],
+        leader_id=quorum.node_id,
+        leader_epoch=quorum.epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=[state(one, broker) for one in voters],
+        observers=[state(one, broker) for one in observers],
+    )
+
+
+def state(replica: Replica, broker: Broker) -> ReplicaState:
+    """One replica, its times by the wall clock."""
+    ahead_ms = broker.clock.now_ms() - int(broker.clock.monotonic_ms())
+
+    def wall(monotonic_ms: int) -> int:
+        return -1 if monotonic_ms < 0 else monotonic_ms + ahead_ms
+
+    return ReplicaState(
+        replica.node_id,
+        replica.directory_id,
+        replica.end_offset,
+        wall(replica.fetched_ms),
+        wall(replica.caught_up_ms),
     )

@@ -246,6 +246,8 @@ class Quorum:
 
     def serve(self, request: Message) -> Any:
         """The answer to another node's request about the quorum, or a future of it."""
+        if self._runner is None:
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, "this node has not joined the quorum yet")
         node = self._node
         handle: Handle
         match request:

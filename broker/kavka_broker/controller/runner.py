@@ -77,6 +77,8 @@ RESPONSES: Final = {
 WAITING_MAX: Final = 10_000
 #: Voters move rarely; the connection that was opened first goes when there are more addresses than this.
 CONNECTIONS_MAX: Final = 100
+#: How often the same kind of warning is logged.
+WARNING_INTERVAL_MS: Final = 10_000
 
 
 class Host(Protocol):
@@ -142,6 +144,7 @@ class Runner:
         self._sends: dict[asyncio.Task[None], None] = {}
         self._flusher: asyncio.Task[None] | None = None
         self._is_flush_wanted = False
+        self._quiet_until_ms: dict[str, int] = {}
         self._timer: Timer | None = None
         self._timer_ms = -1
 
@@ -272,8 +275,16 @@ class Runner:
                 self._resolve(self._later.pop(later.number), response)
             case Flush():
                 self.want_flush()
-            case Note(event, fields, is_warning):
-                (log.warning if is_warning else log.info)(event, **fields)
+            case Note():
+                self._note(effect)
+
+    def _note(self, note: Note) -> None:
+        """A line in the log; a warning that comes with every retry is said once in a while."""
+        if not note.is_warning:
+            log.info(note.event, **note.fields)
+        elif self.now_ms >= self._quiet_until_ms.get(note.event, 0):
+            self._quiet_until_ms[note.event] = self.now_ms + WARNING_INTERVAL_MS
+            log.warning(note.event, **note.fields)
 
     def _write(self, effect: Effect) -> None:
         now_ms = self._clock.now_ms()

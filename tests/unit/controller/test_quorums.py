@@ -1,0 +1,309 @@
+"""Three controllers on simulated disks: what is committed survives whoever dies, and all of them agree on it."""
+
+import asyncio
+
+import pytest
+
+from kavka_broker.controller.format import Voters
+from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.protocol.messages.vote_request import VoteRequest
+from tests.support.quorums import Node, Quorums
+
+STATIC = "1@node-1:9093,2@node-2:9093,3@node-3:9093"
+#: Longer than an election by the loss of a connection takes, shorter than one by timeout.
+AT_ONCE_MS = 500
+
+
+@pytest.mark.parametrize("settings", [{}, {"controller_quorum_voters": STATIC}])
+def test_one_is_elected_and_all_agree(settings: dict[str, str]) -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        assert all(node.topics == ["a"] for node in cluster.nodes.values())
+        assert {node.quorum.leader_id for node in cluster.nodes.values()} == {leader.node_id}
+        assert {node.quorum.leader_endpoint() for node in cluster.nodes.values()} == {(f"node-{leader.node_id}", 9093)}
+        assert [node.quorum.role for node in cluster.followers()] == ["Follower", "Follower"]
+        levels = leader.quorum.metadata.features.levels
+        assert levels.get("kraft.version", 0) == (0 if settings else 1)
+
+    Quorums.play(scenario, **settings)
+
+
+def test_followers_are_told_what_is_committed_in_batches() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        for node in cluster.followers():
+            assert [one.name for one in node.told if isinstance(one, TopicRecord)] == ["a"]
+            assert [type(one) for one in node.told] == [type(one) for one in leader.told]
+
+    Quorums.play(scenario)
+
+
+def test_a_follower_refuses_to_decide() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        await cluster.leader()
+        with pytest.raises(BrokerError) as refusal:
+            await cluster.followers()[0].write("a")
+        assert refusal.value.code is ErrorCode.NOT_CONTROLLER
+
+    Quorums.play(scenario)
+
+
+def test_a_killed_leader_is_followed_by_another_at_once() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        epoch = leader.quorum.epoch
+        killed_ms = cluster.clock.monotonic_ms()
+        leader.kill()
+        successor = await cluster.leader()
+        assert cluster.clock.monotonic_ms() - killed_ms < AT_ONCE_MS
+        assert successor.quorum.epoch > epoch
+        await successor.write("b")
+        leader.start()
+        await cluster.agreed()
+        assert leader.topics == ["a", "b"]
+        assert leader.quorum.leader_id == successor.node_id
+
+    Quorums.play(scenario)
+
+
+def test_a_leader_that_is_silent_is_followed_after_the_fetch_timeout() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        leader.is_cut_off = True
+        successor = await cluster.leader(other_than=[leader])
+        await successor.write("a")
+        assert leader.topics == []
+        await cluster.until(lambda: not leader.controller.is_active)  # it hears of no majority any more
+
+    Quorums.play(scenario)
+
+
+def test_a_leader_that_stops_hands_over() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        stopped_ms = cluster.clock.monotonic_ms()
+        await leader.stop()
+        successor = await cluster.leader()
+        assert cluster.clock.monotonic_ms() - stopped_ms < AT_ONCE_MS
+        await successor.write("b")
+
+    Quorums.play(scenario)
+
+
+def test_what_nobody_else_had_is_cut_off() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        leader.is_cut_off = True
+        lost = asyncio.create_task(leader.write("lost"))
+        await asyncio.sleep(0)
+        successor = await cluster.leader(other_than=[leader])
+        await successor.write("b")
+        with pytest.raises(BrokerError) as refusal:
+            await lost
+        assert refusal.value.code is ErrorCode.NOT_CONTROLLER
+        ends_at = leader.quorum.log.end_offset
+        leader.is_cut_off = False
+        await cluster.agreed()
+        assert leader.topics == ["a", "b"]
+        assert leader.quorum.log.end_offset == successor.quorum.log.end_offset != ends_at
+        await successor.write("c")
+        await cluster.agreed()
+
+    Quorums.play(scenario)
+
+
+def test_a_majority_that_loses_power_comes_back_with_what_was_answered() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        for number in range(5):
+            leader = await cluster.leader()
+            await leader.write(f"t{number}")
+            for node in cluster.nodes.values():
+                node.kill(loses_power=True)
+            for node in cluster.nodes.values():
+                node.start()
+        await cluster.leader()
+        await cluster.agreed()
+        assert all(node.topics == [f"t{number}" for number in range(5)] for node in cluster.nodes.values())
+
+    Quorums.play(scenario)
+
+
+def test_a_vote_is_on_the_disk_before_it_is_given() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        def votes() -> list[tuple[int, int]]:
+            return [
+                (asker, asked)
+                for asker, asked, request, answer in cluster.traffic
+                if isinstance(request, VoteRequest)
+                and not request.topics[0].partitions[0].pre_vote
+                and answer.topics[0].partitions[0].vote_granted
+            ]
+
+        await cluster.until(votes)
+        for asker, asked in votes():
+            assert any(f'"votedId":{asker},' in event for event in cluster.nodes[asked].events)
+        leader = await cluster.leader()
+        assert f'"leaderId":{leader.node_id},' in leader.events[-1]
+
+    Quorums.play(scenario)
+
+
+def test_a_fetch_acknowledges_only_what_is_on_the_disk() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        for number in range(10):
+            leader = await cluster.leader()
+            await leader.write(f"t{number}")
+            follower = cluster.followers()[0]
+            offsets = [
+                request.topics[0].partitions[0].fetch_offset
+                for asker, _, request, _ in cluster.traffic
+                if asker == follower.node_id and isinstance(request, FetchRequest)
+            ]
+            follower.kill(loses_power=True)
+            log = MetadataLog.open(follower.disk, follower.config, now_ms=0)
+            assert log.end_offset >= max(offsets)
+            follower.start()
+
+    Quorums.play(scenario)
+
+
+def test_a_torn_log_is_fetched_again() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        follower = cluster.followers()[0]
+        follower.kill()
+        path = f"/data/__cluster_metadata-0/{0:020d}.log"
+        file = follower.disk.open(path)
+        file.truncate(file.size - 7)
+        file.sync()
+        follower.start()
+        await cluster.agreed()
+        assert follower.topics == ["a"]
+
+    Quorums.play(scenario)
+
+
+def test_who_is_behind_the_log_is_sent_a_snapshot() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("gone")
+        await cluster.agreed()
+        behind = cluster.followers()[0]
+        behind.kill()
+        topic_id = leader.quorum.metadata.topics.get("gone").topic_id
+        await remove(leader, topic_id)
+        for number in range(30):
+            await leader.write(f"t{number}")
+        assert await leader.run(leader.quorum.snapshot()) is not None
+        await leader.write("after")
+        assert leader.quorum.log.start_offset > behind.quorum.log.end_offset
+        behind.start()
+        await cluster.agreed()
+        assert behind.topics == leader.topics
+        assert behind.quorum.log.start_offset == leader.quorum.log.start_offset
+        names = [one.name for one in behind.told if isinstance(one, TopicRecord)]
+        assert sorted(names) == sorted(leader.topics)
+        behind.kill()
+        behind.start()
+        await cluster.agreed()
+
+    Quorums.play(
+        scenario,
+        metadata_max_retention_bytes="100",
+        metadata_log_segment_bytes=str(8 * 1024 * 1024),
+        internal_metadata_log_segment_bytes="1000",
+        controller_quorum_fetch_snapshot_max_bytes="300",
+    )
+
+
+async def remove(leader: Node, topic_id: bytes) -> None:
+    from kavka_broker.core.decision import Decision
+    from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+
+    await leader.run(leader.controller.submit(lambda *_: Decision([RemoveTopicRecord(topic_id)], None)))
+
+
+def test_a_broker_finds_the_leader_and_observes() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        broker = cluster.add(11, "broker")
+        broker.format(Voters(none=True))
+        broker.start()
+        await broker.run(broker.quorum.caught_up())
+        assert broker.topics == ["a"]
+        assert broker.quorum.role == "Observer"
+        leader.kill()
+        successor = await cluster.leader()
+        await successor.write("b")
+        await cluster.agreed()
+        assert broker.topics == ["a", "b"]
+
+    Quorums.play(scenario)
+
+
+def test_another_clusters_node_is_not_let_in() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        stranger = cluster.add(11, "broker")
+        stranger.format(Voters(none=True), "YW5vdGhlci1jbHVzdGVyLg")
+        stranger.start()
+        await leader.write("a")
+        await asyncio.sleep(5)
+        assert stranger.topics == []
+        assert stranger.quorum.log.end_offset == 0
+
+    Quorums.play(scenario)
+
+
+def test_a_voter_with_an_empty_disk_does_not_vote() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        first, second = cluster.followers()
+        first.kill()
+        del cluster.nodes[first.node_id]
+        anew = cluster.add(first.node_id)
+        anew.format(Voters(none=True))
+        anew.start()
+        await cluster.agreed()
+        assert anew.quorum.role == "Observer"
+        second.kill()
+        with pytest.raises(BrokerError):
+            await leader.write("b")  # one of three voters, whatever the third fetches
+        second.start()
+        leader = await cluster.leader()
+        await leader.write("c")
+
+    Quorums.play(scenario)
+
+
+def test_the_active_controller_changes_hands_many_times() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        epochs = []
+        for number in range(10):
+            leader = await cluster.leader()
+            epochs.append(leader.quorum.epoch)
+            await leader.write(f"t{number}")
+            leader.kill(loses_power=number % 2 == 0)
+            successor = await cluster.leader()
+            await successor.write(f"u{number}")
+            leader.start()
+            await cluster.agreed()
+        assert epochs == sorted(set(epochs))
+        assert len(leader.topics) == 20
+
+    Quorums.play(scenario)
