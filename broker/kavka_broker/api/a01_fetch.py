@@ -120,7 +120,8 @@ def read_all(fetch: Fetch, broker: Broker) -> Reading:
             data = PartitionData(wanted.index, error.code, -1)
             if error.code in MOVED:
                 data.current_leader = current_leader(wanted, broker)
-            reading.is_due = reading.is_due or error.code not in UNKNOWN
+            # A follower asks for nothing that is not there, or will be in a moment: it is told at once, and comes again.
+            reading.is_due = reading.is_due or fetch.follower is not None or error.code not in UNKNOWN
         else:
             reading.watched.append(partition)
             size_bytes = data_size(data)
