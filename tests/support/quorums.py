@@ -290,7 +290,7 @@ class NearPeer:
         try:
             serving = asyncio.get_running_loop().create_task(serve(), context=process.context())
             self._cluster.serving[serving] = None
-            serving.add_done_callback(lambda done: self._cluster.serving.pop(done))
+            serving.add_done_callback(self._cluster.serving.pop)
             return await lost  # type: ignore[no-any-return]
         finally:
             process.on_death.pop(die, None)

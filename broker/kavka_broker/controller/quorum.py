@@ -290,14 +290,12 @@ class Quorum:
     # --- what the rules have found ------------------------------------------------------------------------------
 
     def led(self, epoch: int, start_offset: int) -> None:
-        log.info("raft.leads", node=self.node_id, epoch=epoch, offset=start_offset)
         self._was_leader = True
         self._written.clear()
         self.on_led(epoch, start_offset)
         self._tell_listeners()
 
     def followed(self, leader_id: int, epoch: int) -> None:
-        log.info("raft.follows", node=self.node_id, leader=leader_id, epoch=epoch)
         self._written.clear()
         if self._was_leader:
             self._was_leader = False
