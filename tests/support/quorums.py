@@ -180,6 +180,7 @@ class Quorums:
             loop.run_until_complete(play())
         finally:
             loop.bury()
+            loop.close()
             asyncio.set_event_loop(None)
 
     def add(self, node_id: int, roles: str = "controller", **settings: str) -> Node:

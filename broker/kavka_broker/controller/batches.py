@@ -13,6 +13,7 @@ from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.leader_change_message import LeaderChangeMessage
+from kavka_broker.protocol.messages.leader_change_message import Voter as LeaderVoter
 from kavka_broker.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
 from kavka_broker.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
 from kavka_broker.protocol.messages.voters_record import VotersRecord
@@ -30,6 +31,7 @@ CONTROL_KINDS: Final[dict[ControlType, type[Message]]] = {
 }
 CONTROL_TYPES: Final = {kind: number for number, kind in CONTROL_KINDS.items()}
 
+CONTROL_VERSION: Final = 0
 _VERSION: Final = Struct(">h")
 
 
@@ -46,16 +48,25 @@ def metadata_batch(records: Sequence[Message], *, base_offset: int, leader_epoch
 def control_batch(records: Sequence[Message], *, base_offset: int, leader_epoch: int, now_ms: int) -> bytearray:
     """One batch of control records."""
     return build_control_batch(
-        [(CONTROL_TYPES[type(record)], encode(record, _version_of(record))) for record in records],
+        [(CONTROL_TYPES[type(record)], _written(record)) for record in records],
         timestamp_ms=now_ms,
         base_offset=base_offset,
         leader_epoch=leader_epoch,
     )
 
 
-def _version_of(record: Message) -> int:
-    """The version that a control record's value begins with, and is written in: its first field says it."""
-    return record.version if isinstance(record, LeaderChangeMessage) else 0
+def _written(record: Message) -> bytes:
+    """A control record's value, in version 0.
+
+    LeaderChange has a version 1 with the voters' directories, which Apache Kafka 4.3 has a schema for, does not write,
+    and whose dump tool fails on it.
+    """
+    if isinstance(record, LeaderChangeMessage):
+        voters, granting = (
+            [LeaderVoter(one.voter_id) for one in some] for some in (record.voters, record.granting_voters)
+        )
+        record = LeaderChangeMessage(CONTROL_VERSION, record.leader_id, voters, granting)
+    return encode(record, CONTROL_VERSION)
 
 
 def read_batch(batch: memoryview) -> Iterator[tuple[int, Message]]:
