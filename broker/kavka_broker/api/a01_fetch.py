@@ -13,11 +13,18 @@
 Versions: flexible from 12; topic ids from 13.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.follower_fetch import Follower, diverging_epoch, follower_of, read_as_follower
+from kavka_broker.api.follower_fetch import (
+    Follower,
+    diverging_epoch,
+    feed_of,
+    follower_of,
+    read_as_follower,
+    with_news,
+)
 from kavka_broker.api.read_replica import RACKS_FROM, preferred_replica, rack_of
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.controller.metadata_fetch import metadata_fetch
@@ -30,6 +37,7 @@ from kavka_broker.protocol.messages.fetch_response import (
     PartitionData,
 )
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.replica.feeds import Feed
 from kavka_broker.replica.fetch_sessions import FetchContext, SessionPartition
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.purgatory import FetchWaiter
@@ -55,8 +63,10 @@ class Fetch:
     """Who fetches what, and how much."""
 
     context: FetchContext
+    partitions: Collection[SessionPartition]  # to look at
     bytes_max: int
     follower: Follower | None
+    feed: Feed | None  # what is new for the follower
     is_committed_only: bool
     reads_followers: bool
     rack: str
@@ -74,27 +84,35 @@ def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchRespons
     wanted = fetch_of(request, context, broker, client)
     reading = read_all(wanted, broker)
     missing_bytes = min(request.min_bytes, wanted.bytes_max) - reading.size_bytes
-    if missing_bytes <= 0 or reading.is_due or request.max_wait_ms <= 0 or not reading.watched:
+    nobody = not reading.watched and wanted.feed is None
+    if missing_bytes <= 0 or reading.is_due or request.max_wait_ms <= 0 or nobody:
         return answer(reading, wanted, broker, client)
     # It watches from here on: a coroutine begins later, and what is appended until then would wake nobody.
-    lists = [one.watchers if wanted.follower is None else one.follower_watchers for one in reading.watched]
+    lists = [one.watchers for one in reading.watched] if wanted.feed is None else []
     waiter = FetchWaiter(lists, missing_bytes, request.max_wait_ms, broker.timers)
-    if wanted.follower is not None:
+    if wanted.feed is not None:
+        wanted.feed.waiter = waiter
         client.hurry = waiter.interrupt
     return answer_later(waiter, wanted, broker, client)
 
 
 def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, client: Client) -> Fetch:
     follower = follower_of(request)
-    bytes_max = request.max_bytes
+    bytes_max, feed, partitions = request.max_bytes, None, context.partitions
     if follower is None:
         now_ms = int(broker.clock.monotonic_ms())
         bytes_max = min(bytes_max, broker.config["fetch.max.bytes"])
         bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, now_ms)
+    else:
+        broker.replicas.heard_from(follower.broker_id)
+        feed = feed_of(context, broker.fetch_sessions, client)
+        partitions = with_news(partitions, feed)
     return Fetch(
         context,
+        partitions,
         bytes_max,
         follower,
+        feed,
         is_committed_only=request.isolation_level == READ_COMMITTED,
         reads_followers=follower is None and client.version >= RACKS_FROM,
         rack=rack_of(request, broker, client),
@@ -104,6 +122,11 @@ def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, clien
 async def answer_later(waiter: FetchWaiter, wanted: Fetch, broker: Broker, client: Client) -> FetchResponse:
     """Wait for enough to read or the end of `max_wait_ms`, then read again."""
     await waiter.future
+    feed = wanted.feed
+    if feed is not None:
+        if feed.waiter is waiter:
+            feed.waiter = None
+        wanted.partitions = with_news(wanted.partitions, feed)
     return answer(read_all(wanted, broker), wanted, broker, client)
 
 
@@ -112,7 +135,7 @@ def read_all(fetch: Fetch, broker: Broker) -> Reading:
     context = fetch.context
     opens = fetch.follower is not None and context.session is not None and not context.is_incremental
     reading = Reading([], [], is_due=opens)
-    for wanted in context.partitions:
+    for wanted in fetch.partitions:
         try:
             partition = find(wanted, fetch.reads_followers, broker)
             data = read(partition, wanted, fetch, reading, broker)
@@ -123,8 +146,13 @@ def read_all(fetch: Fetch, broker: Broker) -> Reading:
             # A follower asks for nothing that is not there, or will be in a moment: it is told at once, and comes again.
             reading.is_due = reading.is_due or fetch.follower is not None or error.code not in UNKNOWN
         else:
-            reading.watched.append(partition)
             size_bytes = data_size(data)
+            if fetch.feed is None:
+                reading.watched.append(partition)
+            else:
+                fetch.feed.listen(partition, wanted)
+                if not size_bytes and wanted.wanted.fetch_offset < partition.log.log_end_offset:
+                    fetch.feed.moved(wanted)  # it did not fit this time
             partition.bytes_out += size_bytes
             reading.size_bytes += size_bytes
             reading.is_due = reading.is_due or has_diverged(data) or data.preferred_read_replica >= 0
@@ -199,10 +227,12 @@ def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> Fe
         client.throttle_time_ms = throttle_time_ms
         return FetchResponse(throttle_time_ms, 0, context.session_id)
     topics: dict[bytes | str, list[PartitionData]] = {}
+    if fetch.feed is not None and context.session is None:
+        fetch.feed.close()
     for wanted, data in reading.served:
         has_news = wanted.told(data.high_watermark, data.log_start_offset)
         has_records = bool(data.records)
-        if context.session is not None and has_records:
+        if context.session is not None and has_records and fetch.feed is None:
             context.session.serve_last(wanted)
         if has_records or has_news or is_telling(data) or not context.is_incremental:
             topics.setdefault(wanted.topic, []).append(data)

@@ -10,12 +10,16 @@ that is noted once the read has shown that its position makes sense. Rules of Ka
   registered with that epoch: NOT_LEADER_OR_FOLLOWER.
 """
 
+from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
+from kavka_broker.api.broker import Client
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, PartitionData
-from kavka_broker.replica.fetch_sessions import SessionPartition
+from kavka_broker.replica.feeds import Feed
+from kavka_broker.replica.fetch_sessions import FetchContext, FetchSessions, SessionPartition
 from kavka_broker.replica.partition import Partition
 
 
@@ -32,6 +36,24 @@ def follower_of(request: FetchRequest) -> Follower | None:
     if state.replica_id >= 0:
         return Follower(state.replica_id, state.replica_epoch)
     return Follower(request.replica_id, -1) if request.replica_id >= 0 else None
+
+
+def feed_of(context: FetchContext, sessions: FetchSessions, client: Client) -> Feed:
+    """Where partitions put what is new for this follower: its session's, which ends with the connection, or a new one."""
+    session = context.session
+    if session is None:
+        return Feed()
+    if session.feed is None:
+        session.feed = Feed()
+        if client.peer is not None:
+            client.peer.on_lost.append(partial(sessions.drop, session.session_id))
+    return session.feed
+
+
+def with_news(partitions: Iterable[SessionPartition], feed: Feed) -> list[SessionPartition]:
+    """These, and what is new; the news are taken note of by that."""
+    news, feed.news = feed.news, {}
+    return list(dict.fromkeys([*partitions, *news]))
 
 
 def read_as_follower(

@@ -18,10 +18,14 @@ A session that would need more ends, and its client goes on without.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from kavka_broker.protocol.uuids import ZERO
+
+if TYPE_CHECKING:
+    from kavka_broker.replica.feeds import Feed
 
 NO_SESSION = 0
 EPOCH_SESSIONLESS = -1
@@ -54,30 +58,40 @@ class SessionPartition:
 
 
 class FetchSession:
-    """The partitions of one client, in the order in which they are served."""
+    """The partitions of one client, in the order in which they are served. A follower's has a feed."""
 
-    __slots__ = ("epoch", "last_used_ms", "partitions", "session_id", "uses_ids")
+    __slots__ = ("epoch", "feed", "last_used_ms", "partitions", "session_id", "uses_ids")
 
     def __init__(self, session_id: int, uses_ids: bool, now_ms: float) -> None:
         self.session_id = session_id
         self.epoch = 1
         self.uses_ids = uses_ids
         self.last_used_ms = now_ms
+        self.feed: Feed | None = None
         self.partitions: OrderedDict[tuple[TopicKey, int], SessionPartition] = OrderedDict()
 
-    def update(self, request: FetchRequest) -> None:
-        """Add and move what the request names; forget what it gives up."""
+    def update(self, request: FetchRequest) -> list[SessionPartition]:
+        """Add and move what the request names, which is returned; forget what it gives up."""
         partitions = self.partitions
+        named: list[SessionPartition] = []
         for topic, wanted in wanted_partitions(request):
             known = partitions.get((topic, wanted.partition))
             if known is None:
-                partitions[topic, wanted.partition] = SessionPartition(topic, wanted)
+                known = partitions[topic, wanted.partition] = SessionPartition(topic, wanted)
             else:
                 known.wanted = wanted
+            named.append(known)
         for forgotten in request.forgotten_topics_data:
             key = forgotten.topic_id if forgotten.topic_id != ZERO else forgotten.topic
             for index in forgotten.partitions:
-                partitions.pop((key, index), None)
+                gone = partitions.pop((key, index), None)
+                if gone is not None and self.feed is not None:
+                    self.feed.forget(gone)
+        return named
+
+    def close(self) -> None:
+        if self.feed is not None:
+            self.feed.close()
 
     def serve_last(self, partition: SessionPartition) -> None:
         """It was served now: the others come first next time."""
@@ -122,7 +136,7 @@ class FetchSessions:
         """The context of this fetch. Raises FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and kin."""
         if request.session_epoch > EPOCH_NEW:
             return self._continue(request, uses_ids, now_ms)
-        self._sessions.pop(request.session_id, None)
+        self.drop(request.session_id)
         wanted = {
             (topic, partition.partition): SessionPartition(topic, partition)
             for topic, partition in wanted_partitions(request)
@@ -144,14 +158,22 @@ class FetchSessions:
         session.epoch = 1 if session.epoch == EPOCH_LIMIT else session.epoch + 1
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
-        session.update(request)
+        named = session.update(request)
         if request.topics and self.partition_count > self._partitions_max:
-            del self._sessions[session.session_id]
+            self.drop(session.session_id)
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.partitions:
-            del self._sessions[session.session_id]
+            self.drop(session.session_id)
             return FetchContext((), None, is_incremental=True)
-        return FetchContext(session.partitions.values(), session, is_incremental=True)
+        # What a follower does not name is looked at when there is news of it.
+        looked_at = session.partitions.values() if session.feed is None else named
+        return FetchContext(looked_at, session, is_incremental=True)
+
+    def drop(self, session_id: int) -> None:
+        """End a session, if it is there: its client is gone, or begins anew."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
     def _has_room(self, now_ms: float, partitions: int) -> bool:
         if self.partition_count + partitions > self._partitions_max:
@@ -161,7 +183,7 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None or now_ms - oldest.last_used_ms < EVICTION_MS:
             return False
-        del self._sessions[oldest.session_id]
+        self.drop(oldest.session_id)
         self.evictions += 1
         return True
 

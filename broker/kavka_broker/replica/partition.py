@@ -16,6 +16,8 @@ from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import Contact, LeaderState, Settled
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.replica.feeds import Feed
+from kavka_broker.replica.fetch_sessions import SessionPartition
 from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
@@ -55,7 +57,7 @@ class Partition:
         "_uncommitted_bytes",
         "bytes_in",
         "bytes_out",
-        "follower_watchers",
+        "feeds",
         "high_watermark",
         "index",
         "is_leader",
@@ -85,7 +87,7 @@ class Partition:
         self.log = log
         self.high_watermark = log.log_start_offset if high_watermark is None else high_watermark
         self.watchers: list[FetchWaiter] = []  # woken by the high watermark
-        self.follower_watchers: list[FetchWaiter] = []  # woken by the end of the log
+        self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, who wait for the end of the log
         self.bytes_in = self.bytes_out = self.messages_in = 0
         self._committed = OffsetWaiters()
         self._trimmed = OffsetWaiters()
@@ -159,8 +161,13 @@ class Partition:
 
     def interrupt(self) -> None:
         """Wake every fetch that waits here."""
-        for watcher in [*self.watchers, *self.follower_watchers]:
+        for watcher in list(self.watchers):
             watcher.interrupt()
+        self._tell_followers()
+
+    def _tell_followers(self) -> None:
+        for feed, wanted in self.feeds.items():
+            feed.changed(wanted)
 
     # --- as the leader: records ---------------------------------------------------------------------------------
 
@@ -194,9 +201,8 @@ class Partition:
         """There is something new for the followers."""
         leadership.appended(end_offset_before)
         self._uncommitted_bytes += size_bytes
-        if self.follower_watchers:
-            for watcher in list(self.follower_watchers):
-                watcher.progressed(size_bytes)
+        for feed, wanted in self.feeds.items():
+            feed.grown(wanted, size_bytes)
         if len(leadership.maximal_isr) == 1:
             self._advance()
 
@@ -315,8 +321,10 @@ class Partition:
             for watcher in list(self.watchers):
                 watcher.progressed(size_bytes)
         if self._surroundings.hurries_high_watermark:
-            for watcher in list(self.follower_watchers):
-                watcher.interrupt()
+            self._tell_followers()
+        else:
+            for feed, wanted in self.feeds.items():
+                feed.moved(wanted)
 
     # --- the start of the log -----------------------------------------------------------------------------------
 
@@ -335,8 +343,7 @@ class Partition:
         self.log.advance_start(offset)
         if self.low_watermark >= offset:
             return None
-        for watcher in list(self.follower_watchers):
-            watcher.interrupt()
+        self._tell_followers()
         return self._trimmed.add(offset)
 
     # --- as a follower ------------------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ from kavka_broker.timers import Timer, Timers
 class FetchWaiter:
     """A fetch that waits for `needed_bytes` more, until its time is over.
 
-    It stands on the lists it is given, one a partition: a consumer on that of whoever waits for the high watermark, a
-    follower on that of whoever waits for the end of the log.
+    It stands on the lists it is given, one a partition. A follower's waits for its feed instead and stands on none.
     """
 
     __slots__ = ("_lists", "_timer", "future", "needed_bytes")

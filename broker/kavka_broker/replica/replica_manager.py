@@ -176,6 +176,10 @@ class ReplicaManager:
         partition.check_epoch(leader_epoch)
         return partition
 
+    def heard_from(self, broker_id: int) -> None:
+        """A follower has fetched: what it does not name is where it was."""
+        self.in_sync.contact(broker_id).fetched_ms = self._clock.monotonic_ms()
+
     def _not_leading(self, topic: str, index: int, partition: Partition | None) -> BrokerError:
         known = self._metadata.topics.get(topic)
         if known is None or index not in known.partitions:

@@ -1,0 +1,65 @@
+"""What a leader has new for one follower.
+
+A broker that leads a thousand partitions of which one is written to must not look at a thousand when a follower of
+theirs fetches. So partitions say what has happened to them: each knows the feeds of its followers, and puts itself on
+the list of news. A fetch looks at what it names itself and at the news, and nothing else.
+
+The feed lives as long as the fetch session that it belongs to; a follower without a session gets one for a single fetch.
+"""
+
+from typing import Protocol
+
+from kavka_broker.replica.fetch_sessions import SessionPartition
+from kavka_broker.replica.purgatory import FetchWaiter
+
+
+class Fed(Protocol):
+    """What a feed listens to: a partition."""
+
+    feeds: "dict[Feed, SessionPartition]"
+
+
+class Feed:
+    """The news for one follower, in the order in which they came."""
+
+    __slots__ = ("_sources", "news", "waiter")
+
+    def __init__(self) -> None:
+        self.news: dict[SessionPartition, None] = {}
+        self.waiter: FetchWaiter | None = None
+        self._sources: dict[SessionPartition, Fed] = {}
+
+    def listen(self, source: Fed, wanted: SessionPartition) -> None:
+        """From now on `source` tells what happens to it."""
+        self._sources[wanted] = source
+        source.feeds[self] = wanted
+
+    def forget(self, wanted: SessionPartition) -> None:
+        """The follower gives this partition up."""
+        self.news.pop(wanted, None)
+        source = self._sources.pop(wanted, None)
+        if source is not None and source.feeds.get(self) is wanted:
+            del source.feeds[self]
+
+    def close(self) -> None:
+        for wanted in list(self._sources):
+            self.forget(wanted)
+        self.news.clear()
+
+    # --- what partitions say ------------------------------------------------------------------------------------
+
+    def grown(self, wanted: SessionPartition, size_bytes: int) -> None:
+        """There is more to read."""
+        self.news[wanted] = None
+        if self.waiter is not None:
+            self.waiter.progressed(size_bytes)
+
+    def moved(self, wanted: SessionPartition) -> None:
+        """Something to be told with the next answer: it can wait for it."""
+        self.news[wanted] = None
+
+    def changed(self, wanted: SessionPartition) -> None:
+        """Something that must not wait."""
+        self.news[wanted] = None
+        if self.waiter is not None:
+            self.waiter.interrupt()
