@@ -11,7 +11,7 @@ import re
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import APIS, BOTH, api
-from kavka_broker.core.metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_LEVELS
+from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, SUPPORTED_LEVELS
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import (
@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.api_versions_response import (
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3
 # Groups (KIP-848), transactions and sharing are features too: they join when their APIs are served.
-SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in (METADATA_VERSION, KRAFT_VERSION)}
+SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in (METADATA_VERSION, KRAFT_VERSION, ELR_FEATURE)}
 
 
 @api(ApiVersionsRequest, ApiVersionsResponse, versions=(0, 4), on=BOTH)

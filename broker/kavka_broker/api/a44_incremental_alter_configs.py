@@ -4,7 +4,7 @@
 - A resource changes whole or not at all, and each for itself. One that is there twice is INVALID_REQUEST.
 - A value that cannot stand is INVALID_CONFIG; a config that is read only at start, or that belongs to one broker and
   was sent for all, INVALID_REQUEST.
-- The empty broker name alters the default of all brokers. A broker's id is taken only by that broker.
+- The empty broker name alters the default of all brokers. A broker's id alters that broker alone.
 - `validate_only` says what would happen, and nothing does.
 Versions: flexible from 1.
 """
@@ -15,7 +15,7 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.config_commands import Change, alter_configs
-from kavka_broker.core.metadata.configs import Resource, ResourceType
+from kavka_broker.core.metadata.configs import Resource
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -45,7 +45,7 @@ async def incremental_alter_configs(
         answers = []
         for resource, changes in asked:
             try:
-                check_resource(resource, counts[resource], broker)
+                check_count(counts[resource])
                 records += alter_configs(metadata, resource, changes).records
                 answers.append(response(resource, None))
             except BrokerError as reason:
@@ -58,12 +58,9 @@ async def incremental_alter_configs(
         return IncrementalAlterConfigsResponse(responses=[response(resource, error) for resource, _ in asked])
 
 
-def check_resource(resource: Resource, count: int, broker: Broker) -> None:
+def check_count(count: int) -> None:
     if count > 1:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is there more than once; name it once")
-    if resource.type == ResourceType.BROKER and resource.name not in ("", str(broker.node_id)):
-        problem = f'this is broker {broker.node_id}, not "{resource.name}"; ask that broker, or leave the id empty'
-        raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
 
 
 def response(resource: Resource, reason: BrokerError | None) -> AlterConfigsResourceResponse:

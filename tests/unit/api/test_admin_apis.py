@@ -312,7 +312,7 @@ def test_configs_of_brokers_reach_the_logs(tmp_path: Path) -> None:
         assert partition is not None
         assert partition.log.config.retention_ms == 7000
         assert await alter(client, 4, "1", ("node.id", 0, "5")) == ErrorCode.INVALID_REQUEST
-        assert await alter(client, 4, "7", ("log.retention.ms", 0, "5")) == ErrorCode.INVALID_REQUEST
+        assert await alter(client, 4, "7", ("log.retention.ms", 0, "5")) == ErrorCode.BROKER_ID_NOT_REGISTERED
 
     play(tmp_path, scenario)
 

@@ -141,6 +141,10 @@ class Brokers:
     def controllers(self) -> list[RegisterControllerRecord]:
         return [self._controllers[node_id] for node_id in sorted(self._controllers)]
 
+    def knows(self, node_id: int) -> bool:
+        """Whether there is such a broker, or such a controller."""
+        return node_id in self._by_id or node_id in self._controllers
+
     def replay(self, record: Message) -> None:
         self.generation += 1
         match record:

@@ -73,6 +73,8 @@ def _check_resource(metadata: Metadata, resource: Resource) -> None:
         case ResourceType.BROKER:
             if resource.name and not (resource.name.isascii() and resource.name.isdigit()):
                 raise _request(f'"{resource.name}" is not a broker; write its id, or nothing for all brokers')
+            if resource.name and not metadata.brokers.knows(int(resource.name)):
+                raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no node {resource.name}")
         case ResourceType.GROUP:
             if not resource.name:
                 raise _request("a group needs a name; groups have no common default to alter")
