@@ -1,21 +1,12 @@
 """Whatever happens to a quorum, no committed record is lost, and once all is well again it works."""
 
-from dataclasses import replace
-
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kavka_broker.core.raft import election, leader, replicas
-from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState
-from kavka_broker.core.raft.roles import Leader
-from kavka_broker.protocol.messages.vote_request import PartitionData
-from tests.property.raft.witness import Plan, Violation, Witness, live
-from tests.unit.raft.world import Process
+from tests.property.raft.witness import CHANGING, RESTLESS, Plan, live, restless
 
-VERBS = (
-    ["run"] * 6 + ["append"] * 4 + ["crash", "start"] * 3 + ["isolate", "cut", "heal", "pause", "resume"]
-) + ["lost", "resign", "snapshot", "snapshot", "add", "remove"]
+VERBS = sorted({*CHANGING, *RESTLESS, "run", "isolate", "cut", "heal", "pause", "resume", "lost", "resign", "snapshot"})
 
 step = st.tuples(st.sampled_from(VERBS), st.integers(1, 7), st.integers(0, 1_500))
 plans = st.builds(
@@ -27,6 +18,7 @@ plans = st.builds(
     twice=st.sampled_from([0.0, 0.2]),
     delay_max_ms=st.sampled_from([1, 10, 200]),
     sync_max_ms=st.sampled_from([1, 20, 300]),
+    fetch_bytes_max=st.sampled_from([1, 1 << 20]),
     steps=st.lists(step, max_size=60).map(tuple),
 )
 
@@ -35,3 +27,13 @@ plans = st.builds(
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_any_history(plan: Plan) -> None:
     live(plan)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_end_of_elections(seed: int) -> None:
+    live(restless(seed))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_voters_come_and_go(seed: int) -> None:
+    live(restless(seed, CHANGING, observers=2))

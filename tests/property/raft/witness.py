@@ -11,8 +11,9 @@ The names are those of the Raft paper and of the TLA+ specifications:
     MonotonicEpoch        no node goes back to an epoch that it has left, not even by a crash
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from kavka_broker.core.raft.effects import Committed, Effect, Led
@@ -145,6 +146,13 @@ def require(holds: bool, invariant: str, process: Process, what: object) -> None
 
 def live(plan: Plan, kind: type[Witness] = Witness) -> Witness:
     """Let the history happen, then heal everything and see the quorum work again."""
+    world = happen(plan, kind)
+    heal(world)
+    return world
+
+
+def happen(plan: Plan, kind: type[Witness] = Witness) -> Witness:
+    """Let the history happen."""
     world = kind(plan)
     voters = [voter(node_id) for node_id in range(1, plan.size + 1)]
     for one in voters:
@@ -156,57 +164,114 @@ def live(plan: Plan, kind: type[Witness] = Witness) -> Witness:
     for step in plan.steps:
         world.sync_ms = world.random.randint(1, plan.sync_max_ms)
         take(world, *step)
-    heal(world)
     return world
+
+
+#: Elections that nobody lets come to an end, and voters that come and go.
+RESTLESS = ["wait"] * 8 + ["append"] + ["blip", "restart", "depose"] * 2 + ["start"] * 4
+CHANGING = ["wait"] * 12 + ["append", "blip", "restart", "depose", "start", "start", "start", "add", "remove"] * 2
+
+
+def restless(seed: int, verbs: Sequence[str] = RESTLESS, observers: int = 0) -> Plan:
+    """A history without a minute's peace."""
+    draw = Random(seed)
+    return Plan(
+        seed=seed,
+        size=draw.choice([3, 3, 5]) if not observers else draw.choice([2, 3, 4]),
+        observers=observers,
+        loss=draw.choice([0, 0.05, 0.2]),
+        twice=0,
+        delay_max_ms=draw.choice([20, 50]),
+        sync_max_ms=draw.choice([1, 50]),
+        fetch_bytes_max=1,
+        steps=tuple((draw.choice(verbs), draw.randint(1, 7), draw.randint(0, 1_500)) for _ in range(100)),
+    )
 
 
 def take(world: Witness, verb: str, node_id: int, amount: int) -> None:
     """One step; what makes no sense now does nothing."""
     process = world.processes[(node_id - 1) % len(world.processes) + 1]
-    node = process.node
-    match verb:
-        case "run":
-            world.run(amount)
-        case "wait":
-            world.run(amount % 50)
-        case "blip":
-            for one in world.processes.values():
-                one.handle(lambda node: node.leader_lost(world.now_ms))
-        case "restart" if node is not None:
-            take(world, "crash", node_id, amount)
+    if verb in TIME_AND_NETWORK:
+        TIME_AND_NETWORK[verb](world, process, amount)
+    elif process.node is None:
+        if verb == "start":
             process.start()
-        case "append" if node is not None and not process.is_paused:
-            leader = world.leader()
-            process = process if node.is_leader or leader is None else leader
-            if process.node is not None and process.node.is_leader and not process.is_paused:
-                process.append(f"{process.node_id}@{world.now_ms}", *(["more"] if amount % 2 else []))
-        case "crash" if node is not None:
-            unsynced = process.log.end_offset - process.log.synced_offset
-            world.crash(process.node_id, process.log.synced_offset + amount % (unsynced + 1))
-        case "start" if node is None:
-            process.start()
-        case "cut":
-            world.cut.add((process.node_id, amount % len(world.processes) + 1))
-        case "isolate":
-            world.isolate(process.node_id)
-        case "heal":
-            world.cut.clear()
-        case "pause":
-            process.is_paused = node is not None
-        case "resume":
-            process.resume()
-        case "lost" if node is not None:
-            process.handle(lambda node: node.leader_lost(world.now_ms))
-        case "resign" if node is not None and not process.is_paused:
-            process.handle(lambda node: node.resign(world.now_ms))
-        case "snapshot" if node is not None and node.high_watermark > process.log.start_offset:
-            snapshot = process.snapshot()
-            if amount % 2:
-                process.log.trim(min(snapshot.end_offset, process.log.synced_offset))
-                for old in process.log.snapshots[:-1]:
-                    del process.log.pieces[old]
-        case "add" | "remove":
-            change_voters(world, verb, process)
+    elif verb in UP:
+        UP[verb](world, process, amount)
+
+
+def blip(world: Witness, _process: Process, _amount: int) -> None:
+    for one in world.processes.values():
+        one.handle(lambda node: node.leader_lost(world.now_ms))
+
+
+def depose(world: Witness, _process: Process, amount: int) -> None:
+    leader = world.leader()
+    if leader is not None:
+        world.crash(leader.node_id, leader.log.end_offset if amount % 2 else None)
+
+
+def append(world: Witness, process: Process, amount: int) -> None:
+    if process.node is None or not process.node.is_leader:
+        process = world.leader() or process
+    if process.node is not None and process.node.is_leader and not process.is_paused:
+        process.append(f"{process.node_id}@{world.now_ms}", *(["more"] if amount % 2 else []))
+
+
+def crash(world: Witness, process: Process, amount: int) -> None:
+    unsynced = process.log.end_offset - process.log.synced_offset
+    world.crash(process.node_id, process.log.synced_offset + amount % (unsynced + 1))
+
+
+def restart(world: Witness, process: Process, amount: int) -> None:
+    crash(world, process, amount)
+    process.start()
+
+
+def pause(_world: Witness, process: Process, _amount: int) -> None:
+    process.is_paused = True
+
+
+def resign(world: Witness, process: Process, _amount: int) -> None:
+    process.handle(lambda node: node.resign(world.now_ms))
+
+
+def lose(world: Witness, process: Process, _amount: int) -> None:
+    process.handle(lambda node: node.leader_lost(world.now_ms))
+
+
+def snapshot(_world: Witness, process: Process, amount: int) -> None:
+    if process.node is None or process.node.high_watermark <= process.log.start_offset:
+        return
+    written = process.snapshot()
+    if amount % 2:
+        process.log.trim(min(written.end_offset, process.log.synced_offset))
+        for old in process.log.snapshots[:-1]:
+            del process.log.pieces[old]
+
+
+Step = Callable[[Witness, Process, int], object]
+TIME_AND_NETWORK: dict[str, Step] = {
+    "run": lambda world, process, amount: world.run(amount),
+    "wait": lambda world, process, amount: world.run(amount % 50),
+    "cut": lambda world, process, amount: world.cut.add((process.node_id, amount % len(world.processes) + 1)),
+    "isolate": lambda world, process, amount: world.isolate(process.node_id),
+    "heal": lambda world, process, amount: world.cut.clear(),
+    "resume": lambda world, process, amount: process.resume(),
+    "blip": blip,
+    "depose": depose,
+}
+UP: dict[str, Step] = {
+    "append": append,
+    "crash": crash,
+    "restart": restart,
+    "pause": pause,
+    "lost": lose,
+    "resign": resign,
+    "snapshot": snapshot,
+    "add": lambda world, process, amount: change_voters(world, "add", process),
+    "remove": lambda world, process, amount: change_voters(world, "remove", process),
+}
 
 
 def change_voters(world: Witness, verb: str, process: Process) -> None:

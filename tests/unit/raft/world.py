@@ -127,7 +127,7 @@ class MemoryLog:
         data = self.pieces.get(snapshot)
         return None if data is None else (len(data), data[position : position + bytes_max])
 
-    def append(self, data: bytes | memoryview) -> None:
+    def append(self, data: bytes | bytearray | memoryview) -> None:
         for header, batch in split_batches(data):
             assert header.base_offset == self.end_offset, f"{header.base_offset} does not follow on {self.end_offset}"
             self.batches.append(Batch(header.base_offset, header.next_offset, header.leader_epoch, bytes(batch)))
@@ -161,7 +161,7 @@ class MemoryLog:
 
 
 def control_data(records: Sequence[Message], offset: int, epoch: int) -> bytes:
-    versioned = [(CONTROL_TYPES[type(one)], encode(one, one.version)) for one in records]  # type: ignore[index,attr-defined]
+    versioned = [(CONTROL_TYPES[type(one)], encode(one, one.version)) for one in records]  # type: ignore[attr-defined]
     return bytes(build_control_batch(versioned, timestamp_ms=0, base_offset=offset, leader_epoch=epoch))
 
 
@@ -278,7 +278,7 @@ class Process:
             case Append(records, epoch):
                 self.log.append(control_data(records, self.log.end_offset, epoch))
             case AppendFetched(records, end_offset):
-                self.log.append(records)  # type: ignore[arg-type]
+                self.log.append(records)
                 assert self.log.end_offset == end_offset
             case Truncate(offset):
                 self.log.truncate(offset)
@@ -436,7 +436,11 @@ class World:
             step = sender.alive(lambda: come_back(received))
             self.deliver(receiver.node_id, sender.node_id, step)
 
-        arrive = receiver.alive(lambda: receiver.ask(request, reply))
+        def arrive() -> None:
+            # A request may outlive the process that it was sent to, and meet the next one there.
+            if receiver.node is not None:
+                receiver.ask(request, reply)
+
         self.deliver(sender.node_id, receiver.node_id, arrive)
 
     def _refuse(self, sender: Process, effect: Send, come_back: Callable[[Message | None], None]) -> None:

@@ -1,0 +1,81 @@
+"""The properties find what they are there for: each rule of the quorum, taken out by the test, loses records.
+
+The number of histories that it takes is bounded. Rare ones (two votes in an epoch: one history in 150; a commit of a former
+epoch's records: one in 1,500) begin at a seed that is near one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kavka_broker.core.raft import election, follower, leader, voter_changes
+from kavka_broker.core.raft.log_view import Agrees, LogView, Standing, standing
+from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState
+from kavka_broker.core.raft.roles import Leader
+from kavka_broker.protocol.errors import ErrorCode
+from tests.property.raft.witness import CHANGING, Plan, Violation, Witness, happen, restless
+from tests.unit.raft.world import Process
+
+
+def changing(seed: int) -> Plan:
+    return restless(seed, CHANGING, observers=2)
+
+
+def found(seeds: range, plan: Callable[[int], Plan] = restless, kind: type[Witness] = Witness) -> str:
+    """The name of the invariant that the first history breaks which breaks any."""
+    for seed in seeds:
+        try:
+            happen(plan(seed), kind)
+        except Violation as violation:
+            return str(violation).partition(":")[0]
+    return f"none in {len(seeds)} histories"
+
+
+class ForgetfulDisk(Witness):
+    """The vote is not on the disk when it is given."""
+
+    def persisted(self, process: Process, state: QuorumState) -> QuorumState:
+        return state if state.leader_id != NOBODY else QuorumState(state.leader_epoch)
+
+
+def test_a_vote_that_is_not_persisted() -> None:
+    assert found(range(150, 170), kind=ForgetfulDisk) == "ElectionSafety"
+
+
+def test_a_high_watermark_that_moves_over_records_of_a_former_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leader, "covers_own_epoch", lambda role, offset: True)
+    assert found(range(780, 800)) == "LeaderCompleteness"
+
+
+def test_a_fetch_that_acknowledges_what_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_written(member: Member) -> bool:
+        return member.adopting is None and member.end_offset == member.log.end_offset
+
+    monkeypatch.setattr(follower, "_is_synced", is_written)
+    assert found(range(5)) == "MajorityReachedHighWatermark"
+
+
+def test_a_vote_for_a_shorter_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_free(member: Member, asked: Any) -> bool:
+        return asked.pre_vote or (member.state.voted_id in {NOBODY, asked.replica_id} and member.state.leader_id < 0)
+
+    monkeypatch.setattr(election, "may_vote_for", is_free)
+    assert found(range(5)) == "LeaderCompleteness"
+
+
+def test_a_log_that_is_not_cut_where_it_diverges(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_offset(log: LogView, offset: int, epoch: int) -> Standing:
+        return Agrees() if log.start_offset <= offset <= log.end_offset else standing(log, offset, epoch)
+
+    monkeypatch.setattr(leader, "standing", by_offset)
+    assert found(range(10)) == "LogMatching"
+
+
+def test_two_changes_of_the_voters_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_ready(_: Member, role: Leader) -> tuple[ErrorCode, str] | None:
+        return None if role.is_established else (ErrorCode.REQUEST_TIMED_OUT, "")
+
+    monkeypatch.setattr(voter_changes, "_problem", is_ready)
+    assert found(range(100, 115), plan=changing) == "LeaderCompleteness"
