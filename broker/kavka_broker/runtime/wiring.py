@@ -21,6 +21,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.membership.alter_partition import AlterPartitionSender
+from kavka_broker.membership.assign_directories import DirectoryAssigner
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.lifecycle import Introduction, Lifecycle, Times
 from kavka_broker.membership.producer_ids import ProducerIds
@@ -153,17 +154,30 @@ class Wiring:
             self._logs,
             clock,
             alter_isr=alter_partition,
+            assign_directories=DirectoryAssigner(broker.channel, config.node_id, broker_epoch),
             peers=self._peers,
             timers=self._timers,
             broker_epoch=broker_epoch,
             crash=self._crash,
         )
+        broker.replicas.directory_listeners.append(lambda failed: directory_lost(lifecycle, failed))
+        broker.replicas.directory_listeners.append(self._directory_lost(lifecycle))
         broker.fetch_sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"], self._world.session_id
         )
         broker.groups = GroupCoordinator(
             config, metadata, broker.topics, broker.replicas, clock, self._timers, self._world.suffix
         )
+
+    def _directory_lost(self, lifecycle: Lifecycle) -> Callable[[bytes], None]:
+        def lost(directory_id: bytes) -> None:
+            """The controller lets others lead what was there; a broker without any directory left ends, as Kafka's does."""
+            lifecycle.offline_directories.append(directory_id)
+            lifecycle.tell()
+            if not self._logs.online:
+                self._crash(OSError("every log directory has failed"))
+
+        return lost
 
     def _introduction(self) -> Introduction:
         epochs = {directory.broker_epoch for directory in self._logs.online}
@@ -182,6 +196,13 @@ class Wiring:
     def _quotas(self) -> ClientQuotas:
         config = self._config
         return ClientQuotas(SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000))
+
+
+def directory_lost(lifecycle: Lifecycle, directory_id: bytes) -> None:
+    """The controller hears of it with the next sign of life, which is sent at once."""
+    if directory_id not in lifecycle.offline_directories:
+        lifecycle.offline_directories.append(directory_id)
+        lifecycle.tell()
 
 
 def times_of(config: BrokerConfig) -> Times:

@@ -11,7 +11,7 @@ was lost must not take the data with it.
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -169,6 +169,7 @@ class LogManager:
         if twin is not None:
             raise UnusableDirectory(f"{opened.name} is in {twin.path} and in {directory.path}; move one of them away")
         opened.on_recovery_point_lowered = partial(self._write_recovery_points, directory)
+        opened.on_failed = partial(self._log_failed, opened)
         self._logs[opened.name] = opened
         self._homes[opened.name] = directory
 
@@ -332,12 +333,14 @@ class LogManager:
                 self._try_flush(one)
 
     def _try_flush(self, one: Log) -> None:
-        try:
+        with suppress(BrokerError):  # its directory knows already
             one.flush()
-        except BrokerError:
-            home = self._homes.get(one.name)
-            if home is not None:
-                self._fail(home)
+
+    def _log_failed(self, one: Log) -> None:
+        """Wherever it was found: in a sync within an append too, whose leader must not go on refusing for ever."""
+        home = self._homes.get(one.name)
+        if home is not None and self._logs.get(one.name) is one:
+            self._fail(home)
 
     def retain(
         self, now_ms: int, high_watermark_of: HighWatermark | None = None, *, expiration_ms: int = 86_400_000

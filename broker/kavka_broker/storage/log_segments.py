@@ -74,6 +74,8 @@ class SegmentedLog:
         self.flushed_ms = segments[-1].created_ms
         # Called when the recovery point went back, so that the checkpoint never promises more than was synced.
         self.on_recovery_point_lowered: Callable[[], None] = _nothing
+        # Called once, when nobody knows any more what is on the disk; perhaps in the thread that found out.
+        self.on_failed: Callable[[], None] = _nothing
         # Files that are renamed away and wait for a thread to remove them.
         self.deleted_paths: list[str] = []
         self._bases = [segment.base_offset for segment in segments]
@@ -190,7 +192,7 @@ class SegmentedLog:
             if self.is_closed:
                 return
             # The kernel may have dropped the pages it could not write: a second sync would prove nothing.
-            self.is_failed = True
+            self.fail()
             raise self._storage_error("sync", problem) from problem
         with self._flush_lock:
             if truncations == self.truncations:
@@ -242,7 +244,7 @@ class SegmentedLog:
             self._drop_snapshots(lambda at: at > self.log_end_offset)
             self.seal_truncation()
         except OSError as problem:
-            self.is_failed = True
+            self.fail()
             raise self._storage_error("truncate", problem) from problem
         self.load_producers()
         return True
@@ -264,7 +266,7 @@ class SegmentedLog:
             self._drop_snapshots(lambda at: True)
             self.seal_truncation()
         except OSError as problem:
-            self.is_failed = True
+            self.fail()
             raise self._storage_error("truncate", problem) from problem
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self.producers.replace(())
@@ -449,6 +451,12 @@ class SegmentedLog:
         if self.log_end_offset > max(self._snapshot_offset, 0):
             self.write_snapshot(self.log_end_offset, durable=True)
         self.drop_stray_snapshots()
+
+    def fail(self) -> None:
+        """Nobody knows what is on the disk: no more of this log."""
+        if not self.is_failed:
+            self.is_failed = True
+            self.on_failed()
 
     def abandon(self) -> None:
         """Let go of all files as they are: the log is deleted, or its disk has failed."""

@@ -76,6 +76,22 @@ def test_a_log_that_could_not_be_synced_is_not_left_as_clean() -> None:
     assert not disk.exists(f"/data/{CLEAN_SHUTDOWN}")
 
 
+def test_a_sync_that_fails_within_an_append_takes_the_directory_offline() -> None:
+    """Else its leader would refuse every record for ever, and nobody would elect another."""
+    disk = formatted()
+    manager = start(disk)
+    lost: list[str] = []
+    manager.on_offline = lambda directory: lost.append(directory.path)
+    log = manager.create("t", 0, ID, config(flush_messages=1))
+    other = manager.create("other", 0, ID, config())
+    disk.fail_syncs = True
+    with pytest.raises(BrokerError):
+        append(log, b"unsure")
+    assert lost == ["/data"]
+    assert other.is_failed
+    assert manager.online == []
+
+
 def test_one_log_that_cannot_be_rolled_does_not_keep_the_others_from_retention() -> None:
     disk = formatted()
     manager = start(disk)
