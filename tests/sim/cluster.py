@@ -86,8 +86,10 @@ class Simulation:
         self.history = History(told=self._told)
         self.faults: Counter[str] = Counter()
         self.invariants = Invariants(self)
+        self._waiting_for: list[Running] = []
         self._inject = inject
         self._ended = self.loop.create_future()
+        self.events.failed = self.fail
         self.nodes = [self._make_node(node_id) for node_id in range(1, shape.nodes + 1)]
         self.places: list[Place] = [(TOPIC, index) for index in range(shape.partitions)]
         self._addresses = [(node.host, CLIENT_PORT) for node in self.nodes]
@@ -125,11 +127,20 @@ class Simulation:
         return ["admin", "changer", *(f"producer{n}" for n in range(self.shape.producers)),
                 *(f"reader{n}" for n in range(self.shape.readers))]  # fmt: skip
 
-    def may_lose_power(self, node: Node) -> bool:
-        """Whether what this node has not synced may go now."""
-        return self.is_synced or (
-            self.shape.nodes > self.shape.min_isr > 1 and not self.invariants.missing_at_the_end()
-        )
+    def may_lose_power(self) -> bool:
+        """Whether what one node has not synced may go now: the others have it all, and are well."""
+        if self.is_synced:
+            return True
+        is_well = all(node.is_serving and not node.is_disk_faulty for node in self.nodes)
+        return self.shape.nodes > self.shape.min_isr > 1 and is_well and not self.invariants.missing_at_the_end()
+
+    def may_end(self, node: Node) -> bool:
+        """Whether this node may end uncleanly now.
+
+        Not while the controller still counts on one that has lost power: it would take both for lossy, and could not
+        tell which of them has everything (KIP-966 is safe with min.insync.replicas - 1 unclean stops at a time).
+        """
+        return self.is_synced or not [one for one in self.invariants.lossy if one != node.node_id]
 
     def fail(self, why: str) -> None:
         """The first reason counts."""
@@ -226,10 +237,17 @@ class Simulation:
         changer.kinds, changer.places = self.shape.changes, tuple(self.places)
         changer.node_ids = tuple(node.node_id for node in self.nodes)
         changer.replication_factor = self.shape.replication_factor
-        return [
-            Running(client, self.loop.create_task(client.run(), name=client.name, context=client.process.context()))
-            for client in [*producers, *readers, changer]
-        ]
+        return [self._run_client(client) for client in [*producers, *readers, changer]]
+
+    def _run_client(self, client: Any) -> "Running":
+        task = self.loop.create_task(client.run(), name=client.name, context=client.process.context())
+        task.add_done_callback(self._client_ended)
+        return Running(client, task)
+
+    def _client_ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.fail(f"{task.get_name()}: {traceback_of(error)}")
 
     def heal(self) -> None:
         """Everything works again, from now on."""
@@ -247,11 +265,11 @@ class Simulation:
                 node.start()
 
     async def _settle(self, clients: list["Running"]) -> None:
-        producers = [one for one in clients if isinstance(one.client, Producer | Changer)]
-        for one in producers:
+        ending = [one for one in clients if isinstance(one.client, Producer | Changer)]
+        for one in ending:
             one.client.is_stopping = True
-        for one in producers:
-            await one.task
+        self._waiting_for = ending
+        await self._until(lambda: all(one.task.done() for one in ending))
         await self._until(lambda: all(node.is_serving for node in self.nodes))
         reader = Reader("last", self.loop, self._addresses, self.history, self.places)
         for place in self.places:
@@ -270,6 +288,7 @@ class Simulation:
     def where(self) -> str:
         """In which state the cluster is, for somebody who wonders why it does not get on."""
         states = [f"{node.host} {'serves' if node.is_serving else 'does not serve'}" for node in self.nodes]
+        states += [f"{one.client.name} is not done" for one in self._waiting_for if not one.task.done()]
         return ", ".join([*states, *self.invariants.missing_at_the_end()])
 
 

@@ -5,7 +5,7 @@ An event that carries a traceback is a defect: a broker logs one only for what i
 
 import logging
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kavka_broker.logs import LOGGER_NAME
@@ -22,7 +22,8 @@ class Events(logging.Handler):
         self.loop = loop
         self.counts: Counter[str] = Counter()
         self.lines: deque[str] = deque(maxlen=STORY_LINES_MAX)
-        self.defects: list[str] = []
+        # Told of every defect.
+        self.failed: Callable[[str], None] = lambda why: None
 
     def emit(self, record: logging.LogRecord) -> None:
         fields = " ".join(f"{key}={value}" for key, value in getattr(record, "fields", {}).items())
@@ -31,7 +32,7 @@ class Events(logging.Handler):
         self.counts[record.getMessage()] += 1
         if record.exc_info and record.exc_info[1] is not None:
             text = logging.Formatter().formatException(record.exc_info)
-            self.defects.append(f"{who}: {record.getMessage()} {fields}\n{text}")
+            self.failed(f"{who}: {record.getMessage()} {fields}\n{text}")
 
     def say(self, who: str, what: str, level: str = "") -> None:
         """Add a line to the story."""

@@ -80,7 +80,7 @@ async def restart(simulation: Simulation, node: Node) -> None:
 @fault
 async def kill(simulation: Simulation) -> None:
     node = some_node(simulation)
-    if node.is_alive:
+    if node.is_alive and simulation.may_end(node):
         begin(simulation, "kill", node.host)
         node.kill()
         await restart(simulation, node)
@@ -88,6 +88,8 @@ async def kill(simulation: Simulation) -> None:
 
 @fault
 async def kill_all(simulation: Simulation) -> None:
+    if not all(simulation.may_end(node) for node in simulation.nodes):
+        return
     begin(simulation, "kill_all", "")
     for node in simulation.nodes:
         node.kill()
@@ -98,7 +100,7 @@ async def kill_all(simulation: Simulation) -> None:
 @fault
 async def power_loss(simulation: Simulation) -> None:
     node = some_node(simulation)
-    if simulation.may_lose_power(node):
+    if simulation.may_lose_power():
         begin(simulation, "power_loss", node.host)
         node.power_off()
         await restart(simulation, node)
@@ -219,6 +221,8 @@ async def slow_disk(simulation: Simulation) -> None:
 @fault
 async def failing_disk(simulation: Simulation) -> None:
     node = some_node(simulation)
+    if not simulation.may_end(node):
+        return
     begin(simulation, "failing_disk", node.host)
     if simulation.random.random() < 0.5:
         node.disk.fail_syncs = True
@@ -231,6 +235,8 @@ async def failing_disk(simulation: Simulation) -> None:
 @fault
 async def full_disk(simulation: Simulation) -> None:
     node = some_node(simulation)
+    if not simulation.may_end(node):
+        return
     begin(simulation, "full_disk", node.host)
     node.disk.space_bytes = simulation.random.randint(0, 4_000)
     await lasting(simulation, 2.0)

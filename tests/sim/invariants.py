@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kavka_broker.protocol.metadata_records import frame
 from tests.sim.history import Place, place_text
 from tests.sim.observed import Committed, Truth, View, Written
 
@@ -149,6 +150,11 @@ def leader_candidate_completeness(invariants: "Invariants", seen: Seen) -> Itera
     yield from invariants.candidates_lacking(seen.place)
 
 
+def place_of(topic: str, topic_id: bytes, index: int) -> Place:
+    """A topic that comes and goes is another one each time."""
+    return (f"{topic}/{topic_id.hex()}" if topic.startswith("spare") else topic, index)
+
+
 def newly_committed(seen: Seen) -> list[Written]:
     """What a leader's high watermark has passed that no leader's had before."""
     if not seen.is_leader or seen.high_watermark <= seen.truth.end_offset:
@@ -178,8 +184,8 @@ class Invariants:
         self.image: Any = None  # the newest that any node has committed
         self._seen: dict[tuple[int, Place], Seen] = {}
         self._marks: dict[tuple[int, Place], tuple[Any, ...]] = {}
-        self._images: dict[int, tuple[int, str]] = {}  # by offset: whose, and what it says
-        self._epochs: dict[int, int] = {}
+        self._images: dict[int, tuple[int, dict[bytes, str]]] = {}  # by offset: whose, and what it says
+        self._epochs: dict[tuple[int, int], int] = {}
         # Nodes that lost power, with the incarnation whose data that cost: they may lack what they had promised.
         self._lossy: dict[int, bytes | None] = {}
 
@@ -201,8 +207,16 @@ class Invariants:
 
     def partition_state(self, place: Place) -> Any:
         """As the newest image has it."""
-        topic = None if self.image is None else self.image.topics.get(place[0])
-        return None if topic is None else topic.partitions.get(place[1])
+        name, _, topic_id = place[0].partition("/")
+        topic = None if self.image is None else self.image.topics.get(name)
+        if topic is None or (topic_id and topic.topic_id.hex() != topic_id):
+            return None
+        return topic.partitions.get(place[1])
+
+    @property
+    def lossy(self) -> list[int]:
+        """Nodes that have lost power, of which the controller has not heard yet."""
+        return [node_id for node_id in self._lossy if self.is_lossy(node_id)]
 
     def candidates_lacking(self, place: Place) -> Iterator[str]:
         state, truth = self.partition_state(place), self.truths.get(place)
@@ -227,18 +241,18 @@ class Invariants:
             node,
             METADATA,
             log,
-            (quorum.high_watermark, log.log_end_offset, quorum.is_leader, quorum.epoch, log._truncations, node.lives),
+            (quorum.high_watermark, log.log_end_offset, quorum.is_leader, quorum.epoch, log.truncations, node.lives),
         )
         self._check_image(node, quorum)
         for partition in broker.replicas or ():
             log = partition.log
             self._look(
                 node,
-                (partition.topic, partition.index),
+                place_of(partition.topic, partition.topic_id, partition.index),
                 log,
                 (
                     partition.high_watermark, log.log_end_offset, partition.is_leader, partition.leader_epoch,
-                    log._truncations, node.lives,
+                    log.truncations, node.lives,
                 ),
             )  # fmt: skip
 
@@ -262,11 +276,11 @@ class Invariants:
                 self.simulation.fail(f"{one.name}: {seen}: {problem}")
 
     def _check_image(self, node: Any, quorum: Any) -> None:
-        if quorum.epoch < self._epochs.get(node.node_id, 0):
-            self.simulation.fail(
-                f"MonotonicEpoch: node{node.node_id}: {quorum.epoch} after {self._epochs[node.node_id]}"
-            )
-        self._epochs[node.node_id] = quorum.epoch
+        # In one life: what a process had in mind and not on disk when it died, nobody has heard of.
+        life = node.node_id, node.lives
+        if quorum.epoch < self._epochs.get(life, 0):
+            self.simulation.fail(f"MonotonicEpoch: node{node.node_id}: {quorum.epoch} after {self._epochs[life]}")
+        self._epochs[life] = quorum.epoch
         image = quorum.metadata
         if self.image is None or image.offset > self.image.offset:
             self.image = image
@@ -280,13 +294,13 @@ class Invariants:
 
     def compare_image(self, node_id: int, image: Any) -> None:
         """MetadataLogMatching, one floor up: the same offset makes the same image."""
-        says = "\n".join(sorted(map(repr, image.records())))
+        says = {frame(record): repr(record) for record in image.records()}
         other, known = self._images.setdefault(image.offset, (node_id, says))
-        if says != known:
-            mine, theirs = dict.fromkeys(says.split("\n")), dict.fromkeys(known.split("\n"))
+        if says.keys() != known.keys():
+            mine = [text for key, text in says.items() if key not in known]
+            theirs = [text for key, text in known.items() if key not in says]
             self.simulation.fail(
-                f"MetadataImagesAgree: at offset {image.offset} node{node_id} has {[x for x in mine if x not in theirs]},"
-                f" node{other} has {[x for x in theirs if x not in mine]}"
+                f"MetadataImagesAgree: at offset {image.offset} node{node_id} has {mine}, node{other} has {theirs}"
             )
 
     def acknowledged(self, place: Place, last_offset: int) -> None:
@@ -311,7 +325,7 @@ class Invariants:
                 missing.append(f"{node.host} is fenced")
         for topic in self.image.topics:
             for index, state in topic.partitions.items():
-                place = topic.name, index
+                place = place_of(topic.name, topic.topic_id, index)
                 if state.leader < 0:
                     missing.append(f"{place_text(place)} has no leader: {state}")
                 elif len(state.isr) < len(state.replicas):

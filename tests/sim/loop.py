@@ -15,6 +15,7 @@ would reach the real world raises `Escaped`; a loop that has nothing to wait for
 import asyncio
 import contextvars
 import random
+import warnings
 from asyncio import Handle, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
@@ -192,7 +193,7 @@ class SimLoop(asyncio.BaseEventLoop):
         elif process.is_alive:
             self.steps += 1
             handle._run()
-            if process.watch is not None:
+            if process.watch is not None and process.is_alive:
                 process.watch()
 
     def resume(self, process: Process) -> None:
@@ -203,13 +204,15 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def bury(self) -> None:
         """At the end: let go of the tasks of processes that are gone, without a word from them."""
-        for task in self.tasks:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            if not task.done():
-                close_quietly(task.get_coro())
-        self.tasks = []
-        self._ready.clear()
-        self._timers.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of coroutines that nobody will await any more
+            for task in self.tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                if not task.done():
+                    close_quietly(task.get_coro())
+            self.tasks = []
+            self._ready.clear()
+            self._timers.clear()
 
     # --- threads ------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ class Network:
         self._listeners: dict[tuple[str, int], Server] = {}
         self._cut: dict[Link, None] = {}
         self._dark: dict[str, None] = {}  # hosts without power
+        self._addresses: dict[str, str] = {}
         self._next_port = FIRST_FREE_PORT
 
     # --- faults -------------------------------------------------------------------------------------------------
@@ -101,6 +102,10 @@ class Network:
         for pipe in list(self.pipes):
             pipe.arm()
 
+    def address_of(self, host: str) -> str:
+        """What a peer sees of it."""
+        return self._addresses.setdefault(host, f"10.0.0.{len(self._addresses) + 1}")
+
     # --- opening ------------------------------------------------------------------------------------------------
 
     def listen(self, factory: Callable[[], Any], host: str | None, port: int, *, start_serving: bool) -> "Server":
@@ -126,8 +131,10 @@ class Network:
         server = self._listeners.get((host, port))
         if server is None or not server.is_serving:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"{host}:{port} refuses")
-        near = Transport(self, process, contextvars.copy_context(), (host, port))
-        far = Transport(self, server.process, server.process.context(), (process.host, self._next_port))
+        near = Transport(self, process, contextvars.copy_context(), (self.address_of(host), port))
+        far = Transport(
+            self, server.process, server.process.context(), (self.address_of(process.host), self._next_port)
+        )
         self._next_port += 1
         window_bytes = self.loop.random.choice((4_096, 65_536, 1_048_576))
         near.out, far.out = Pipe(self, near, far, window_bytes), Pipe(self, far, near, window_bytes)

@@ -109,10 +109,16 @@ class Node:
         )
 
     @property
+    def is_disk_faulty(self) -> bool:
+        return (
+            self.disk.fail_syncs or self.disk.fail_writes or self.disk.space_bytes is not None or self.has_failed_logs
+        )
+
+    @property
     def has_failed_logs(self) -> bool:
         """Whether its disk has failed it. Only a restart takes such a log into service again."""
-        broker = getattr(self.server, "broker", None)
-        return broker is not None and any(partition.log.is_failed for partition in broker.replicas)
+        replicas = getattr(getattr(self.server, "broker", None), "replicas", None)
+        return replicas is not None and not all(directory.is_online for directory in replicas.log_directories)
 
     # --- life and death -----------------------------------------------------------------------------------------
 
@@ -179,11 +185,9 @@ class Node:
         self._is_stopping = True
         stopping = self.loop.create_task(server.stop(reason), name=f"stop {process}", context=process.context())
         ended = asyncio.Event()
-        stopping.add_done_callback(lambda _: ended.set())
         process.on_death[ended.set] = None
+        stopping.add_done_callback(lambda _: self.kill() if self.process is process else None)
         await ended.wait()
-        if process.is_alive:
-            self.kill()
 
     def set_disk_delay(self, delay_ms: tuple[float, float] | None) -> None:
         """How long blocking work takes, at least and at most; None: as long as usual."""

@@ -26,7 +26,7 @@ RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 MUST_BE_REACHED: Final = {
     "broker.ready": "a node serves",
     "broker.stopped": "a controlled shutdown",
-    "controller.leads": "an election of the quorum",
+    "raft.leads": "an election of the quorum",
 }
 
 
