@@ -76,11 +76,13 @@ def difference(
     topic_id: bytes, partition: int, before: PartitionState, after: PartitionState
 ) -> PartitionChangeRecord | None:
     """The record that turns one state into the other, or None where nothing changes."""
+    if before == after:
+        return None
 
     def changed(old: Sequence[int], new: Sequence[int]) -> list[int] | None:
         return None if old == new else list(new)
 
-    record = PartitionChangeRecord(
+    return PartitionChangeRecord(
         partition,
         topic_id,
         isr=changed(before.isr, after.isr),
@@ -95,7 +97,6 @@ def difference(
         eligible_leader_replicas=changed(before.elr, after.elr),
         last_known_elr=changed(before.last_known_elr, after.last_known_elr),
     )
-    return None if record == PartitionChangeRecord(partition, topic_id) else record
 
 
 def _completed(state: PartitionState) -> PartitionState:
