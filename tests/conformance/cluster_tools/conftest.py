@@ -1,0 +1,42 @@
+"""Three nodes for all tests of this folder: Kavka's, or Apache Kafka's with KAVKA_TEST_SERVER=apache-kafka."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.chaos.network import Loopback
+from tests.chaos.nodes import APACHE_KAFKA, KAVKA, Cluster, make_cluster
+from tests.support.programs import kafka_tool
+from tests.support.servers import is_apache_kafka
+
+NODE_IDS = (1, 2, 3)
+
+Tool = Callable[..., str]
+
+
+@pytest.fixture(scope="package")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    product = APACHE_KAFKA if is_apache_kafka() else KAVKA
+    running = make_cluster(product, NODE_IDS, Loopback(), tmp_path_factory.mktemp("cluster"))
+    try:
+        running.start_all()
+        yield running
+    finally:
+        running.close()
+
+
+@pytest.fixture
+def tool(cluster: Cluster) -> Tool:
+    """Run one of Kafka's tools against the cluster."""
+
+    def run(name: str, *arguments: str, stdin: str = "") -> str:
+        return kafka_tool(name, "--bootstrap-server", cluster.bootstrap, *arguments, stdin=stdin)
+
+    return run
+
+
+@pytest.fixture
+def topic(cluster: Cluster, tool: Tool, name: str) -> str:
+    """A topic of three partitions, replicated three times."""
+    tool("topics", "--create", "--topic", name, "--partitions", "3", "--replication-factor", "3")
+    return name

@@ -1,0 +1,206 @@
+"""Apache Kafka's own tools for clusters, against three nodes."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.asking import Seen, partitions_of
+from tests.chaos.nodes import Cluster
+from tests.conformance.cluster_tools.conftest import NODE_IDS, Tool
+from tests.support.programs import kafka_tool
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+EVENTUALLY_SECONDS = 40.0
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + EVENTUALLY_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {EVENTUALLY_SECONDS:g} s: {what}"
+        time.sleep(0.1)
+
+
+def seen(cluster: Cluster, topic: str) -> list[Seen]:
+    return partitions_of(next(node for node in cluster.nodes if node.process is not None).address, topic)
+
+
+def are_whole(cluster: Cluster, topic: str) -> Callable[[], bool]:
+    return lambda: all(partition.is_whole for partition in seen(cluster, topic))
+
+
+def test_metadata_quorum_tells_the_leader_and_how_far_the_voters_are(cluster: Cluster, tool: Tool) -> None:
+    status = tool("metadata-quorum", "describe", "--status")
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    assert int(fields["LeaderId"]) in NODE_IDS
+    assert int(fields["LeaderEpoch"]) >= 1
+    assert int(fields["HighWatermark"]) > 0
+    voters = json.loads(fields["CurrentVoters"])
+    assert sorted(voter["id"] for voter in voters) == list(NODE_IDS)
+    assert all(voter["directoryId"] and voter["endpoints"] for voter in voters)
+    replication = tool("metadata-quorum", "describe", "--replication").splitlines()
+    assert replication[0].split() == [
+        "NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status",
+    ]  # fmt: skip
+    rows = [line.split() for line in replication[1:] if line.strip()]
+    assert sorted(int(row[0]) for row in rows) == list(NODE_IDS)
+    assert sorted(row[-1] for row in rows) == ["Follower", "Follower", "Leader"]
+
+
+def test_topics_lists_partitions_by_their_state(cluster: Cluster, tool: Tool, topic: str) -> None:
+    eventually(are_whole(cluster, topic), "all replicas in sync")
+    lists = ("--under-replicated-partitions", "--under-min-isr-partitions", "--unavailable-partitions")
+    for option in lists:
+        assert tool("topics", "--describe", "--topic", topic, option).strip() == ""
+    victim = cluster.node(3)
+    victim.kill()
+    try:
+        eventually(lambda: all(3 not in partition.isr for partition in seen(cluster, topic)), "out of the ISR")
+        listed = tool("topics", "--describe", "--topic", topic, "--under-replicated-partitions")
+        assert len(listed.strip().splitlines()) == 3
+        assert "Isr: 3" not in listed
+        at_min = tool("topics", "--describe", "--topic", topic, "--at-min-isr-partitions")
+        assert len(at_min.strip().splitlines()) == 3
+        assert tool("topics", "--describe", "--topic", topic, "--unavailable-partitions").strip() == ""
+    finally:
+        victim.start()
+        cluster.wait_ready()
+    eventually(are_whole(cluster, topic), "back in the ISR")
+
+
+def test_leader_election_brings_the_preferred_leaders_back(cluster: Cluster, tool: Tool, topic: str) -> None:
+    preferred = {partition.index: partition.replicas[0] for partition in seen(cluster, topic)}
+    victim = cluster.node(preferred[0])
+    victim.stop()
+    eventually(lambda: all(partition.leader != victim.node_id for partition in seen(cluster, topic)), "others lead")
+    victim.start()
+    cluster.wait_ready()
+    eventually(are_whole(cluster, topic), "back in the ISR")
+    chosen = ("--election-type", "preferred", "--topic", topic, "--partition", "0")
+    said = tool("leader-election", *chosen)
+    is_back = seen(cluster, topic)[0].leader == preferred[0]
+    assert "Successfully completed leader election" in said or "Valid replica already elected" in said
+    eventually(lambda: seen(cluster, topic)[0].leader == preferred[0], "the preferred leader leads")
+    assert is_back or "Successfully" in said
+    assert "Valid replica already elected" in tool("leader-election", *chosen)
+
+
+def test_reassign_partitions_moves_with_a_throttle_verifies_and_takes_it_off(
+    cluster: Cluster, tool: Tool, name: str, tmp_path: Path
+) -> None:
+    tool("topics", "--create", "--topic", name, "--replica-assignment", "1:2,2:3")
+    lines = "".join(f"value-{number}\n" for number in range(1000))
+    tool("console-producer", "--topic", name, stdin=lines)
+    wanted = {"version": 1, "partitions": [
+        {"topic": name, "partition": 0, "replicas": [3, 2]},
+        {"topic": name, "partition": 1, "replicas": [3, 1]},
+    ]}  # fmt: skip
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(wanted))
+    how = ("--reassignment-json-file", str(plan))
+    said = tool("reassign-partitions", "--execute", *how, "--throttle", "10000000")
+    assert "Successfully started partition reassignments" in said
+    throttled = tool("configs", "--describe", "--entity-type", "brokers", "--entity-name", "1")
+    assert "follower.replication.throttled.rate=10000000" in throttled
+
+    def is_done() -> bool:
+        verified = tool("reassign-partitions", "--verify", *how)
+        return len(re.findall(r"Reassignment of partition \S+ is completed\.", verified)) == 2
+
+    eventually(is_done, "the reassignment")
+    assert [partition.replicas for partition in seen(cluster, name)] == [(3, 2), (3, 1)]
+    after = tool("configs", "--describe", "--entity-type", "brokers", "--entity-name", "1")
+    assert "throttled.rate" not in after
+    assert "No partition reassignments found" in tool("reassign-partitions", "--list")
+    consumed = tool("console-consumer", "--topic", name, "--from-beginning", "--max-messages", "1000")
+    assert sorted(consumed.splitlines()) == sorted(lines.splitlines())
+
+
+def test_reassign_partitions_generates_a_plan(cluster: Cluster, tool: Tool, topic: str, tmp_path: Path) -> None:
+    path = tmp_path / "topics.json"
+    path.write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
+    said = tool(
+        "reassign-partitions", "--generate", "--topics-to-move-json-file", str(path), "--broker-list", "1,2,3"
+    )
+    proposed = json.loads(said.split("Proposed partition reassignment configuration")[1])
+    assert len(proposed["partitions"]) == 3
+
+
+def test_log_dirs_describes_the_replicas_of_every_broker(cluster: Cluster, tool: Tool, topic: str) -> None:
+    said = tool("log-dirs", "--describe", "--topic-list", topic)
+    (line,) = [line for line in said.splitlines() if line.startswith("{")]
+    brokers = json.loads(line)["brokers"]
+    assert sorted(broker["broker"] for broker in brokers) == list(NODE_IDS)
+    for broker in brokers:
+        (directory,) = broker["logDirs"]
+        assert directory["error"] is None
+        assert Path(directory["logDir"]) == cluster.node(broker["broker"]).data
+        found = sorted(partition["partition"] for partition in directory["partitions"])
+        assert found == [f"{topic}-{index}" for index in range(3)]
+        assert all(partition["offsetLag"] == 0 and not partition["isFuture"] for partition in directory["partitions"])
+
+
+def test_features_are_described_and_refused_beyond_what_is_known(cluster: Cluster, tool: Tool) -> None:
+    said = tool("features", "describe")
+    assert re.search(r"Feature: metadata\.version\s.*FinalizedVersionLevel: 4\.3", said)
+    assert re.search(r"Feature: kraft\.version\s.*FinalizedVersionLevel: 1", said)
+    with pytest.raises(AssertionError, match="9999|UnsupportedVersion|InvalidUpdateVersion|could not be applied"):
+        tool("features", "upgrade", "--feature", "group.version=9999")
+
+
+def test_cluster_tells_its_id_and_its_nodes(cluster: Cluster, tool: Tool) -> None:
+    said = kafka_tool("cluster", "cluster-id", "--bootstrap-server", cluster.bootstrap)
+    assert re.search(r"Cluster ID: \S{22}", said)
+    endpoints = kafka_tool("cluster", "list-endpoints", "--bootstrap-server", cluster.bootstrap)
+    rows = [line.split() for line in endpoints.splitlines()[1:] if line.strip()]
+    assert sorted(int(row[0]) for row in rows) == list(NODE_IDS)
+    assert {row[3] for row in rows} == {"rack-1", "rack-2", "rack-3"}
+
+
+def test_verifiable_clients_agree(cluster: Cluster, tool: Tool, topic: str) -> None:
+    count = 2000
+    limits = ("--max-messages", str(count), "--topic", topic)
+    sent = [json.loads(line) for line in tool("verifiable-producer", *limits, "--acks", "-1").splitlines()]
+    acknowledged = [line["value"] for line in sent if line["name"] == "producer_send_success"]
+    assert len(acknowledged) == count
+    assert [line for line in sent if line["name"] == "producer_send_error"] == []
+    read = tool("verifiable-consumer", *limits, "--group-id", topic, "--reset-policy", "earliest", "--verbose")
+    lines = [json.loads(line) for line in read.splitlines() if line.startswith("{")]
+    values = [line["value"] for line in lines if line["name"] == "record_data"]
+    assert sorted(values, key=int) == sorted(acknowledged, key=int)
+    assert any(line["name"] == "offsets_committed" and line["success"] for line in lines)
+
+
+def test_dump_log_and_metadata_shell_read_every_node_s_metadata(cluster: Cluster, topic: str) -> None:
+    for node in cluster.nodes:
+        directory = node.data / "__cluster_metadata-0"
+        (log, *_) = sorted(directory.glob("*.log"))
+        dumped = kafka_tool("dump-log", "--cluster-metadata-decoder", "--files", str(log))
+        assert "REGISTER_BROKER_RECORD" in dumped
+        assert f'"name":"{topic}"' in dumped
+        assert "isvalid: false" not in dumped
+        for snapshot in sorted(directory.glob("*.checkpoint")):
+            assert "isvalid: false" not in kafka_tool(
+                "dump-log", "--cluster-metadata-decoder", "--files", str(snapshot)
+            )
+
+
+def test_metadata_shell_shows_a_snapshot(cluster: Cluster, tmp_path: Path) -> None:
+    newest = max((cluster.node(1).data / "__cluster_metadata-0").glob("*.checkpoint"))
+    # Where it lies the shell would ask for the directory's lock, which the broker holds.
+    copy = tmp_path / newest.name
+    copy.write_bytes(newest.read_bytes())
+    shown = kafka_tool("metadata-shell", "--snapshot", str(copy), "ls", "/")
+    assert "image" in shown
+
+
+def test_controllers_answer_for_themselves(cluster: Cluster) -> None:
+    """The tools that may speak to controllers: --bootstrap-controller (KIP-919)."""
+    host, port = cluster.network.controller_address(1)
+    said = kafka_tool("metadata-quorum", "--bootstrap-controller", f"{host}:{port}", "describe", "--status")
+    assert "LeaderId:" in said
+    assert "metadata.version" in kafka_tool("features", "--bootstrap-controller", f"{host}:{port}", "describe")
