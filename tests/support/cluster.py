@@ -9,9 +9,11 @@ from typing import TypeVar
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.format import format_directory
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.policy import policy_of
+from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.broker_commands import Heartbeat, Register, heartbeat, register
+from kavka_broker.core.metadata.broker_commands import Heartbeat, Register, heartbeat, leave, register
 from kavka_broker.core.metadata.brokers import Endpoint
 from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
 from kavka_broker.core.metadata.image import Metadata
@@ -93,6 +95,27 @@ def made(metadata: Metadata, command: CreateTopic) -> Created:
     return result
 
 
+async def register_broker(controller: Controller, config: BrokerConfig) -> int:
+    """Register a broker in the controller's own process and unfence it; its epoch."""
+    command = Register(
+        broker_id=config.node_id,
+        incarnation_id=controller.new_uuid(),
+        endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 9092),),
+        directories=(uuid(1),),
+        features=SUPPORTED_LEVELS,
+    )
+    policy = policy_of(config)
+    epoch = await controller.submit(lambda metadata, _: register(metadata, command, policy))
+    alive = Heartbeat(config.node_id, epoch, controller.metadata.offset)
+    await controller.submit(lambda metadata, _: heartbeat(metadata, alive, policy))
+    return epoch
+
+
+async def leave_cluster(controller: Controller) -> None:
+    """Fence the controller's own broker before it stops."""
+    await controller.submit(lambda metadata, _: leave(metadata, controller.node_id))
+
+
 class StillClock:
     """Time that moves when a test says so."""
 
@@ -126,7 +149,7 @@ class Machine:
 
     def open(self, crash: Callable[[BaseException], None] | None = None) -> Controller:
         log = MetadataLog.open(self.disk, self.config, now_ms=self.clock.now_ms())
-        return Controller.open(
+        quorum = Quorum.open(
             self.config,
             log,
             self.clock,
@@ -134,12 +157,18 @@ class Machine:
             random_bytes=self.random_bytes,
             crash=crash,
         )
+        return Controller(quorum)
 
     async def run_blocking(self, work: Callable[[], None]) -> None:
         """The thread that syncs: others get their turn before it is done."""
         self.syncs += 1
         await asyncio.sleep(0)
         work()
+
+    async def stop(self, controller: Controller) -> None:
+        """A clean stop: what was decided becomes true first."""
+        await controller.finish()
+        await controller.quorum.stop()
 
     async def kill(self, controller: Controller) -> None:
         """The process is gone from one moment to the next; what it had on its way to the disk may be there or not."""
@@ -154,6 +183,6 @@ class Machine:
     async def leading(self) -> AsyncIterator[Controller]:
         """A controller that leads, stopped cleanly at the end."""
         controller = self.open()
-        await controller.start()
+        await controller.quorum.start()
         yield controller
-        await controller.stop()
+        await self.stop(controller)

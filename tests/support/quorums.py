@@ -130,8 +130,9 @@ class Node:
 
     async def stop(self) -> None:
         assert self.process is not None
-        work = self.quorum.stop() if self.controller is None else self.controller.stop()
-        await asyncio.get_running_loop().create_task(work, context=self.process.context())
+        if self.controller is not None:
+            await self.run(self.controller.finish())  # type: ignore[type-var]
+        await self.run(self.quorum.stop())  # type: ignore[type-var]
         self.process.die()
         self.disk.kill()
 

@@ -20,23 +20,19 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from kavka_broker.controller.format import random_uuid
 from kavka_broker.controller.images import copy_of
-from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.producer_id_block import ProducerIdBlock
 from kavka_broker.controller.quorum import Quorum, Subscriber
 from kavka_broker.controller.recovery import opening_records
 from kavka_broker.controller.snapshots import SnapshotId
-from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
-from kavka_broker.seams import Clock
 
 log = get("controller")
 
@@ -59,7 +55,6 @@ class Controller:
         self.incarnation_id = self.new_uuid()
         self.activated: list[Callable[[], None]] = []
         self.deactivated: list[Callable[[], None]] = []
-        self.producer_ids = ProducerIdBlock(self.submit, quorum.node_id)
         self._ahead: Metadata | None = None
         self._ahead_at_start = quorum.ahead_at_start
         self._active_at: int | None = None
@@ -70,11 +65,6 @@ class Controller:
         quorum.on_lost = self._lost
         quorum.on_published = self._published
         quorum.on_failed = self._failed
-
-    @classmethod
-    def open(cls, config: BrokerConfig, metadata_log: MetadataLog, clock: Clock, **seams: Any) -> "Controller":
-        """A controller with a quorum of its own."""
-        return cls(Quorum.open(config, metadata_log, clock, **seams))
 
     @property
     def metadata(self) -> Metadata:
@@ -95,14 +85,6 @@ class Controller:
     @property
     def high_watermark(self) -> int:
         return self.quorum.high_watermark
-
-    async def start(self) -> None:
-        await self.quorum.start()
-
-    async def stop(self) -> None:
-        """Let what was decided become true, then leave the quorum."""
-        await self.finish()
-        await self.quorum.stop()
 
     async def finish(self) -> None:
         """No more decisions; those that are on their way come to their end."""

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_broker.controller.controller import Controller
-from kavka_broker.controller.registration import register_broker
 from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
-from tests.support.cluster import Machine, uuid
+from tests.support.cluster import Machine, register_broker
 
 Step = tuple[str, int]
 steps = st.lists(
@@ -29,8 +28,8 @@ class Story:
 
     async def start(self) -> Controller:
         controller = self.machine.open()
-        await controller.start()
-        await register_broker(controller, self.machine.config, directories=[uuid(1)])
+        await controller.quorum.start()
+        await register_broker(controller, self.machine.config)
         assert controller.epoch > self.epochs[-1], "an epoch was led twice"
         self.epochs.append(controller.epoch)
         return controller
@@ -59,7 +58,7 @@ async def tell(story: Story, told: list[Step]) -> None:
             case "snapshot":
                 await controller.snapshot()
             case "restart":
-                await controller.stop()
+                await story.machine.stop(controller)
                 controller = await story.start()
             case "lose power":
                 # Something is on its way, and nobody will ever know whether it arrived.

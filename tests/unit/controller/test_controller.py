@@ -9,11 +9,11 @@ import pytest
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.recovery import CannotStart
-from kavka_broker.controller.registration import leave_cluster, register_broker
 from kavka_broker.controller.snapshots import GENESIS, SnapshotId, build, file_name
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.features import INITIAL_LEVELS
 from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.producer_ids import Block
 from kavka_broker.core.metadata.topic_commands import Created, CreateTopic, Defaults, create_topics
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.voters import Voter, voters_record
@@ -23,7 +23,7 @@ from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRec
 from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
-from tests.support.cluster import Machine, uuid
+from tests.support.cluster import Machine, leave_cluster, register_broker, uuid
 
 LOG = "/data/__cluster_metadata-0"
 Scenario = Callable[[Machine], Coroutine[None, None, None]]
@@ -41,7 +41,7 @@ async def create(controller: Controller, *names: str) -> list[Created | BrokerEr
 
 
 async def join(controller: Controller, machine: Machine) -> int:
-    return await register_broker(controller, machine.config, directories=[uuid(1)])
+    return await register_broker(controller, machine.config)
 
 
 def names(metadata: Metadata) -> list[str]:
@@ -68,7 +68,7 @@ def test_a_new_cluster_has_the_levels_of_the_format() -> None:
 def test_what_was_answered_is_there_after_a_loss_of_power() -> None:
     async def scenario(machine: Machine) -> None:
         controller = machine.open()
-        await controller.start()
+        await controller.quorum.start()
         await join(controller, machine)
         await create(controller, "a", "b")
         before = list(controller.metadata.records())
@@ -194,7 +194,7 @@ def test_a_failed_sync_stops_the_process_and_answers_nobody() -> None:
     async def scenario(machine: Machine) -> None:
         crashes: list[BaseException] = []
         controller = machine.open(crash=crashes.append)
-        await controller.start()
+        await controller.quorum.start()
         await join(controller, machine)
         machine.disk.fail_syncs = True
         with pytest.raises(BrokerError) as refusal:
@@ -326,7 +326,7 @@ def test_a_cluster_of_another_level_is_refused_with_the_way_out() -> None:
     async def scenario(machine: Machine) -> None:
         crashes: list[BaseException] = []
         controller = machine.open(crash=crashes.append)
-        await controller.start()
+        await controller.quorum.start()
         with pytest.raises(BrokerError):
             await controller.submit(write(FeatureLevelRecord("metadata.version", 31)))
         assert [type(crash) for crash in crashes] == [CannotStart]
@@ -376,7 +376,7 @@ def test_a_subscriber_that_fails_stops_the_process() -> None:
     async def scenario(machine: Machine) -> None:
         crashes: list[BaseException] = []
         controller = machine.open(crash=crashes.append)
-        await controller.start()
+        await controller.quorum.start()
 
         def broken(records: Sequence[Message]) -> None:
             raise InvariantViolation("a replica disagrees")
@@ -394,9 +394,15 @@ def test_producer_ids_are_given_once_across_restarts() -> None:
         given: list[int] = []
         for _ in range(2):
             async with machine.leading() as controller:
-                await join(controller, machine)
-                given += await asyncio.gather(*(controller.producer_ids.next() for _ in range(1500)))
-        assert len(set(given)) == len(given)
-        assert given[:3] == [0, 1, 2]
+                epoch = await join(controller, machine)
+
+                def allocate(metadata: Metadata, _: int, epoch: int = epoch) -> Decision[Block]:
+                    return metadata.producer_ids.allocate(1, epoch)
+
+                given += [
+                    block.first
+                    for block in await asyncio.gather(controller.submit(allocate), controller.submit(allocate))
+                ]
+        assert given == sorted(set(given))
 
     play(scenario)

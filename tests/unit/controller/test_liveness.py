@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from kavka_broker.controller.controller import Controller
-from kavka_broker.controller.registration import register_broker
 from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
-from tests.support.cluster import START_MS, Machine, uuid
+from tests.support.cluster import START_MS, Machine, register_broker
 
 WITHIN_SECONDS = 5
 EVERY_MS = 3_600_000
@@ -33,7 +32,7 @@ def test_what_is_decided_while_a_snapshot_is_written_is_committed() -> None:
         machine = HeldMachine(metadata_log_max_snapshot_interval_ms=str(EVERY_MS))
         machine.format()
         async with asyncio.timeout(WITHIN_SECONDS), machine.leading() as controller:
-            await register_broker(controller, machine.config, directories=[uuid(1)])
+            await register_broker(controller, machine.config)
             machine.held = asyncio.Event()
             machine.clock.time_ms = START_MS + EVERY_MS
             await create(controller, "first")
