@@ -75,7 +75,7 @@ class Fetch:
 @api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH)
 def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse | Awaitable[FetchResponse]:
     if client.role == "controller":
-        return metadata_fetch(request, broker, client)
+        return metadata_fetch(request, broker.quorum, client.version)
     uses_ids = client.version >= TOPIC_ID_VERSION
     try:
         context = broker.fetch_sessions.enter(request, uses_ids, broker.clock.monotonic_ms())

@@ -8,7 +8,7 @@ watermark; and one that is behind the log's beginning is sent to a snapshot.
 from collections.abc import Awaitable
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
+from kavka_broker.controller.quorum import Quorum
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
@@ -17,9 +17,9 @@ from kavka_broker.protocol.messages.fetch_response import FetchResponse
 LAST_EPOCH_VERSION: Final = 12
 
 
-def metadata_fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse | Awaitable[FetchResponse]:
+def metadata_fetch(request: FetchRequest, quorum: Quorum, version: int) -> FetchResponse | Awaitable[FetchResponse]:
     """The answer, or what it will be once there is something to say."""
-    if client.version < LAST_EPOCH_VERSION:
+    if version < LAST_EPOCH_VERSION:
         return FetchResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    answer: FetchResponse | Awaitable[FetchResponse] = broker.quorum.serve(request)
+    answer: FetchResponse | Awaitable[FetchResponse] = quorum.serve(request)
     return answer
