@@ -21,6 +21,7 @@ from kavka_broker.protocol.messages.describe_quorum_response import (
     ReplicaState,
     TopicData,
 )
+from kavka_broker.protocol.uuids import ZERO
 
 NODES_FROM_VERSION = 2
 
@@ -36,11 +37,21 @@ def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Clie
             for topic in request.topics
         ],
     )
-    if client.version >= NODES_FROM_VERSION:
-        answer.nodes = [
-            Node(voter.node_id, [Listener(*endpoint) for endpoint in voter.endpoints]) for voter in broker.quorum.voters
-        ]
+    if client.version < NODES_FROM_VERSION:
+        forget_directories(answer)
+        return answer
+    answer.nodes = [
+        Node(voter.node_id, [Listener(*endpoint) for endpoint in voter.endpoints]) for voter in broker.quorum.voters
+    ]
     return answer
+
+
+def forget_directories(answer: DescribeQuorumResponse) -> None:
+    """Older versions have no place for them."""
+    for topic in answer.topics:
+        for one in topic.partitions:
+            for replica in (*one.current_voters, *one.observers):
+                replica.replica_directory_id = ZERO
 
 
 def partition(topic: str, index: int, broker: Broker) -> PartitionData:

@@ -38,7 +38,7 @@ RETRY_MS: Final = 100
 #: While it leaves, a broker asks more often whether it may.
 LEAVING_MS: Final = 50
 #: A broker that leaves waits no longer for a quorum that does not answer: the others may be gone already.
-SILENCE_MS_MAX: Final = 5_000
+SILENCE_MS_MAX: Final = 3_000
 #: Asking again cannot help against these.
 FINAL: Final = frozenset(
     {
