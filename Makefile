@@ -17,7 +17,7 @@ PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-chec
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1@/p' $(MAKEFILE_LIST) | column -t -s @ 2>/dev/null || grep '##' $(MAKEFILE_LIST)
 
-demo: $(RUN) ## the main job: a cluster from a file, real clients, a quota that throttles; about a minute
+demo: $(RUN) ## the main job: three brokers, real clients, a kill -9, a roll under load, a quota; under a minute
 	@$(BIN)/kavka demo
 
 setup: $(DEV) ## the virtual environment with everything for check and test

@@ -71,7 +71,7 @@ def test_a_bad_file_applies_nothing(kavka: Kavka) -> None:
     code, said = kavka.run("apply", "-f", str(file))
     assert code == 1
     assert said == (
-        f'error: {file}:34: Topic "more": spec.clusterName: there is no KafkaCluster "nowhere" in namespace "default";'
+        f'error: {file}:37: Topic "more": spec.clusterName: there is no KafkaCluster "nowhere" in namespace "default";'
         " add it to the file or name one that exists\nnothing was applied: 1 error\n"
     )
     assert kavka.run("get", "all", "-o", "json")[1] == before
@@ -102,8 +102,7 @@ def test_a_port_in_use_is_named(kavka: Kavka) -> None:
 
 def test_more_controllers_than_at_the_first_start_are_refused(kavka: Kavka) -> None:
     kavka.up()
-    file = kavka.file()
-    file.write_text(file.read_text().replace("- name: nodes", "- name: nodes\n      replicas: 3"))
+    file = kavka.file(brokers=3)
     code, said = kavka.run("apply", "-f", str(file))
     assert (code, "the controllers are nodes 0 since the first start" in said) == (1, True)
 
