@@ -33,7 +33,8 @@ async def broker_registration(
     try:
         epoch = await broker.active.submit(decide)
     except BrokerError as refusal:
-        if refusal.code is not ErrorCode.NOT_CONTROLLER:
+        news = broker.sessions.refused(request.broker_id, request.incarnation_id, refusal.message or refusal.code.name)
+        if news and refusal.code is not ErrorCode.NOT_CONTROLLER:
             log.warning(
                 "broker.refused",
                 broker=request.broker_id,

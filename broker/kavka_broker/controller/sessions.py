@@ -39,6 +39,8 @@ PROBE_MS_MAX: Final = 500
 #: Before each look at a broker whose connection was lost.
 LOOK_AFTER_MS: Final = (0, 20, 50, 100, 250, 500)
 NOTHING_SEEN: Final = -1
+#: Of so many node ids it is remembered that one was refused, so that it is logged once.
+REFUSALS_MAX: Final = 1000
 
 
 class Decider(Protocol):
@@ -89,6 +91,7 @@ class Sessions:
         self._peers = peers
         self._sessions: dict[int, Session] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._refusals: dict[int, tuple[bytes, str]] = {}
 
     def start(self) -> None:
         """Follow the controller from term to term."""
@@ -109,6 +112,15 @@ class Sessions:
     def has(self, broker_id: int) -> bool:
         """Whether this broker's signs of life are waited for."""
         return broker_id in self._sessions
+
+    def refused(self, broker_id: int, incarnation_id: bytes, reason: str) -> bool:
+        """Note that a process may not register; whether this is news. It tries again ten times a second."""
+        if self._refusals.get(broker_id) == (incarnation_id, reason):
+            return False
+        if len(self._refusals) >= REFUSALS_MAX:
+            self._refusals.clear()
+        self._refusals[broker_id] = (incarnation_id, reason)
+        return True
 
     async def heartbeat(self, command: Heartbeat, connection: Connection | None) -> Standing:
         """Take a sign of life, and decide what it asks for. Raises BrokerError: stale, or not the active controller."""

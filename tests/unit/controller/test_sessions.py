@@ -15,7 +15,7 @@ from kavka_broker.core.metadata.broker_commands import Heartbeat, Standing
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from tests.support.brokers import epoch_of, propose, replicated, state
-from tests.support.cluster import PROPERTIES, StillClock, enact, join
+from tests.support.cluster import PROPERTIES, StillClock, enact, join, uuid
 
 R = TypeVar("R")
 SESSION_MS = 9000
@@ -277,6 +277,14 @@ def test_a_stale_incarnation_has_no_session() -> None:
         assert not one.sessions.has(9)
 
     play(scene)
+
+
+def test_what_is_refused_again_and_again_is_news_once() -> None:
+    sessions = Scene().sessions
+    assert sessions.refused(1, uuid(1), "why")
+    assert not sessions.refused(1, uuid(1), "why")
+    assert sessions.refused(1, uuid(1), "another reason")
+    assert sessions.refused(1, uuid(2), "another reason")
 
 
 def test_a_broker_may_stop_when_the_others_have_seen_who_leads_instead() -> None:
