@@ -23,6 +23,8 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.uuids import to_text
 from kavka_broker.storage.sim_disk import SimDisk
@@ -34,6 +36,7 @@ from tests.support.cluster import CLUSTER_ID, uuid
 R = TypeVar("R", bound=Message)
 Scenario = Callable[["Quorums"], Coroutine[None, None, None]]
 
+GREETING = ApiVersionsResponse(supported_features=[SupportedFeatureKey("kraft.version", 0, 1)])
 TRAVEL_SECONDS = 0.0005
 WITHIN_SECONDS = 60.0
 
@@ -283,7 +286,8 @@ class NearPeer:
                 lost.set_exception(Unreachable(f"node {self._asked.node_id} has died"))
 
         async def serve() -> None:
-            answer = self._asked.quorum.serve(request)
+            is_greeting = isinstance(request, ApiVersionsRequest)
+            answer = GREETING if is_greeting else self._asked.quorum.serve(request)
             outcome = answer if isinstance(answer, Message) else await answer
             if not lost.done():
                 lost.set_result(outcome)

@@ -106,7 +106,7 @@ class Quorum:
         self.random_bytes = random_bytes
         self.ahead_at_start = recovered.ahead
         self._recovered = recovered
-        self._identity = identity
+        self.identity = identity
         self._timers = timers
         self._peers: Peers = peers or NoPeers()
         self._run_blocking = run_blocking

@@ -2,20 +2,34 @@
 
 import pytest
 
-from kavka_broker.controller.format import FormatError, Formatted, format_directory, random_uuid
+from kavka_broker.controller.format import (
+    AS_CONFIGURED,
+    FormatError,
+    Formatted,
+    Voters,
+    format_directory,
+    parse_voters,
+    random_uuid,
+)
 from kavka_broker.controller.snapshots import GENESIS, file_name, read
 from kavka_broker.core.config.properties import parse_properties
 from kavka_broker.core.metadata.features import INITIAL_LEVELS
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.voters_record import VotersRecord
-from kavka_broker.protocol.uuids import from_text
+from kavka_broker.protocol.uuids import from_text, to_text
 from tests.support.cluster import CLUSTER_ID, START_MS, Machine
 
 OTHER_ID = "YW5vdGhlci1jbHVzdGVyLg"
 
 
-def form(machine: Machine, cluster_id: str = CLUSTER_ID, *, ignore_formatted: bool = False) -> Formatted:
+def form(
+    machine: Machine,
+    cluster_id: str = CLUSTER_ID,
+    *,
+    ignore_formatted: bool = False,
+    voters: Voters = AS_CONFIGURED,
+) -> Formatted:
     return format_directory(
         machine.disk,
         machine.config,
@@ -23,6 +37,7 @@ def form(machine: Machine, cluster_id: str = CLUSTER_ID, *, ignore_formatted: bo
         now_ms=START_MS,
         random_bytes=machine.random_bytes,
         ignore_formatted=ignore_formatted,
+        voters=voters,
     )
 
 
@@ -96,3 +111,93 @@ def test_a_uuid_is_of_version_four_and_never_looks_like_an_option() -> None:
     uuid = random_uuid(lambda _: next(drawn))
     assert uuid[6] >> 4 == 4
     assert uuid[8] >> 6 == 2
+
+
+IDS = [to_text((number + 1000).to_bytes(16, "big")) for number in range(4)]
+INITIAL = f"1@one:9093:{IDS[1]},2@[::1]:9094:{IDS[2]}"
+BOOTSTRAP = {"controller_quorum_bootstrap_servers": "one:9093,two:9093"}
+
+
+def written(machine: Machine) -> list[tuple[int, str, str, int]]:
+    """The voters that were written down: id, directory, host, port."""
+    _, voters = read(machine.disk.read_file(f"/data/__cluster_metadata-0/{file_name(GENESIS)}"))
+    assert isinstance(voters, VotersRecord)
+    return [
+        (one.voter_id, to_text(one.voter_directory_id), one.endpoints[0].host, one.endpoints[0].port)
+        for one in voters.voters
+    ]
+
+
+def test_the_initial_controllers_are_the_same_on_each_of_them() -> None:
+    for node_id in ("1", "2"):
+        machine = Machine(node_id=node_id, **BOOTSTRAP)
+        form(machine, voters=Voters(initial=parse_voters(INITIAL, "CONTROLLER")))
+        assert written(machine) == [(1, IDS[1], "one", 9093), (2, IDS[2], "::1", 9094)]
+        assert meta(machine, "/data")["directory.id"] == IDS[int(node_id)]
+
+
+def test_a_standalone_controller_votes_alone() -> None:
+    machine = Machine(**BOOTSTRAP)
+    form(machine, voters=Voters(standalone=True))
+    assert [voter[0] for voter in written(machine)] == [1]
+
+
+def test_one_that_joins_later_writes_nobody_down() -> None:
+    machine = Machine(**BOOTSTRAP)
+    form(machine, voters=Voters(none=True))
+    assert machine.disk.exists("/data/meta.properties")
+    assert not machine.disk.exists("/data/__cluster_metadata-0")
+
+
+def test_a_broker_needs_no_word_about_voters() -> None:
+    machine = Machine(process_roles="broker", listeners="PLAINTEXT://127.0.0.1:9092", **BOOTSTRAP)
+    form(machine)
+    assert not machine.disk.exists("/data/__cluster_metadata-0")
+
+
+@pytest.mark.parametrize(
+    ("settings", "voters", "problem"),
+    [
+        (BOOTSTRAP, Voters(), "names other controllers, so who votes at first cannot be guessed; write --standalone"),
+        (
+            {"controller_quorum_voters": "1@one:9093"},
+            Voters(standalone=True),
+            r"controller\.quorum\.voters names the voters already; take it away",
+        ),
+        (
+            {"node_id": "7"},
+            Voters(initial=parse_voters(INITIAL, "CONTROLLER")),
+            "node 7 is a controller and not among them; add it, or write --no-initial-controllers",
+        ),
+        (
+            {"process_roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:9092"},
+            Voters(standalone=True),
+            r"process\.roles has no controller; write --no-initial-controllers",
+        ),
+    ],
+)
+def test_what_would_make_two_quorums_or_none_is_refused(settings: dict[str, str], voters: Voters, problem: str) -> None:
+    machine = Machine(**settings)
+    with pytest.raises(FormatError, match=problem):
+        form(machine, voters=voters)
+    assert not machine.disk.exists("/data/meta.properties")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is no controller; write ID@HOST:PORT:DIRECTORY_ID"),
+        ("1@one:9093", "is no controller"),
+        (f"one:9093:{IDS[1]}", "is no controller"),
+        (f"1@one:{IDS[1]}", "is no controller"),
+        (f"1@one:70000:{IDS[1]}", "is no controller"),
+        ("1@one:9093:short", r'"short" in "1@one:9093:short" is no directory id; write 22'),
+        ("1@one:9093:AAAAAAAAAAAAAAAAAAAAAQ", "is no directory id"),
+        (f"1@one:9093:{IDS[1]},1@two:9093:{IDS[2]}", "node id 1 is there twice"),
+        (f"1@one:9093:{IDS[1]},2@two:9093:{IDS[1]}", f"directory id {IDS[1]} is there twice"),
+        (f"1@one:9093:{IDS[1]},2@one:9093:{IDS[2]}", "address one:9093 is there twice"),
+    ],
+)
+def test_a_list_of_controllers_that_cannot_be_read_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem):
+        parse_voters(text, "CONTROLLER")

@@ -1,15 +1,23 @@
 """Three controllers on simulated disks: what is committed survives whoever dies, and all of them agree on it."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from kavka_broker.controller.format import Voters
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.snapshots import SnapshotId
+from kavka_broker.core.decision import Decision
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Buffer, Message
+from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.vote_request import VoteRequest
+from tests.support.cluster import CLUSTER_ID
 from tests.support.quorums import Node, Quorums
 
 STATIC = "1@node-1:9093,2@node-2:9093,3@node-3:9093"
@@ -230,9 +238,6 @@ def test_who_is_behind_the_log_is_sent_a_snapshot() -> None:
 
 
 async def remove(leader: Node, topic_id: bytes) -> None:
-    from kavka_broker.core.decision import Decision
-    from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
-
     await leader.run(leader.controller.submit(lambda *_: Decision([RemoveTopicRecord(topic_id)], None)))
 
 
@@ -307,3 +312,102 @@ def test_the_active_controller_changes_hands_many_times() -> None:
         assert len(leader.topics) == 20
 
     Quorums.play(scenario)
+
+
+def test_a_controller_that_observes_gets_a_vote_and_loses_it_again() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        joiner = cluster.add(4)
+        joiner.format(Voters(none=True))
+        joiner.start()
+        await joiner.run(joiner.quorum.caught_up())
+        assert joiner.quorum.role == "Observer"
+        directory = joiner.quorum.identity.directory_id
+        added = await ask(
+            leader,
+            AddRaftVoterRequest(CLUSTER_ID, 1000, 4, directory, [Listener("CONTROLLER", "node-4", 9093)]),
+        )
+        assert added.error_code == ErrorCode.NONE
+        await cluster.agreed()
+        assert all([voter.node_id for voter in node.quorum.voters] == [1, 2, 3, 4] for node in cluster.nodes.values())
+        assert joiner.quorum.role == "Follower"
+        removed = await ask(leader, RemoveRaftVoterRequest(CLUSTER_ID, 4, directory))
+        assert removed.error_code == ErrorCode.NONE
+        await cluster.agreed()
+        assert joiner.quorum.role == "Observer"
+
+    Quorums.play(scenario)
+
+
+def test_a_leader_that_loses_its_vote_hands_over() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        removed = await ask(leader, RemoveRaftVoterRequest(CLUSTER_ID, leader.node_id, leader.directory_id))
+        assert removed.error_code == ErrorCode.NONE
+        successor = await cluster.leader(other_than=[leader])
+        await successor.write("a")
+        await cluster.agreed()
+        assert leader.quorum.role == "Observer"
+        assert leader.topics == ["a"]
+
+    Quorums.play(scenario)
+
+
+def test_voters_survive_a_snapshot_and_a_restart() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        leaver = cluster.followers()[0]
+        await ask(leader, RemoveRaftVoterRequest(CLUSTER_ID, leaver.node_id, leaver.directory_id))
+        await cluster.agreed()
+        for node in cluster.nodes.values():
+            await node.run(node.quorum.snapshot())
+            node.kill(loses_power=True)
+            node.start()
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        remaining = sorted({1, 2, 3} - {leaver.node_id})
+        assert all([voter.node_id for voter in node.quorum.voters] == remaining for node in cluster.nodes.values())
+
+    Quorums.play(scenario)
+
+
+def test_a_damaged_snapshot_is_refused_and_downloaded_again() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        behind = cluster.followers()[0]
+        behind.kill()
+        for number in range(10):
+            await leader.write(f"t{number}")
+        await leader.run(leader.quorum.snapshot())
+        behind.start()
+        save, damaged = behind.quorum.log.files.save_piece, []
+
+        def damage(snapshot: SnapshotId, position: int, piece: Buffer) -> None:
+            if not damaged:
+                piece = bytearray(piece)
+                piece[-20] ^= 1
+                damaged.append(position)
+            save(snapshot, position, piece)
+
+        behind.quorum.log.files.save_piece = damage  # type: ignore[method-assign]
+        await cluster.agreed()
+        assert damaged
+        assert behind.topics == leader.topics
+
+    Quorums.play(
+        scenario,
+        metadata_max_retention_bytes="100",
+        metadata_log_segment_bytes=str(8 * 1024 * 1024),
+        internal_metadata_log_segment_bytes="1000",
+    )
+
+
+async def ask(node: Node, request: Message) -> Any:
+    """A request to one node."""
+
+    async def serve() -> Any:
+        answer = node.quorum.serve(request)
+        return answer if isinstance(answer, Message) else await answer
+
+    return await node.run(serve())
