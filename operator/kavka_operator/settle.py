@@ -51,8 +51,8 @@ def settle(
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
-    `usage` is what the brokers' metrics tell, where somebody has read them; `brokers_expected` is how many brokers there
-    will be once all of them have joined, where somebody knows; `is_forming` until that was so for the first time.
+    `usage` is what the brokers' metrics tell, where somebody has read them; `brokers_expected` is how many brokers
+    there will be once all of them have joined, where somebody knows; `is_forming` until that was so for the first time.
     """
     names = {each.topic_name for each in resources if isinstance(each, Topic)}
     failures: dict[Key, tuple[Word, ...]] = {}

@@ -333,8 +333,8 @@ class KafkaClusterStatus(Status):
         default=(),
         max_length=256,
         strict=False,
-        description="Settings that this resource has altered while the brokers run, so that one taken out of it goes back"
-        " to its default.",
+        description="Settings that this resource has altered while the brokers run, so that one taken out of it goes"
+        " back to its default.",
     )
     unmanaged_quotas: tuple[str, ...] = Field(
         default=(),

@@ -2,8 +2,8 @@
 
 A node that is not there is started, all of them at once. A node that runs with other settings than wanted is restarted
 in a roll (`rollout`), one at a time and never at the cost of a partition. A node that the resource no longer wants is
-not stopped: its replicas would have to move first. Settings that brokers take while they run are not the nodes' business
-but Kafka's (`brokers_config`).
+not stopped: its replicas would have to move first. Settings that brokers take while they run are not the nodes'
+business but Kafka's (`brokers_config`).
 """
 
 from collections.abc import Mapping, Sequence

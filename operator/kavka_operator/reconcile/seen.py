@@ -13,8 +13,8 @@ BEHIND_MS_MAX = 2000  # Kafka's controller.quorum.fetch.timeout.ms: beyond it, a
 class SeenTopic:
     """A topic as the cluster describes it.
 
-    `overrides` are settings of its own, `values` all that apply; `moving` are the partitions whose replicas are on their
-    way to other brokers.
+    `overrides` are settings of its own, `values` all that apply; `moving` are the partitions whose replicas are on
+    their way to other brokers.
     """
 
     name: str
@@ -122,8 +122,8 @@ NodeState = Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "
 class SeenNode:
     """A node as the platform sees it.
 
-    `fingerprint` tells which settings it was started with, `changed` which of them are wanted otherwise now, `obstacles`
-    what it says itself about why it does not serve.
+    `fingerprint` tells which settings it was started with, `changed` which of them are wanted otherwise now,
+    `obstacles` what it says itself about why it does not serve.
     """
 
     id: int

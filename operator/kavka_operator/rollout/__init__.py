@@ -7,7 +7,7 @@ steps, each a pure function of what is seen, so that it can be taken up again by
 - `plan`: which nodes, in which order, what will be unavailable meanwhile; with a hash to approve it by.
 - `check`: may this node go down now? What not, is said in words; the roll waits for as long as it takes.
 - act: the platform stops the node in good order (the controller moves its leaders away first) and starts it again.
-- wait until it is back in every set of in-sync replicas, and lead again where it is the preferred leader; then the next.
+- wait until it is back in every set of in-sync replicas and leads again what it is to lead; then the next.
 
 A node that does not come back ends the roll: whatever is wrong with it would be wrong with the next one too.
 """

@@ -13,8 +13,8 @@ def unsupported(cluster: KafkaCluster, layout: Layout, members: Members) -> str 
     if members.voters and members.voters != voters:
         return (
             f"{cluster.identity}: spec.nodePools: the controllers are nodes {_listed(members.voters)} since the first"
-            f" start and would be nodes {_listed(voters)}, which is not possible yet; to have more brokers, add a pool with"
-            " roles: [broker]"
+            f" start and would be nodes {_listed(voters)}, which is not possible yet; to have more brokers, add a pool"
+            " with roles: [broker]"
         )
     complete = members.joined_by(cluster, lambda _: True)
     return "; ".join(port_clashes(local_nodes(cluster, layout, complete))) or None

@@ -1,8 +1,8 @@
 """What a node is given when it is first seen, and keeps: its ports, and a vote.
 
 The first broker has the ports of the resource, every other node the next ones that nobody uses, all of its ports the
-same distance (`offset`) above. They are kept because clients have them in their configuration. Who votes is settled when
-the cluster is first started: were a controller added to a quorum of a given size, the newcomers could be a majority
+same distance (`offset`) above. They are kept because clients have them in their configuration. Who votes is settled
+when the cluster is first started: were controllers added to a quorum of a given size, the newcomers could be a majority
 that knows nothing of what was decided before.
 """
 
@@ -67,7 +67,7 @@ def ports_of(cluster: KafkaCluster, node: Node, offset: int) -> tuple[int, ...]:
 
 
 def listeners_of(cluster: KafkaCluster, node: Node, offset: int) -> list[Listener]:
-    """The listeners that the node opens, with its own ports; the controllers' is `CONTROLLER_PORT_STEP` above the first."""
+    """The listeners that the node opens, with its own ports; the controllers' lies `CONTROLLER_PORT_STEP` higher."""
     declared = {listener.name: listener for listener in cluster.spec.listeners}
     clients = [each for name, each in declared.items() if name != CONTROLLER]
     controller = declared.get(CONTROLLER) or clients[0].model_copy(

@@ -1,7 +1,7 @@
 """`kavka up`: one process that runs a cluster of this machine, from its resources, until it is told to stop.
 
-A turn looks after the nodes. A look at the cluster (topics, quotas, settings, where the replicas are) goes on beside it,
-so that a node that dies is started again at once whatever an answer waits for; a look begins when a resource has
+A turn looks after the nodes. A look at the cluster (topics, quotas, settings, where the replicas are) goes on beside
+it, so that a node that dies is started again at once whatever an answer waits for; a look begins when a resource has
 changed, when a node came or went, every `DRIFT_SECONDS` in any case, and without a pause while nodes are restarted.
 Whatever happens (Ctrl-C at any point, an error, `kill -9`), no node outlives it: nodes are stopped on the way out, and
 the kernel ends them when this process is gone.
