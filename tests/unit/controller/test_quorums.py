@@ -322,12 +322,13 @@ def test_a_controller_that_observes_gets_a_vote_and_loses_it_again() -> None:
         joiner.start()
         await joiner.run(joiner.quorum.caught_up())
         assert joiner.quorum.role == "Observer"
+        await asyncio.sleep(1)  # until the leader has heard that it has caught up
         directory = joiner.quorum.identity.directory_id
         added = await ask(
             leader,
             AddRaftVoterRequest(CLUSTER_ID, 1000, 4, directory, [Listener("CONTROLLER", "node-4", 9093)]),
         )
-        assert added.error_code == ErrorCode.NONE
+        assert added.error_code == ErrorCode.NONE, added
         await cluster.agreed()
         assert all([voter.node_id for voter in node.quorum.voters] == [1, 2, 3, 4] for node in cluster.nodes.values())
         assert joiner.quorum.role == "Follower"
