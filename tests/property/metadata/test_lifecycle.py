@@ -277,4 +277,4 @@ class Lifecycle(RuleBasedStateMachine):
 
 
 TestLifecycle = Lifecycle.TestCase
-TestLifecycle.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestLifecycle.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

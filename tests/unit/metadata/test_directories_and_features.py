@@ -10,6 +10,7 @@ from kavka_broker.core.metadata.feature_commands import Direction, UpdateFeature
 from kavka_broker.core.metadata.features import ELR_FEATURE, METADATA_VERSION
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.policy import MIN_INSYNC, Policy
+from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
@@ -42,6 +43,21 @@ def test_a_replica_in_a_directory_that_is_not_online_is_out_of_sync(directory: b
     assert assigned(metadata, 1, Assign(TOPIC_ID, 0, directory)) == [ErrorCode.NONE]
     after = state(metadata)
     assert (after.leader, after.isr, after.elr, after.directories[0]) == (2, (2,), (1,), directory)
+
+
+def test_a_replica_that_is_begun_anew_is_not_eligible() -> None:
+    metadata = replicated(1, 2)
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, uuid(99)))
+    assert state(metadata).elr == (1,)
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, directory_of(1)))
+    assert (state(metadata).isr, state(metadata).elr) == ((2,), ())
+    assert isinstance(propose(metadata, 2, 1), PartitionState)
+
+
+def test_a_member_without_its_directory_is_ineligible() -> None:
+    metadata = replicated(1, 2)
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, uuid(99)))
+    assert propose(metadata, 2, 1) is ErrorCode.INELIGIBLE_REPLICA
 
 
 def test_what_stands_against_an_assignment() -> None:

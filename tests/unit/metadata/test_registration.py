@@ -93,6 +93,17 @@ def test_a_clean_restart_leaves_the_broker_eligible() -> None:
     assert state(metadata).elr == (2,)
 
 
+def test_a_clean_restart_without_its_directory_does_not() -> None:
+    metadata = replicated(1, 2, 3)
+    for broker_id in (3, 2):
+        enact(metadata, leave(metadata, broker_id))
+    again = replace(
+        introduction(2, incarnation=1, previous_epoch=epoch_of(metadata, 2)), directories=(uuid(66), uuid(67))
+    )
+    enact(metadata, register(metadata, again))
+    assert (state(metadata).isr, state(metadata).elr) == ((1,), ())
+
+
 def test_an_unclean_restart_does_not() -> None:
     metadata = replicated(1, 2, 3)
     for broker_id in (3, 2):

@@ -8,7 +8,7 @@ each refusal tells the leader to do:
     FENCED_LEADER_EPOCH       somebody else leads, or it leads in a newer epoch: wait for the metadata
     INVALID_REQUEST           not the leader, or an ISR that cannot be: a mistake in the leader
     INVALID_UPDATE_VERSION    the partition has changed meanwhile: wait for the metadata, then ask again
-    INELIGIBLE_REPLICA        a member is fenced, stops, or is another incarnation by now: try again later
+    INELIGIBLE_REPLICA        a member is fenced, stops, is another incarnation, or lost its directory
     NEW_LEADER_ELECTED        done, and with it (a reassignment ended) another leads
 
 The broker epochs of the members are what keeps a replica out that was caught up, crashed, lost the end of its log and came
@@ -79,7 +79,7 @@ def _alter(metadata: Metadata, broker_id: int, change: IsrChange, policy: Policy
     before = topic.partitions.get(change.partition)
     if before is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    refusal = _refusal(before, broker_id, change) or _ineligible(metadata.brokers, change)
+    refusal = _refusal(before, broker_id, change) or _ineligible(metadata.brokers, before, change)
     if refusal is not None:
         return refusal
     isr = tuple(member.broker_id for member in change.isr)
@@ -116,10 +116,12 @@ def _is_possible(state: PartitionState, change: IsrChange) -> bool:
     return change.recovery_state == RECOVERED or (len(members) == 1 and state.recovery_state == RECOVERING)
 
 
-def _ineligible(brokers: Brokers, change: IsrChange) -> ErrorCode | None:
+def _ineligible(brokers: Brokers, state: PartitionState, change: IsrChange) -> ErrorCode | None:
     for member in change.isr:
         registration = brokers.get(member.broker_id)
         if registration is None or not registration.usable:
+            return ErrorCode.INELIGIBLE_REPLICA
+        if not registration.has_online(state.directory_of(member.broker_id)):
             return ErrorCode.INELIGIBLE_REPLICA
         if member.broker_epoch not in (ANY_EPOCH, registration.epoch):
             return ErrorCode.INELIGIBLE_REPLICA

@@ -2,6 +2,7 @@
 
 It says so when it has chosen one for a new replica, when a replica has moved to another, and when it finds replicas in
 places that the metadata does not name. A replica in a directory that is not among the broker's online ones leaves the ISR.
+One that is begun anew, because its directory failed, is no longer an eligible leader either: it has nothing yet.
 """
 
 from collections.abc import Sequence
@@ -62,6 +63,9 @@ def _assign(metadata: Metadata, broker_id: int, command: Assign, policy: Policy)
     )
     if not broker.has_online(command.directory):
         wanted = wanted._replace(isr=tuple(one for one in before.isr if one != broker_id))
-    after = settle(before, wanted, rules_of(metadata, topic.name, policy), usable_in(metadata.brokers))
+    # What was in a directory that failed is not in the one that takes its place.
+    lost = () if broker.has_online(before.directory_of(broker_id)) else (broker_id,)
+    rules = rules_of(metadata, topic.name, policy)
+    after = settle(before, wanted, rules, usable_in(metadata.brokers), lost=lost)
     record = difference(command.topic_id, command.partition, before, after)
     return [] if record is None else [record]

@@ -34,11 +34,15 @@ def withdraw(
     return revise(metadata, policy, usable_in(metadata.brokers, gone=broker_id), want)
 
 
-def forfeit(metadata: Metadata, broker_id: int, policy: Policy) -> Iterator[PartitionChangeRecord]:
-    """As `withdraw`, and nobody counts on what the broker had."""
+def forfeit(
+    metadata: Metadata, broker_id: int, policy: Policy, *, kept: Collection[bytes] = ()
+) -> Iterator[PartitionChangeRecord]:
+    """As `withdraw`, and nobody counts on what the broker had, except in the directories `kept`."""
 
     def want(state: PartitionState) -> PartitionState | None:
         if broker_id not in state.isr and broker_id not in state.elr and state.leader != broker_id:
+            return None
+        if state.directory_of(broker_id) in kept:
             return None
         return _out_of_sync(state, broker_id)
 

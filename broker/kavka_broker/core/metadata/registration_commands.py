@@ -12,12 +12,12 @@ The broker says which epoch its logs were closed in. Where that is not the one o
 uncleanly: its logs may lack their ends, and it is no longer an eligible leader of anything (KIP-966).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.brokers import Endpoint, Registration
+from kavka_broker.core.metadata.brokers import NOT_CHOSEN, Endpoint, Registration
 from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.leadership import forfeit, withdraw
@@ -64,13 +64,7 @@ def register(metadata: Metadata, command: Register, policy: Policy = BY_DEFAULT)
     if before.incarnation_id == command.incarnation_id:
         return _again(before, registration)
     _check_replaces(before, command)
-    records: list[Message] = [registration.record()]
-    clean = before.epoch == command.previous_epoch
-    if clean or not metadata.features.level(ELR_FEATURE):
-        records += withdraw(metadata, command.broker_id, policy)
-    else:
-        records += forfeit(metadata, command.broker_id, policy)
-    return Decision(records, registration.epoch)
+    return Decision([registration.record(), *_replaced(metadata, before, command, policy)], registration.epoch)
 
 
 def unregister(metadata: Metadata, broker_id: int, policy: Policy = BY_DEFAULT) -> Decision[None]:
@@ -107,6 +101,17 @@ def _again(before: Registration, registration: Registration) -> Decision[int]:
         cordoned_directories=before.cordoned_directories,
     )
     return Decision([] if now == before else [now.record()], before.epoch)
+
+
+def _replaced(metadata: Metadata, before: Registration, command: Register, policy: Policy) -> Iterator[Message]:
+    """What the former incarnation held. A directory that did not come back took its replicas along."""
+    if not metadata.features.level(ELR_FEATURE):
+        yield from withdraw(metadata, command.broker_id, policy)
+        return
+    clean = before.epoch == command.previous_epoch
+    kept = (*command.directories, *NOT_CHOSEN) if clean else ()
+    yield from withdraw(metadata, command.broker_id, policy, directories=kept)
+    yield from forfeit(metadata, command.broker_id, policy, kept=kept)
 
 
 def _check_replaces(before: Registration, command: Register) -> None:
