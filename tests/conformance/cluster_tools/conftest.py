@@ -11,13 +11,15 @@ from tests.support.servers import is_apache_kafka
 
 NODE_IDS = (1, 2, 3)
 
+SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "2000"}
+
 Tool = Callable[..., str]
 
 
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     product = APACHE_KAFKA if is_apache_kafka() else KAVKA
-    running = make_cluster(product, NODE_IDS, Loopback(), tmp_path_factory.mktemp("cluster"))
+    running = make_cluster(product, NODE_IDS, Loopback(), tmp_path_factory.mktemp("cluster"), SNAPSHOTS)
     try:
         running.start_all()
         yield running
