@@ -1,0 +1,287 @@
+"""A fetcher and its leader: sessions, newcomers, pauses, and partitions that move from one leader to another."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.metadata.brokers import Brokers, Endpoint, Registration
+from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
+from kavka_broker.protocol.messages.fetch_response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from kavka_broker.protocol.messages.list_offsets_request import ListOffsetsRequest
+from kavka_broker.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.replica.fetcher import FetchSettings
+from kavka_broker.replica.fetchers import Fetchers
+from kavka_broker.replica.partition import Partition
+from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.sim_disk import SimDisk
+from kavka_broker.timers import Timers
+
+NODE_ID = 9
+SESSION_ID = 77
+Answering = Callable[[Any], Any]
+
+
+class Leader:
+    """A peer that answers by hand: every request waits in `asked` until the test answers it."""
+
+    def __init__(self) -> None:
+        self.asked: asyncio.Queue[tuple[Any, asyncio.Future[Any]]] = asyncio.Queue()
+        self.is_closed = False
+
+    def ask(self, request: Any, response: Any, *, timeout_ms: float) -> Awaitable[Any]:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.asked.put_nowait((request, future))
+        return self._answer(future)
+
+    async def _answer(self, future: "asyncio.Future[Any]") -> Any:
+        return await future
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    async def next(self) -> tuple[Any, "asyncio.Future[Any]"]:
+        async with asyncio.timeout(5):
+            return await self.asked.get()
+
+
+class Bench:
+    """Fetchers over leaders that a test plays."""
+
+    def __init__(self) -> None:
+        self.leaders: dict[int, Leader] = {1: Leader(), 2: Leader()}
+        brokers = Brokers()
+        brokers._by_id = {
+            number: Registration(number, 1, bytes(16), {"X": Endpoint("X", "host", number)}, fenced=False)
+            for number in self.leaders
+        }
+        clock = SystemClock()
+        self.timers = Timers(clock, asyncio.get_running_loop())
+        self.crashes: list[BaseException] = []
+        peers = SimpleNamespace(to=lambda host, port, client_id: self.leaders[port])
+        settings = FetchSettings(NODE_ID, lambda: 5)
+        self.fetchers = Fetchers(brokers, cast(Any, peers), settings, "X", clock, self.timers, self.crashes.append)
+        self._disk = SimDisk()
+
+    def partition(self, index: int, leader: int = 1, epoch: int = 0) -> Partition:
+        log = Log.open(self._disk, f"/data/t-{index}", LogConfig(), now_ms=0)
+        log.topic_id = b"t" * 16
+        state = PartitionState((leader, NODE_ID), (leader, NODE_ID), leader, epoch)
+        return Partition("t", index, log, state, NODE_ID, SystemClock())
+
+    def close(self) -> None:
+        self.timers.close()
+        assert not self.crashes
+
+
+def play(scenario: Callable[[Bench], Awaitable[None]]) -> None:
+    async def run() -> None:
+        bench = Bench()
+        try:
+            await scenario(bench)
+            await bench.fetchers.stop()
+        finally:
+            bench.close()
+
+    asyncio.run(run())
+
+
+def answer(*parts: PartitionData, session_id: int = SESSION_ID, error: int = 0) -> FetchResponse:
+    topics = [FetchableTopicResponse("t", b"t" * 16, list(parts))] if parts else []
+    return FetchResponse(0, error, session_id, topics)
+
+
+def records(base_offset: int, epoch: int = 0, value: bytes = b"v") -> memoryview:
+    return memoryview(build_batch([(None, value)], base_offset=base_offset, leader_epoch=epoch, timestamp_ms=1))
+
+
+def named(request: FetchRequest) -> dict[int, FetchPartition]:
+    return {part.partition: part for topic in request.topics for part in topic.partitions}
+
+
+def forgotten(request: FetchRequest) -> list[int]:
+    return [index for topic in request.forgotten_topics_data for index in topic.partitions]
+
+
+async def opened(bench: Bench, *indexes: int) -> "tuple[list[Partition], asyncio.Future[Any]]":
+    """Partitions of leader 1 with a session, and a fetch that waits at the leader."""
+    partitions = [bench.partition(index) for index in indexes]
+    for partition in partitions:
+        bench.fetchers.follow(partition)
+    request, reply = await bench.leaders[1].next()
+    assert (request.session_id, request.session_epoch) == (0, 0)
+    assert set(named(request)) == set(indexes)
+    assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (NODE_ID, 5)
+    reply.set_result(answer(*(PartitionData(index) for index in indexes)))
+    request, reply = await bench.leaders[1].next()
+    assert (request.session_id, request.session_epoch, named(request)) == (SESSION_ID, 1, {})
+    return partitions, reply
+
+
+def test_records_are_taken_and_only_what_moved_is_named() -> None:
+    async def scenario(bench: Bench) -> None:
+        (first, second), reply = await opened(bench, 0, 1)
+        reply.set_result(answer(PartitionData(0, 0, 0, records=records(0))))
+        request, reply = await bench.leaders[1].next()
+        assert request.session_epoch == 2
+        assert {index: (part.fetch_offset, part.last_fetched_epoch) for index, part in named(request).items()} == {
+            0: (1, 0)
+        }
+        assert (first.log.log_end_offset, first.high_watermark, second.log.log_end_offset) == (1, 0, 0)
+        reply.set_result(answer(PartitionData(0, 0, 1)))
+        await bench.leaders[1].next()
+        assert first.high_watermark == 1
+
+    play(scenario)
+
+
+def test_a_newcomer_does_not_wait_behind_a_fetch_that_waits() -> None:
+    async def scenario(bench: Bench) -> None:
+        (first,), waiting = await opened(bench, 0)
+        newcomer = bench.partition(5)
+        bench.fetchers.follow(newcomer)
+        request, reply = await bench.leaders[1].next()
+        assert (request.session_epoch, set(named(request))) == (2, {5})
+        # The first is answered with records, and the second, which did not know of them, with the same ones.
+        waiting.set_result(answer(PartitionData(0, 0, 0, records=records(0))))
+        reply.set_result(answer(PartitionData(0, 0, 0, records=records(0)), PartitionData(5, 0, 0, records=records(0))))
+        request, _ = await bench.leaders[1].next()
+        assert set(named(request)) == {0, 5}
+        assert (first.log.log_end_offset, newcomer.log.log_end_offset) == (1, 1)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH])
+def test_a_session_that_is_gone_is_opened_anew(error: ErrorCode) -> None:
+    async def scenario(bench: Bench) -> None:
+        _, reply = await opened(bench, 0, 1)
+        reply.set_result(answer(error=error, session_id=0))
+        request, _ = await bench.leaders[1].next()
+        assert (request.session_id, request.session_epoch, set(named(request))) == (SESSION_ID, 0, {0, 1})
+
+    play(scenario)
+
+
+def test_a_lost_connection_begins_a_new_session() -> None:
+    async def scenario(bench: Bench) -> None:
+        _, reply = await opened(bench, 0)
+        reply.set_exception(Unreachable("lost"))
+        request, _ = await bench.leaders[1].next()
+        assert (request.session_epoch, set(named(request))) == (0, {0})
+
+    play(scenario)
+
+
+def test_an_error_pauses_its_partition_and_no_other() -> None:
+    async def scenario(bench: Bench) -> None:
+        _, reply = await opened(bench, 0, 1)
+        reply.set_result(answer(PartitionData(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)))
+        request, reply = await bench.leaders[1].next()
+        assert (named(request), forgotten(request)) == ({}, [0])
+        request, _ = await bench.leaders[1].next()  # behind the one that waits, as soon as the pause is over
+        assert (set(named(request)), forgotten(request)) == ({0}, [])
+
+    play(scenario)
+
+
+def test_a_fenced_epoch_waits_for_a_newer_one() -> None:
+    async def scenario(bench: Bench) -> None:
+        (first, _), reply = await opened(bench, 0, 1)
+        reply.set_result(answer(PartitionData(0, ErrorCode.FENCED_LEADER_EPOCH, -1)))
+        request, _ = await bench.leaders[1].next()
+        assert forgotten(request) == [0]
+        first.apply(first.state._replace(leader_epoch=3, partition_epoch=1))
+        bench.fetchers.follow(first)
+        request, _ = await bench.leaders[1].next()
+        assert {index: part.current_leader_epoch for index, part in named(request).items()} == {0: 3}
+
+    play(scenario)
+
+
+def test_a_diverging_epoch_cuts_the_log_and_the_next_fetch_says_so() -> None:
+    async def scenario(bench: Bench) -> None:
+        (first,), reply = await opened(bench, 0)
+        reply.set_result(answer(PartitionData(0, 0, 0, records=memoryview(b"".join([records(0), records(1)])))))
+        _, reply = await bench.leaders[1].next()
+        reply.set_result(answer(PartitionData(0, 0, 0, diverging_epoch=EpochEndOffset(0, 1))))
+        request, _ = await bench.leaders[1].next()
+        assert named(request)[0].fetch_offset == first.log.log_end_offset == 1
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("span", "end"), [((7, 9), 7), ((0, 0), 0)])
+def test_out_of_range_is_looked_up(span: tuple[int, int], end: int) -> None:
+    async def scenario(bench: Bench) -> None:
+        (first,), reply = await opened(bench, 0)
+        reply.set_result(answer(PartitionData(0, 0, 0, records=records(0))))
+        _, reply = await bench.leaders[1].next()
+        reply.set_result(answer(PartitionData(0, ErrorCode.OFFSET_OUT_OF_RANGE, -1)))
+        for offset in span:
+            request, reply = await bench.leaders[1].next()
+            assert isinstance(request, ListOffsetsRequest)
+            assert request.replica_id == NODE_ID
+            found = ListOffsetsPartitionResponse(0, 0, -1, offset)
+            reply.set_result(ListOffsetsResponse(topics=[ListOffsetsTopicResponse("t", [found])]))
+        request, _ = await bench.leaders[1].next()
+        assert named(request)[0].fetch_offset == first.log.log_end_offset == end
+
+    play(scenario)
+
+
+def test_a_broken_batch_is_named_and_not_taken(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(bench: Bench) -> None:
+        (first, _), reply = await opened(bench, 0, 1)
+        broken = records(0)
+        broken[-1] ^= 1
+        reply.set_result(answer(PartitionData(0, 0, 0, records=broken)))
+        request, _ = await bench.leaders[1].next()
+        assert (forgotten(request), first.log.log_end_offset) == ([0], 0)
+        request, _ = await bench.leaders[1].next()
+        assert named(request)[0].fetch_offset == 0
+
+    play(scenario)
+    assert "fetch.corrupt" in [record.getMessage() for record in caplog.records]
+
+
+def test_a_partition_follows_its_leader_elsewhere() -> None:
+    async def scenario(bench: Bench) -> None:
+        (first, second), _ = await opened(bench, 0, 1)
+        for partition in (first, second):
+            partition.apply(partition.state._replace(leader=2, leader_epoch=1, partition_epoch=1))
+            bench.fetchers.follow(partition)
+        request, _ = await bench.leaders[2].next()
+        assert {index: part.current_leader_epoch for index, part in named(request).items()} == {0: 1, 1: 1}
+        assert len(bench.fetchers) == 1
+        async with asyncio.timeout(5):
+            while not bench.leaders[1].is_closed:
+                await asyncio.sleep(0)
+
+    play(scenario)
+
+
+def test_a_leader_that_nobody_knows_is_waited_for() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.fetchers.follow(bench.partition(0, leader=3))
+        bench.fetchers.follow(bench.partition(1, leader=-1))
+        assert len(bench.fetchers) == 0
+
+    play(scenario)
