@@ -137,7 +137,7 @@ def cluster(
     static: bool = False,
     started: bool = True,
 ) -> Iterator[Nodes]:
-    """Formatted nodes, started unless told otherwise, killed at the end. `static`: voters by controller.quorum.voters."""
+    """Formatted nodes, started unless told otherwise, killed at the end. `static`: by controller.quorum.voters."""
     nodes = prepare(directory, combined() if places is None else places, settings or {}, static=static)
     try:
         if started:

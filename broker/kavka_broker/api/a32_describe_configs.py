@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.metadata_answers import layers
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.config.describe import (
     Described,
     describe_broker,
@@ -32,7 +32,7 @@ from kavka_broker.protocol.messages.describe_configs_response import (
 )
 
 
-@api(DescribeConfigsRequest, DescribeConfigsResponse, versions=(1, 4))
+@api(DescribeConfigsRequest, DescribeConfigsResponse, versions=(1, 4), on=BOTH)
 def describe_configs(request: DescribeConfigsRequest, broker: Broker, client: Client) -> DescribeConfigsResponse:
     del client
     return DescribeConfigsResponse(results=[describe(resource, request, broker) for resource in request.resources])

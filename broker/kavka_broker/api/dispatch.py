@@ -124,7 +124,7 @@ class Dispatcher:
         self._finish(exchange, waiting.result() if error is None else self._failure(exchange, error))
 
     async def serve_enveloped(self, frame: memoryview, peer: Peer) -> tuple[Message | None, bytes]:
-        """The answer to a frame that came in another one, and its bytes without their size. Raises ProtocolViolation."""
+        """The answer to a frame that came in another, and its bytes without their size. Raises ProtocolViolation."""
         exchange = self.begin(frame, peer)
         if exchange.waiting is not None:
             await asyncio.gather(exchange.waiting, return_exceptions=True)
@@ -132,7 +132,7 @@ class Dispatcher:
         return exchange.answer, b"".join(exchange.pieces or ())[SIZE.size :]
 
     async def ask(self, request: Message) -> Message:
-        """Answer a request of this process's own, as if it had come in by this role's listener, in its newest version."""
+        """Answer a request of this process's own, as if it had come in by a listener, in its newest version."""
         assert request.API_KEY is not None
         api = self._apis[request.API_KEY]
         client = Client(api.versions[1], "", 0, "", "", role=self._role)

@@ -37,7 +37,7 @@ class Leadership(Protocol):
 
 
 class ControllerChannel:
-    """Questions of node `node_id`. `local` serves one in this process while `leads` says that the controller is here."""
+    """Questions of node `node_id`. `local` serves them here while `leads` says that the controller is here."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ class Limits:
 
 
 class Listener:
-    """Accepts connections for one name of `listeners`; `dispatcher` answers them, and may be given later, before `serve`."""
+    """Accepts connections for one name of `listeners`. `dispatcher` answers them; it may be given before `serve`."""
 
     def __init__(self, name: str, dispatcher: Dispatcher | None, limits: Limits, clock: Clock, timers: Timers) -> None:
         self.name = name

@@ -1,8 +1,9 @@
 """Whether the broker can serve, and if not, why.
 
 Alive and ready are two things. A broker is alive while its loop answers: restarting it would not help anybody. It is
-ready when nothing stands in its way: a quorum, directories loaded, registered with the controller and unfenced, listeners
-open. Each obstacle has a name and a reason in words; the start puts the first ones there and takes them away as it goes.
+ready when nothing stands in its way: a quorum, directories loaded, registered with the controller and unfenced,
+listeners open. Each obstacle has a name and a reason in words; the start puts the first ones there and takes them
+away as it goes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -2,8 +2,8 @@
 
 The order of the start is the order of trust: the log directories are ours (lock, meta.properties), then the quorum says
 what the cluster is, then the logs of partitions are recovered, then the broker registers and serves, and only when all
-of that stands does it ask to be unfenced. A controller's listener serves from the first moment, since without the votes of
-others there is no quorum to wait for.
+of that stands does it ask to be unfenced. A controller's listener serves from the first moment, since without the
+votes of others there is no quorum to wait for.
 
 The stop is the same backwards: what this broker leads is moved to others while it still serves, and the controller is
 the last to go, so that a cluster of one can decide to let its broker stop.

@@ -160,7 +160,6 @@ class Wiring:
             broker_epoch=broker_epoch,
             crash=self._crash,
         )
-        broker.replicas.directory_listeners.append(lambda failed: directory_lost(lifecycle, failed))
         broker.replicas.directory_listeners.append(self._directory_lost(lifecycle))
         broker.fetch_sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"], self._world.session_id
@@ -171,9 +170,10 @@ class Wiring:
 
     def _directory_lost(self, lifecycle: Lifecycle) -> Callable[[bytes], None]:
         def lost(directory_id: bytes) -> None:
-            """The controller lets others lead what was there; a broker without any directory left ends, as Kafka's does."""
-            lifecycle.offline_directories.append(directory_id)
-            lifecycle.tell()
+            """The controller lets others lead what was there. A broker without any directory ends, as Kafka's does."""
+            if directory_id not in lifecycle.offline_directories:
+                lifecycle.offline_directories.append(directory_id)
+                lifecycle.tell()
             if not self._logs.online:
                 self._crash(OSError("every log directory has failed"))
 
@@ -196,13 +196,6 @@ class Wiring:
     def _quotas(self) -> ClientQuotas:
         config = self._config
         return ClientQuotas(SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000))
-
-
-def directory_lost(lifecycle: Lifecycle, directory_id: bytes) -> None:
-    """The controller hears of it with the next sign of life, which is sent at once."""
-    if directory_id not in lifecycle.offline_directories:
-        lifecycle.offline_directories.append(directory_id)
-        lifecycle.tell()
 
 
 def times_of(config: BrokerConfig) -> Times:

@@ -6,6 +6,7 @@ nine to twenty seconds for the same, and is held to nothing but its safety here.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_each_killed_in_turn(tmp_path: Path) -> None:
     with cluster(tmp_path) as nodes:
         admin = create_topic(nodes)
         for node_id in nodes.broker_ids:
-            survive(nodes, lambda node_id=node_id: node_id, is_back=lambda: is_whole(admin), seconds=2)  # type: ignore[misc]
+            survive(nodes, partial(int, node_id), is_back=lambda: is_whole(admin), seconds=2)
 
 
 def survive(nodes: Nodes, choose: Callable[[], int], *, is_back: Callable[[], bool], seconds: float = 4) -> None:

@@ -211,7 +211,8 @@ def test_probe_tells_a_listener_from_nobody() -> None:
 
 
 def test_refused_by_every_address_of_a_host() -> None:
-    both = "Multiple exceptions: [Errno 111] Connect call failed ('::1', 1), [Errno 111] Connect call failed ('127.0.0.1', 1)"
+    refused = "[Errno 111] Connect call failed"
+    both = f"Multiple exceptions: {refused} ('::1', 1), {refused} ('127.0.0.1', 1)"
     assert is_refused(OSError(both))
     assert not is_refused(OSError(both.replace("111", "113", 1)))
     assert not is_refused(TimeoutError())
