@@ -24,7 +24,7 @@ plans = st.builds(
 
 
 @given(plan=plans)
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_any_history(plan: Plan) -> None:
     live(plan)
 

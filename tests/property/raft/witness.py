@@ -12,7 +12,7 @@ The names are those of the Raft paper and of the TLA+ specifications:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -167,25 +167,27 @@ def happen(plan: Plan, kind: type[Witness] = Witness) -> Witness:
     return world
 
 
-#: Elections that nobody lets come to an end, and voters that come and go.
+#: Elections that nobody lets come to an end; voters that come and go; processes that die at any moment.
 RESTLESS = ["wait"] * 8 + ["append"] + ["blip", "restart", "depose"] * 2 + ["start"] * 4
 CHANGING = ["wait"] * 12 + ["append", "blip", "restart", "depose", "start", "start", "start", "add", "remove"] * 2
+DYING = ["wait"] * 6 + ["restart"] * 6 + ["blip", "blip", "start"]
 
 
-def restless(seed: int, verbs: Sequence[str] = RESTLESS, observers: int = 0) -> Plan:
+def restless(seed: int, verbs: Sequence[str] = RESTLESS, *, observers: int = 0, **fixed: Any) -> Plan:
     """A history without a minute's peace."""
     draw = Random(seed)
-    return Plan(
+    plan = Plan(
         seed=seed,
         size=draw.choice([3, 3, 5]) if not observers else draw.choice([2, 3, 4]),
         observers=observers,
         loss=draw.choice([0, 0.05, 0.2]),
         twice=0,
-        delay_max_ms=draw.choice([20, 50]),
-        sync_max_ms=draw.choice([1, 50]),
+        delay_max_ms=draw.choice([5, 20, 50]),
+        sync_max_ms=draw.choice([1, 50, 100]),
         fetch_bytes_max=1,
         steps=tuple((draw.choice(verbs), draw.randint(1, 7), draw.randint(0, 1_500)) for _ in range(100)),
     )
+    return replace(plan, **fixed)
 
 
 def take(world: Witness, verb: str, node_id: int, amount: int) -> None:

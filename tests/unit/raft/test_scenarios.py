@@ -6,12 +6,14 @@
     observer 4 [port=9104]           a controller without a vote, which knows where the others are
     run 100ms                        let time pass, and show what the nodes note
     quiet 100ms                      the same, showing nothing
-    append 1 a b                     the leader's controller writes one batch
+    append 1 a b                     the controller of a leader writes one batch; `leader`: of whoever leads
     crash 1 [keeps=5]                kill -9; of the tail that was not synced stays what is below an offset
     start 1 [port=9104] [disk=empty] start it again, perhaps elsewhere or with nothing
     isolate 1 | heal                 cut it off without a word, and join all again
     pause 1 | resume 1               SIGSTOP and SIGCONT
+    piecemeal                        nodes that start from here on fetch a batch at a time
     disk 20ms                        how long a sync takes from here on
+    lost 3                           its connection to the leader dies
     resign 1                         a clean stop begins
     snapshot 1 | trim 1 3            write one at the high watermark; drop the log below an offset
     add 4 via=1 | remove 3 via=1     ask a node to change the voters
@@ -22,6 +24,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +129,9 @@ class Stage:
     def play_resume(self, names: list[str], options: dict[str, str]) -> None:
         self.world.processes[int(names[0])].resume()
 
+    def play_piecemeal(self, names: list[str], options: dict[str, str]) -> None:
+        self.world.settings = replace(self.world.settings, fetch_bytes_max=1)
+
     def play_disk(self, names: list[str], options: dict[str, str]) -> None:
         self.world.sync_ms = int(names[0].removesuffix("ms"))
 
@@ -139,7 +145,13 @@ class Stage:
     play_quiet = play_run
 
     def play_append(self, names: list[str], options: dict[str, str]) -> None:
-        self.world.processes[int(names[0])].append(*names[1:])
+        leader = self.world.leader()
+        process = leader if names[0] == "leader" else self.world.processes[int(names[0])]
+        assert process is not None, "nobody leads"
+        process.append(*names[1:])
+
+    def play_lost(self, names: list[str], options: dict[str, str]) -> None:
+        self.world.processes[int(names[0])].handle(lambda node: node.leader_lost(self.world.now_ms))
 
     def play_resign(self, names: list[str], options: dict[str, str]) -> None:
         self.world.processes[int(names[0])].handle(lambda node: node.resign(self.world.now_ms))

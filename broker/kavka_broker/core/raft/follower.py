@@ -89,9 +89,10 @@ def _turn_ms(member: Member, successors: list[int]) -> int:
 def lose_leader(member: Member, role: Follower, *, delay_ms: int | None = None) -> None:
     """Nothing more is heard of the leader: from now on others may have our pre-vote, and soon we ask for theirs."""
     role.has_fetched = False
+    if role.lost_at_ms is None:
+        member.note("raft.leader.lost", leader=role.leader.node_id, epoch=member.epoch)
     if role.lost_at_ms is None or delay_ms is not None:
         role.lost_at_ms = member.after(member.soon_ms() if delay_ms is None else delay_ms)
-        member.note("raft.leader.lost", leader=role.leader.node_id, epoch=member.epoch)
 
 
 # --- Fetch ---------------------------------------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ def _refused(member: Member, role: Follower, send: Send, error: ErrorCode) -> No
 def _heard(member: Member, role: Follower) -> None:
     role.has_fetched = True
     role.lost_at_ms = None
-    role.timeout_at_ms = member.after(member.settings.fetch_timeout_ms)
+    role.timeout_at_ms = member.after(role.patience_ms)
     member.rounds = 0
 
 
@@ -261,7 +262,7 @@ def on_refused(member: Member, snapshot: SnapshotId) -> None:
 
 def _wait_anew(member: Member) -> None:
     if isinstance(member.role, Follower):
-        member.role.timeout_at_ms = member.after(member.settings.fetch_timeout_ms)
+        member.role.timeout_at_ms = member.after(member.role.patience_ms)
 
 
 # --- time ------------------------------------------------------------------------------------------------------------------
@@ -337,7 +338,7 @@ def due_ms(member: Member, role: Follower) -> int:
 
 def drive_update(member: Member, role: Follower) -> None:
     """Where the log names other endpoints for this voter than it has, tell the leader."""
-    if role.update is not None or member.now_ms < role.update_at_ms or not member.is_voter:
+    if not _may_update(member, role) or member.now_ms < role.update_at_ms:
         return
     role.update_at_ms = member.after(member.settings.fetch_timeout_ms)
     here = next(filter(member.is_self, member.voters), None)
@@ -349,7 +350,11 @@ def drive_update(member: Member, role: Follower) -> None:
 
 def update_due_ms(member: Member, role: Follower) -> int:
     """When `drive_update` has something to do."""
-    return role.update_at_ms if role.update is None and member.is_voter else NEVER_MS
+    return role.update_at_ms if _may_update(member, role) else NEVER_MS
+
+
+def _may_update(member: Member, role: Follower) -> bool:
+    return role.update is None and role.has_fetched and member.is_voter
 
 
 def on_updated(member: Member, send: Send, response: UpdateRaftVoterResponse | None) -> None:

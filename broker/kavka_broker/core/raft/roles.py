@@ -110,6 +110,7 @@ class Follower:
     """Fetches from the leader."""
 
     leader: LeaderAt
+    patience_ms: int  # the fetch timeout and a little more, not the same on all nodes
     timeout_at_ms: int
     update_at_ms: int  # when to look whether the leader has our endpoints right
     has_fetched: bool = False  # it has answered, and was not lost since: nobody gets a pre-vote against it

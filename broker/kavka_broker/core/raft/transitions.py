@@ -48,8 +48,8 @@ def become_follower(member: Member, epoch: int, leader: LeaderAt) -> None:
         assert now.leader_id in (NOBODY, leader.node_id), f"epoch {epoch} has two leaders: {now} and {leader}"
         state = QuorumState(epoch, leader.node_id, now.voted_id, now.voted_directory_id)
     member.remember(state)
-    timeout_ms = member.settings.fetch_timeout_ms
-    member.role = Follower(leader, member.after(timeout_ms), member.after(timeout_ms))
+    patience_ms = member.settings.fetch_timeout_ms + member.soon_ms()
+    member.role = Follower(leader, patience_ms, member.after(patience_ms), member.now_ms)
     member.note("raft.follows", leader=leader.node_id, epoch=epoch)
     member.emit(Followed(leader.node_id, epoch))
 
@@ -148,6 +148,9 @@ def become_resigned(member: Member, *, is_final: bool) -> None:
     request = wire.end_epoch(member, successors)
     for voter in successors:
         member.send(member.peer(voter.node_id, voter.endpoints), request)
+    if not member.is_voter and not is_final:
+        # It was removed, and has nothing to wait for but the next leader.
+        become_unattached(member, member.epoch)
 
 
 def by_end_offset(member: Member, role: Leader) -> list[Voter]:
