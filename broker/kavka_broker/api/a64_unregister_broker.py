@@ -1,7 +1,7 @@
 """UnregisterBroker (64): forget a broker that will not come back.
 
-- BROKER_ID_NOT_REGISTERED where there is none. One that lives may be forgotten too, as in Apache Kafka: it loses what it
-  leads, and its next heartbeat is refused.
+- BROKER_ID_NOT_REGISTERED where there is none. One that lives may be forgotten too, as in Apache Kafka: it loses
+  what it leads, and its next heartbeat is refused.
 - Its replicas stay assigned to it: reassign them first.
 Versions: flexible throughout.
 """

@@ -1,10 +1,12 @@
-"""What the active controller does by itself from time to time: leaders go back to preferred replicas, and lost partitions
-find a leader where their topic would rather lose records than wait.
+"""What the active controller does by itself from time to time: leaders go back to preferred replicas, and lost
+partitions find a leader where their topic would rather lose records than wait.
 
-- `auto.leader.rebalance.enable`, each `leader.imbalance.check.interval.seconds`. Apache Kafka with KRaft looks at no
-  percentage per broker, and neither does Kavka: what is out of balance is put right, a thousand leaders at a time.
-- `unclean.leader.election.enable` (of a topic, of all brokers, or of the file), each `unclean.leader.election.interval.ms`.
-  A broker that comes back looks for such partitions at once; this is for an allowance that is given later.
+- `auto.leader.rebalance.enable`, each `leader.imbalance.check.interval.seconds`. Apache Kafka with KRaft looks at
+  no percentage per broker, and neither does Kavka: what is out of balance is put right, a thousand leaders at a
+  time.
+- `unclean.leader.election.enable` (of a topic, of all brokers, or of the file), each
+  `unclean.leader.election.interval.ms`. A broker that comes back looks for such partitions at once; this is for an
+  allowance that is given later.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
 """Which brokers live, as the active controller sees it: soft state that is gone with the controller's term.
 
-A heartbeat prolongs its broker's session by `broker.session.timeout.ms`. When a session ends, the broker is fenced. That
-alone would let a killed broker hold its partitions back for nine seconds, so the loss of the connection that the
-heartbeats came by is a reason to look: where the system of the broker refuses a connection to its listener, the
-process is gone and is fenced at once. Where somebody listens, or nothing comes back at all (a pause, a lost network), the
-session decides as ever. A kill closes a process's sockets one after the other, so the listener may answer for a
-moment longer than the connection: it is asked a few times.
+A heartbeat prolongs its broker's session by `broker.session.timeout.ms`. When a session ends, the broker is fenced.
+That alone would let a killed broker hold its partitions back for nine seconds, so the loss of the connection that
+the heartbeats came by is a reason to look: where the system of the broker refuses a connection to its listener, the
+process is gone and is fenced at once. Where somebody listens, or nothing comes back at all (a pause, a lost
+network), the session decides as ever. A kill closes a process's sockets one after the other, so the listener may
+answer for a moment longer than the connection: it is asked a few times.
 
 A controller that becomes active gives every unfenced broker a whole session, and looks at each once: a node that was
 controller and broker took its heartbeats with it.

@@ -1,8 +1,9 @@
 """Whatever brokers do and whatever becomes of them, the metadata keeps its promises.
 
-Brokers register, live, pause, crash (with or without the end of their logs), stop and are forgotten; leaders propose sets,
-some of them from an old state; people elect, reassign, cancel, change bounds. A model knows which replicas hold every
-committed record, by the rules that leaders follow: with enough in sync a leader commits what all in the set have.
+Brokers register, live, pause, crash (with or without the end of their logs), stop and are forgotten; leaders
+propose sets, some of them from an old state; people elect, reassign, cancel, change bounds. A model knows which
+replicas hold every committed record, by the rules that leaders follow: with enough in sync a leader commits what
+all in the set have.
 """
 
 from typing import Any

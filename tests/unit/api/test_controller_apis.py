@@ -1,4 +1,4 @@
-"""The controller's APIs over the wire forms of every version: what is asked reaches the decision, and comes back whole."""
+"""The controller's APIs over the wire forms of every version: what is asked is decided, and comes back whole."""
 
 import asyncio
 from collections.abc import Callable

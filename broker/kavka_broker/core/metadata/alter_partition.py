@@ -11,8 +11,8 @@ each refusal tells the leader to do:
     INELIGIBLE_REPLICA        a member is fenced, stops, is another incarnation, or lost its directory
     NEW_LEADER_ELECTED        done, and with it (a reassignment ended) another leads
 
-The broker epochs of the members are what keeps a replica out that was caught up, crashed, lost the end of its log and came
-back between the leader's look and this decision.
+The broker epochs of the members are what keeps a replica out that was caught up, crashed, lost the end of its log
+and came back between the leader's look and this decision.
 """
 
 from collections.abc import Sequence

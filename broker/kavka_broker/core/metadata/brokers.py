@@ -67,7 +67,7 @@ class Registration:
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online(self, directory: bytes) -> bool:
-        """Is this directory fit for use? One that is yet to be chosen is; one that is not among those registered fails."""
+        """Is this directory fit for use? One that is yet to be chosen is; one that is not registered is not."""
         if directory == LOST_DIRECTORY:
             return False
         return directory in NOT_CHOSEN or not self.directories or directory in self.directories

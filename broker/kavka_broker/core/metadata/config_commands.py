@@ -143,7 +143,7 @@ def _check_min_insync(metadata: Metadata, resource: Resource, changed: Sequence[
 
 
 def _forget_eligible(metadata: Metadata, resource: Resource, named: Sequence[str]) -> list[Message]:
-    """Who is eligible was counted by the old bound on replicas in sync; with another, the count begins anew (KIP-966)."""
+    """Who is eligible was counted by the old bound on replicas in sync; with another it begins anew (KIP-966)."""
     if MIN_INSYNC not in named or not metadata.features.level(ELR_FEATURE):
         return []
     match resource:

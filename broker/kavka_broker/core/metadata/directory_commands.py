@@ -1,8 +1,9 @@
 """A broker says in which of its directories a replica is (KIP-858).
 
-It says so when it has chosen one for a new replica, when a replica has moved to another, and when it finds replicas in
-places that the metadata does not name. A replica in a directory that is not among the broker's online ones leaves the ISR.
-One that is begun anew, because its directory failed, is no longer an eligible leader either: it has nothing yet.
+It says so when it has chosen one for a new replica, when a replica has moved to another, and when it finds replicas
+in places that the metadata does not name. A replica in a directory that is not among the broker's online ones
+leaves the ISR. One that is begun anew, because its directory failed, is no longer an eligible leader either: it has
+nothing yet.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,8 @@
     balance         as `auto.leader.rebalance.enable`: preferred replicas that are in sync lead again
     rescue          as `unclean.leader.election.enable`: what nobody leads is led by whoever lives
 
-Each decision moves at most `ELECTIONS_MAX` leaders on its own account, so that a large cluster is not turned over at once.
+Each decision moves at most `ELECTIONS_MAX` leaders on its own account, so that a large cluster is not turned over
+at once.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,10 +1,11 @@
 """Raise or lower the level of a feature for the whole cluster (KIP-584, KIP-1022).
 
-Everybody must know a level before it is used: this controller, the other controllers, every registered broker, fenced ones
-too, since they may come back. Of several changes in a request all are made or none. To lower a level must be asked for.
+Everybody must know a level before it is used: this controller, the other controllers, every registered broker,
+fenced ones too, since they may come back. Of several changes in a request all are made or none. To lower a level
+must be asked for.
 
-Eligible leader replicas need one `min.insync.replicas` on all brokers: to turn them on writes it down for all, and takes
-away what single brokers said.
+Eligible leader replicas need one `min.insync.replicas` on all brokers: to turn them on writes it down for all, and
+takes away what single brokers said.
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,7 +2,7 @@
 
     fenced       -- caught up, and does not want to be fenced --> unfenced
     unfenced     -- wants to be fenced, or its session ended  --> fenced
-    unfenced     -- wants to stop, and holds something        --> in controlled shutdown: others lead, it leaves every ISR
+    unfenced     -- wants to stop, and holds something        --> in controlled shutdown: others lead
     in shutdown  -- all others have seen that                 --> fenced, and may stop
     unfenced     -- wants to stop, and nobody else is there   --> fenced, and may stop
     fenced       -- wants to stop                             --> may stop

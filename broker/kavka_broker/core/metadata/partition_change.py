@@ -4,12 +4,14 @@ A decision says what it wants as another `PartitionState`: a smaller ISR, other 
 be true, and `difference` the record that makes it so. The rules, in the order in which they apply:
 
 1. A reassignment whose new replicas are all in sync is complete: the ones to be removed leave.
-2. Eligible leader replicas (KIP-966): the high watermark stands still while fewer than `min.insync.replicas` are in sync,
-   so whoever leaves the ISR then still has everything that is committed, and may lead again without loss. Not so a
-   replica that stopped uncleanly (`lost`): the end of its log may be gone. With enough replicas in sync the list is empty.
-3. Who leads: whoever does, as long as it may (unless the preferred replica is asked for); else the first replica in sync;
-   else, where nobody is in sync, the first eligible; else the last leader that was known, when it is back; else, where
-   the topic allows it, any replica that lives. The last two are unclean: records that were acknowledged may be lost.
+2. Eligible leader replicas (KIP-966): the high watermark stands still while fewer than `min.insync.replicas` are in
+   sync, so whoever leaves the ISR then still has everything that is committed, and may lead again without loss. Not
+   so a replica that stopped uncleanly (`lost`): the end of its log may be gone. With enough replicas in sync the
+   list is empty.
+3. Who leads: whoever does, as long as it may (unless the preferred replica is asked for); else the first replica in
+   sync; else, where nobody is in sync, the first eligible; else the last leader that was known, when it is back;
+   else, where the topic allows it, any replica that lives. The last two are unclean: records that were acknowledged
+   may be lost.
 4. Who is elected from outside the ISR is the whole ISR, and after an unclean election nobody else is eligible.
 5. When the last in-sync replica goes, who led it is remembered, until somebody leads again.
 

@@ -1,11 +1,10 @@
 """Move partitions to other brokers (KIP-455).
 
-A reassignment names the brokers that a partition shall have. Those that are new are `adding`, those that shall go are
-`removing`, and both are replicas until every new one is in sync; then the change of the ISR that says so also completes
-the reassignment (`partition_change`). A new reassignment takes the place of one under way, whose new replicas go unless it
-wants them too. To cancel one takes the new
-replicas away and keeps the others; where only new ones are in sync that would be an unclean election, and is refused
-unless the topic allows those.
+A reassignment names the brokers that a partition shall have. Those that are new are `adding`, those that shall go
+are `removing`, and both are replicas until every new one is in sync; then the change of the ISR that says so also
+completes the reassignment (`partition_change`). A new reassignment takes the place of one under way, whose new
+replicas go unless it wants them too. To cancel one takes the new replicas away and keeps the others; where only new
+ones are in sync that would be an unclean election, and is refused unless the topic allows those.
 """
 
 from collections.abc import Sequence

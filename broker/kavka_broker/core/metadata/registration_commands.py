@@ -4,9 +4,9 @@ A registration begins fenced: the broker leads nothing until it has replayed its
 (`heartbeat_commands`). Its epoch is the offset of the registration in the log, so whatever an earlier incarnation still
 sends is told apart.
 
-A second process under the same id is refused while the first is unfenced, unless it names one of the first's directories:
-a directory is locked by the process that uses it, so the first is gone. That is how a broker that was killed comes back at
-once, where Apache Kafka refuses it until the old session has ended.
+A second process under the same id is refused while the first is unfenced, unless it names one of the first's
+directories: a directory is locked by the process that uses it, so the first is gone. That is how a broker that was
+killed comes back at once, where Apache Kafka refuses it until the old session has ended.
 
 The broker says which epoch its logs were closed in. Where that is not the one of the registration before, it stopped
 uncleanly: its logs may lack their ends, and it is no longer an eligible leader of anything (KIP-966).
