@@ -172,7 +172,9 @@ class Runner:
 
         def event(now_ms: int) -> list[Any]:
             response, effects = handle(request, now_ms)
-            return [*effects, Reply(future, response)]
+            # One that has to wait may be answered by these very effects, so it is registered before them.
+            reply = Reply(future, response)
+            return [reply, *effects] if isinstance(response, Later) else [*effects, reply]
 
         self.happen(event)
         return future.result() if future.done() else future
