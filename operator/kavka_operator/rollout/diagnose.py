@@ -13,6 +13,7 @@ from kavka_operator.reconcile.seen import SeenCluster, SeenNode, Survey, WantedN
 from kavka_operator.words import some
 
 BROKER, CONTROLLER = "broker", "controller"
+UNSEEN = "cannot be seen"
 
 
 class Standing(Enum):
@@ -80,7 +81,7 @@ def _missing(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, surv
         yield f"is {seen.state.lower()}" + (f" ({seen.message})" if seen.message else "")
         return
     if survey is None or cluster is None:
-        yield "cannot be seen: no broker answers"
+        yield UNSEEN
         return
     if not _has_joined(node, cluster):
         yield "has not joined yet" + (f" ({'; '.join(seen.obstacles)})" if seen.obstacles else "")

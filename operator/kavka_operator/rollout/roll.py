@@ -14,7 +14,7 @@ from kavka_operator.reconcile.plan import Action, ElectLeaders, Plan, RestartNod
 from kavka_operator.reconcile.seen import SeenCluster, SeenNode, Survey, WantedNode
 from kavka_operator.rollout import windows
 from kavka_operator.rollout.check import obstacles
-from kavka_operator.rollout.diagnose import Diagnosis, Standing, diagnose
+from kavka_operator.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose
 from kavka_operator.rollout.plan import RollPlan, plan
 from kavka_operator.words import counted, named, some
 
@@ -58,8 +58,9 @@ class _Roll:
         dead = [each for each in self.plan.order if not each.is_alive]
         if dead and held is None:
             return self._restart(dead)
-        if moving := self._those(Standing.STOPPING, Standing.RETURNING):
-            return self._wait("Rolling", [f"{each.name} {each.words}" for each in moving])
+        moving = self._those(Standing.STOPPING, Standing.RETURNING)
+        if on_their_way := [f"{each.name} {each.words}" for each in moving if each.words != UNSEEN]:
+            return self._wait("Rolling", on_their_way)
         if self.survey is None:
             return self._wait("Rolling", ["no broker answers"])
         if partitions := self._without_preferred_leader(self.survey):

@@ -55,17 +55,22 @@ class Answer:
 
 @dataclass(slots=True)
 class Looker:
-    """Keeps the connection from one look to the next. `connect` makes an admin client for bootstrap addresses."""
+    """Keeps the connection from one look to the next, as long as the same brokers run.
+
+    `connect` makes an admin client for bootstrap addresses.
+    """
 
     connect: Callable[[str], Admin]
     _admin: Admin | None = None
+    _bootstrap: str = ""
 
     def look(self, question: Question) -> Answer:
         """Ask, act, and ask again."""
         obstacles = {number: found for number, at in question.nodes.items() if (found := probe.obstacles(at))}
         try:
-            if self._admin is None:
-                self._admin = self.connect(question.bootstrap)
+            if self._admin is None or self._bootstrap != question.bootstrap:
+                self.close()
+                self._admin, self._bootstrap = self.connect(question.bootstrap), question.bootstrap
             return replace(self._look(self._admin, question), obstacles=obstacles)
         except AdminError as error:
             self.close()
