@@ -38,6 +38,7 @@ class InSyncKeeper:
         self.alter_isr = alter_isr
         self._brokers = brokers
         self._crash = crash
+        self.on_damaged: Callable[[Partition], None] = _nothing
         self._contacts: dict[int, Contact] = {}
         # Held so that they live until they are done; in the order of their start, as a seed repeats it.
         self._asking: dict[asyncio.Task[None], None] = {}
@@ -60,6 +61,9 @@ class InSyncKeeper:
         self._asking.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crash(error)
+
+    def damaged(self, partition: Partition) -> None:
+        self.on_damaged(partition)
 
     async def _ask(self, alter_isr: AlterIsr, partition: Partition, change: IsrChange) -> None:
         wait_ms = RETRY_MS
@@ -94,3 +98,7 @@ class InSyncKeeper:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _nothing(partition: Partition) -> None:
+    del partition

@@ -44,6 +44,10 @@ class Surroundings(Protocol):
         """Take a proposal to the controller; `partition.settled` gets its answer."""
         ...
 
+    def damaged(self, partition: "Partition") -> None:
+        """A batch of the log has a wrong CRC."""
+        ...
+
 
 class Partition:
     """A replica of `topic`-`index`. `log` is open as long as the partition is hosted here."""
@@ -60,6 +64,7 @@ class Partition:
         "feeds",
         "high_watermark",
         "index",
+        "is_damaged",
         "is_leader",
         "leadership",
         "log",
@@ -95,7 +100,7 @@ class Partition:
         self._node_id = node_id
         self._clock = clock
         self._surroundings = surroundings or Alone()
-        self.is_leader = False
+        self.is_leader = self.is_damaged = False
         self.leadership: LeaderState | None = None
         self.state = state
         self._take_role()
@@ -213,8 +218,16 @@ class Partition:
         return self._committed.add(offset + 1)
 
     def read(self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool) -> Chunk:
-        """Whole batches from the one that holds `offset`, below `upper_offset`. Raises OFFSET_OUT_OF_RANGE."""
-        return self.log.read(offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one)
+        """Whole batches from the one that holds `offset`, below `upper_offset`. Raises OFFSET_OUT_OF_RANGE, and
+        CORRUPT_MESSAGE rather than give out a batch that the disk has changed.
+        """
+        try:
+            return self.log.read(offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one)
+        except BrokerError as error:
+            if error.code == ErrorCode.CORRUPT_MESSAGE and not self.is_damaged:
+                self.is_damaged = True
+                self._surroundings.damaged(self)
+            raise
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """KIP-320: the client's idea of the leader epoch must be ours. -1 does not say."""
@@ -390,3 +403,6 @@ class Alone:
 
     def propose(self, partition: Partition, change: IsrChange) -> None:
         raise AssertionError(f"{partition} proposes {change} and has nobody to ask")
+
+    def damaged(self, partition: Partition) -> None:
+        """Nobody has another copy."""

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
 from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.metadata.image import ABOUT_BROKERS, Metadata
 from kavka_broker.core.metadata.topics import PartitionState, Topic
@@ -89,6 +90,7 @@ class ReplicaManager:
             alter_isr=alter_isr,
             crash=crash,
         )
+        self.in_sync.on_damaged = self._damaged
         self.fetchers: Fetchers | None = None
         if peers is not None and timers is not None:
             settings = fetch_settings(node_id, config, broker_epoch)
@@ -227,6 +229,9 @@ class ReplicaManager:
                 if partition is not None:
                     self._drop_unless_placed(partition)
                 continue
+            if partition is not None and partition.is_damaged and self._node_id not in state.isr:
+                self._begin_anew(partition)
+                partition = None
             if partition is not None and partition.topic_id == topic.topic_id:
                 self._hand_over(partition, state)
                 continue
@@ -311,6 +316,20 @@ class ReplicaManager:
         directory = self.directory_of(partition)
         if directory is not None and partition.state.directory_of(self._node_id) != directory.directory_id:
             self._reports.report((partition.topic_id, partition.index), directory.directory_id)
+
+    def _damaged(self, partition: Partition) -> None:
+        """A batch of its log has changed on the disk. Where others have the records this replica leaves the in-sync set,
+        as one that is lost, and then begins anew as their follower.
+        """
+        others = [broker_id for broker_id in partition.isr if broker_id != self._node_id]
+        log.error("replica.damaged", partition=str(partition), in_sync=others)
+        if others:
+            self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
+
+    def _begin_anew(self, partition: Partition) -> None:
+        log.warning("replica.begins_anew", partition=str(partition))
+        self._give_up(partition, ErrorCode.KAFKA_STORAGE_ERROR)
+        self._logs.set_aside(partition.topic, partition.index)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Its replicas are offline until the broker starts anew with a directory that works."""

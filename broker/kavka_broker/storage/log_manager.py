@@ -299,6 +299,10 @@ class LogManager:
         if path is not None:
             self._deleted_directories.append(path)
 
+    def set_aside(self, topic: str, partition: int) -> None:
+        """The log is damaged: it is kept under another name, for somebody to look at, and a new one can take its place."""
+        self._move_aside(PartitionName(topic, partition), STRAY_DIRECTORY)
+
     def remove_strays(self, known: Iterable[tuple[str, int]]) -> list[str]:
         """Move logs of partitions that the cluster does not place here aside; returns their names."""
         kept = {PartitionName(*one) for one in known}

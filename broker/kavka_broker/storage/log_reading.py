@@ -3,14 +3,20 @@
 A consumer reads on where it stopped. The log remembers where the last readers stopped, so that such a read needs no
 search at all: a dictionary look-up, and a slice of the map. Whoever comes from elsewhere is served by the sparse index
 and a walk over the headers behind the entry.
+
+Batches that were there when a clean start opened the log are checked when they are first read (CRC): a disk may have
+changed them while nobody looked.
 """
 
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
+from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
 from kavka_broker.storage.segment import Found, Segment
+
+log = get("storage")
 
 
 class Chunk(NamedTuple):
@@ -63,8 +69,16 @@ class ReadableLog(SegmentedLog):
                 assert first is not None, f"{self.name}: no batch at {next_offset}"
                 end, next_offset = position + first.size_bytes, first.last_offset + 1
             size = end - position
+        if position < segment.unchecked_end and position + size > segment.unchecked_start:
+            self._check(segment, position, size)
         self._remember(next_offset, segment, position + size)
         return Chunk([segment.file.read(position, size)], size)
+
+    def _check(self, segment: Segment, position: int, size: int) -> None:
+        damaged = segment.check(position, size)
+        if damaged is not None:
+            log.error("log.damaged", log=str(self.name), path=segment.file.path, offset=damaged)
+            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: the batch at offset {damaged} has a wrong CRC")
 
     def _locate(self, offset: int) -> tuple[Segment, int]:
         index = max(0, bisect_right(self._bases, offset) - 1)

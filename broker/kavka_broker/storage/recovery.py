@@ -202,6 +202,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs) -> tuple[int, bool]:
         # Or another crash could bring what was cut back into the place of what is appended now.
         segment.file.sync()
     segment.note_first_timestamp()
+    segment.unchecked_end = 0
     return end_offset, end_position == size_bytes
 
 

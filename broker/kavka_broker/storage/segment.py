@@ -12,11 +12,14 @@ from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import (
     HEADER,
     HEADER_BYTES,
+    MAGIC,
     NO_TIMESTAMP,
     PREFIX_BYTES,
     BatchHeader,
     Buffer,
+    crc_is_valid,
     read_extent,
+    split_batches,
 )
 from kavka_broker.protocol.records.record import read_records
 from kavka_broker.storage.disk import Disk
@@ -62,6 +65,8 @@ class Segment:
         "offset_max",
         "offsets",
         "times",
+        "unchecked_end",
+        "unchecked_start",
     )
 
     def __init__(
@@ -88,6 +93,8 @@ class Segment:
         self.first_timestamp_ms = NO_TIMESTAMP
         self.largest = self.times.last_entry() or TimestampOffset(NO_TIMESTAMP, base_offset)
         self._unindexed_bytes = 0
+        # Positions between which no batch's CRC was looked at by this process: what it found when it started cleanly.
+        self.unchecked_start, self.unchecked_end = 0, self.file.size
 
     @property
     def size_bytes(self) -> int:
@@ -134,6 +141,7 @@ class Segment:
         self.offsets.truncate(end)
         self.times.truncate(end)
         self.file.truncate(place.position)
+        self.unchecked_end = min(self.unchecked_end, place.position)
         self.is_index_full = False
         self.resume()
         return end
@@ -195,6 +203,19 @@ class Segment:
             for record in read_records(self.batch_at(position, header)):
                 if record.timestamp >= timestamp_ms and record.offset >= start_offset:
                     return Found(record.offset, record.timestamp, header.leader_epoch)
+        return None
+
+    def check(self, position: int, size_bytes: int) -> int | None:
+        """The first batch of these with a wrong CRC, by its first offset. None where all are sound, and known to be now.
+
+        Damage shows before it is served, and each batch is looked at once: what this process wrote it has checked.
+        """
+        view = self.file.read(position, size_bytes)
+        for header, batch in split_batches(view):
+            if header.magic != MAGIC or not crc_is_valid(batch):
+                return header.base_offset
+        if position <= self.unchecked_start:
+            self.unchecked_start = max(self.unchecked_start, position + size_bytes)
         return None
 
     # --- opening ------------------------------------------------------------------------------------------------

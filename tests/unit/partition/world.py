@@ -74,6 +74,9 @@ class Surroundings:
         node = self._world.nodes.get(broker_id)
         return None if node is None or node.is_fenced else node.epoch
 
+    def damaged(self, partition: Partition) -> None:
+        """Nothing: the scenarios act as the controller themselves."""
+
     def propose(self, partition: Partition, change: IsrChange) -> None:
         self._world.proposals.append((self._node, partition, change))
 
