@@ -275,6 +275,9 @@ class Quorum:
 
     def append(self, records: Sequence[Message], epoch: int) -> int:
         """Append one batch as the leader of `epoch`; its first offset. Raises BrokerError, and appends nothing."""
+        if not self._node.is_leader or self._node.epoch != epoch:
+            # The rules know already; the controller is told once what is before that is on the disk.
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} leads epoch {epoch} no longer")
         now_ms = self.clock.now_ms()
         offset = self.log.end_offset
         batch = metadata_batch(records, base_offset=offset, leader_epoch=epoch, now_ms=now_ms)

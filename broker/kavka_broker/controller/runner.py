@@ -42,6 +42,7 @@ from kavka_broker.logs import get
 from kavka_broker.peers import Peer, Peers, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
 from kavka_broker.protocol.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kavka_broker.protocol.messages.end_quorum_epoch_response import EndQuorumEpochResponse
@@ -49,6 +50,7 @@ from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kavka_broker.protocol.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kavka_broker.protocol.messages.vote_response import VoteResponse
 from kavka_broker.seams import Clock
@@ -64,11 +66,13 @@ Handle = Callable[[Any, int], tuple[Message | Later, list[Effect]]]
 RESPONSES: Final = {
     kind.API_KEY: kind
     for kind in (
+        AddRaftVoterResponse,
         ApiVersionsResponse,
         BeginQuorumEpochResponse,
         EndQuorumEpochResponse,
         FetchResponse,
         FetchSnapshotResponse,
+        RemoveRaftVoterResponse,
         UpdateRaftVoterResponse,
         VoteResponse,
     )

@@ -3,6 +3,7 @@
 `pytest tests/unit/raft --rewrite` writes what happened into the files; read the diff before you commit it.
 
     nodes 1 2 3                      voters; they start when time first runs. `kraft 0` before it: by configuration
+    autojoin                         nodes that start from here on ask for a vote by themselves
     observer 4 [port=9104]           a controller without a vote, which knows where the others are
     run 100ms                        let time pass, and show what the nodes note
     quiet 100ms                      the same, showing nothing
@@ -86,6 +87,9 @@ class Stage:
 
     def play_kraft(self, names: list[str], options: dict[str, str]) -> None:
         self.world.kraft_version = int(names[0])
+
+    def play_autojoin(self, names: list[str], options: dict[str, str]) -> None:
+        self.world.settings = replace(self.world.settings, auto_join=True)
 
     def play_nodes(self, names: list[str], options: dict[str, str]) -> None:
         self.voters = [int(name) for name in names]

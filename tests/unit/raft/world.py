@@ -37,6 +37,7 @@ from kavka_broker.core.raft.voter_history import VoterHistory
 from kavka_broker.core.raft.voters import Voter, read_voters, voters_record
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -45,6 +46,7 @@ from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.leader_change_message import LeaderChangeMessage
+from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.messages.voters_record import VotersRecord
@@ -66,6 +68,8 @@ HANDLERS: dict[type[Message], Callable[[RaftNode], Callable[[Any, int], Any]]] =
     FetchRequest: lambda node: node.fetch,
     FetchSnapshotRequest: lambda node: node.fetch_snapshot,
     UpdateRaftVoterRequest: lambda node: node.update_voter,
+    AddRaftVoterRequest: lambda node: node.add_voter,
+    RemoveRaftVoterRequest: lambda node: node.remove_voter,
 }
 
 

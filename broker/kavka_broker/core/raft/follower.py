@@ -18,7 +18,6 @@ from kavka_broker.core.raft.quorum_state import NOBODY
 from kavka_broker.core.raft.roles import NEVER_MS, Download, Fetching, Follower, Unattached
 from kavka_broker.core.raft.transitions import become_prospective, become_unattached, bootstrap_peers, learn
 from kavka_broker.core.raft.voter_history import VoterHistory
-from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.errors import ErrorCode, InvariantViolation, ProtocolViolation
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kavka_broker.protocol.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
@@ -27,7 +26,6 @@ from kavka_broker.protocol.messages.end_quorum_epoch_response import EndQuorumEp
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.fetch_response import PartitionData as Fetched
 from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshotResponse
-from kavka_broker.protocol.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kavka_broker.protocol.records.batch import crc_is_valid, split_batches
 from kavka_broker.protocol.uuids import ZERO
 
@@ -331,41 +329,3 @@ def due_ms(member: Member, role: Follower) -> int:
     if role.fetching.in_flight is None and (role.download is not None or _is_synced(member)):
         due.append(role.fetching.retry_at_ms)
     return min(due, default=NEVER_MS)
-
-
-# --- UpdateRaftVoter ---------------------------------------------------------------------------------------------------------
-
-
-def drive_update(member: Member, role: Follower) -> None:
-    """Where the log names other endpoints for this voter than it has, tell the leader."""
-    if not _may_update(member, role) or member.now_ms < role.update_at_ms:
-        return
-    role.update_at_ms = member.after(member.settings.fetch_timeout_ms)
-    here = next(filter(member.is_self, member.voters), None)
-    if here is None or not member.history.kraft_version or not member.identity.endpoints:
-        return
-    if here.endpoints != Voter(member.node_id, here.directory_id, member.identity.endpoints).endpoints:
-        role.update = member.send(member.leader_peer(), wire.ask_update(member))
-
-
-def update_due_ms(member: Member, role: Follower) -> int:
-    """When `drive_update` has something to do."""
-    return role.update_at_ms if _may_update(member, role) else NEVER_MS
-
-
-def _may_update(member: Member, role: Follower) -> bool:
-    return role.update is None and role.has_fetched and member.is_voter
-
-
-def on_updated(member: Member, send: Send, response: UpdateRaftVoterResponse | None) -> None:
-    """The leader has taken the new endpoints, or not yet."""
-    role = member.role
-    if isinstance(role, Follower) and role.update is send:
-        role.update = None
-    if response is None:
-        return
-    if response.error_code:
-        member.note("raft.update.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
-    told = response.current_leader
-    if told.host:
-        learn(member, told.leader_epoch, told.leader_id, ((member.identity.listener, told.host, told.port),))

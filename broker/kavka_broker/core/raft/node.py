@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from kavka_broker.core.raft import election, follower, leader, voter_changes
+from kavka_broker.core.raft import election, follower, leader, own_vote, voter_changes
 from kavka_broker.core.raft.effects import Effect, Later, Send
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
 from kavka_broker.core.raft.member import Member
@@ -134,7 +134,7 @@ class RaftNode:
             case Leader() as role:
                 return min(leader.due_ms(member, role), voter_changes.due_ms(role))
             case Follower() as role:
-                return min(follower.due_ms(member, role), follower.update_due_ms(member, role))
+                return min(follower.due_ms(member, role), own_vote.due_ms(member, role))
             case Unattached() as role:
                 return min(follower.discovery_due_ms(role), election.due_ms(member, role))
             case role:
@@ -230,7 +230,11 @@ class RaftNode:
             case ApiVersionsRequest():
                 voter_changes.on_versions(member, send, _as(ApiVersionsResponse, response))
             case UpdateRaftVoterRequest():
-                follower.on_updated(member, send, _as(UpdateRaftVoterResponse, response))
+                own_vote.on_answered(member, send, _as(UpdateRaftVoterResponse, response))
+            case AddRaftVoterRequest():
+                own_vote.on_answered(member, send, _as(AddRaftVoterResponse, response))
+            case RemoveRaftVoterRequest():
+                own_vote.on_answered(member, send, _as(RemoveRaftVoterResponse, response))
             case EndQuorumEpochRequest():
                 pass  # whoever heard it acts upon it
             case other:
@@ -298,7 +302,7 @@ def _drive(member: Member) -> None:
         case Follower() as role:
             follower.drive(member, role)
             if member.role is role:
-                follower.drive_update(member, role)
+                own_vote.drive(member, role)
         case Unattached() as role:
             election.drive(member, role)
             if member.role is role:

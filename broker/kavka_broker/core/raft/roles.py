@@ -112,12 +112,12 @@ class Follower:
     leader: LeaderAt
     patience_ms: int  # the fetch timeout and a little more, not the same on all nodes
     timeout_at_ms: int
-    update_at_ms: int  # when to look whether the leader has our endpoints right
+    asks_at_ms: int  # when to look whether there is something to ask in our own matter
     has_fetched: bool = False  # it has answered, and was not lost since: nobody gets a pre-vote against it
     lost_at_ms: int | None = None  # the connection died; when to ask the others
     fetching: Fetching = field(default_factory=Fetching)
     download: Download | None = None
-    update: Send | None = None
+    asked: Send | None = None
 
 
 @dataclass(slots=True)

@@ -15,6 +15,17 @@ from kavka_broker.core.raft.voters import KRAFT_VERSIONS, Voter
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Buffer, Struct
 from kavka_broker.protocol.messages import (
+    add_raft_voter_request,
+    fetch_request,
+    fetch_response,
+    fetch_snapshot_request,
+    fetch_snapshot_response,
+    update_raft_voter_request,
+    update_raft_voter_response,
+    vote_request,
+    vote_response,
+)
+from kavka_broker.protocol.messages import (
     begin_quorum_epoch_request as begin_request,
 )
 from kavka_broker.protocol.messages import (
@@ -26,16 +37,7 @@ from kavka_broker.protocol.messages import (
 from kavka_broker.protocol.messages import (
     end_quorum_epoch_response as end_response,
 )
-from kavka_broker.protocol.messages import (
-    fetch_request,
-    fetch_response,
-    fetch_snapshot_request,
-    fetch_snapshot_response,
-    update_raft_voter_request,
-    update_raft_voter_response,
-    vote_request,
-    vote_response,
-)
+from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.uuids import ONE, ZERO
 
 TOPIC: Final = "__cluster_metadata"
@@ -250,6 +252,22 @@ def ask_update(member: Member) -> update_raft_voter_request.UpdateRaftVoterReque
         [update_raft_voter_request.Listener(*endpoint) for endpoint in member.identity.endpoints],
         update_raft_voter_request.KRaftVersionFeature(*KRAFT_VERSIONS),
     )
+
+
+def ask_to_join(member: Member) -> add_raft_voter_request.AddRaftVoterRequest:
+    """Answered when the record is appended, because the newcomer is needed for its commit."""
+    return add_raft_voter_request.AddRaftVoterRequest(
+        member.identity.cluster_id,
+        member.settings.request_timeout_ms,
+        member.node_id,
+        member.identity.directory_id,
+        [add_raft_voter_request.Listener(*endpoint) for endpoint in member.identity.endpoints],
+        ack_when_committed=False,
+    )
+
+
+def ask_to_remove(member: Member, voter: Voter) -> RemoveRaftVoterRequest:
+    return RemoveRaftVoterRequest(member.identity.cluster_id, voter.node_id, voter.directory_id)
 
 
 def update_answer(member: Member, error: ErrorCode) -> update_raft_voter_response.UpdateRaftVoterResponse:

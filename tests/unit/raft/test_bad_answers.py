@@ -1,0 +1,170 @@
+"""What a follower does with answers that are damaged, stale or contradict each other."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kavka_broker.core.raft.effects import Answer, Later, Note, Persist
+from kavka_broker.core.raft.log_view import SnapshotId
+from kavka_broker.core.raft.settings import Settings
+from kavka_broker.protocol.errors import ErrorCode, InvariantViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kavka_broker.protocol.messages.begin_quorum_epoch_request import PartitionData as Begun
+from kavka_broker.protocol.messages.begin_quorum_epoch_request import TopicData as BegunTopic
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, FetchResponse
+from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kavka_broker.protocol.uuids import ONE
+from tests.unit.raft.world import CLUSTER, World, voter
+
+
+class Meddler(World):
+    """A network on which a test changes answers."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        super().__init__(settings=settings)
+        self.meddle: Any = None
+
+    def carried(self, message: Message) -> Message:
+        arrived = super().carried(message)
+        if self.meddle is not None:
+            self.meddle(arrived)
+        return arrived
+
+
+def three(settings: Settings | None = None) -> Meddler:
+    world = Meddler(settings)
+    for node_id in (1, 2, 3):
+        world.add(node_id, [voter(1), voter(2), voter(3)])
+    for process in world.processes.values():
+        process.start()
+    world.run(200)
+    return world
+
+
+def test_a_damaged_batch_is_not_written_but_asked_for_again() -> None:
+    world = three()
+    leader = world.leader()
+    assert leader is not None
+
+    def damage(message: Message) -> None:
+        if isinstance(message, FetchResponse) and len(message.responses[0].partitions[0].records or b""):
+            records = bytearray(message.responses[0].partitions[0].records)
+            records[-1] ^= 1
+            message.responses[0].partitions[0].records = memoryview(records)
+
+    world.meddle = damage
+    leader.append("a")
+    world.run(400)
+    assert {one.log.end_offset for one in world.processes.values()} == {3, 4}
+    assert any("fetch.damaged" in line and "checksum" in line for line in world.trace)
+    world.meddle = None
+    world.run(2_000)
+    assert {one.node.high_watermark for one in world.processes.values() if one.node} == {4}
+    assert leader.node is not None
+    assert leader.node.epoch == 1, "nobody lost patience with a leader that answers"
+
+
+def test_a_follower_does_not_cut_what_was_committed() -> None:
+    world = three()
+
+    def cut(message: Message) -> None:
+        if isinstance(message, FetchResponse):
+            message.responses[0].partitions[0].diverging_epoch = EpochEndOffset(1, 1)
+
+    world.meddle = cut
+    with pytest.raises(InvariantViolation, match="below 3, which was committed"):
+        world.run(1_000)
+
+
+def test_a_snapshot_comes_in_pieces_and_again_where_it_is_damaged() -> None:
+    world = three(Settings(snapshot_chunk_bytes=50))
+    leader = world.leader()
+    assert leader is not None
+    late = world.processes[3 if leader.node_id != 3 else 2]
+    world.crash(late.node_id)
+    leader.append("a", "b")
+    world.run(50)
+    leader.snapshot()
+    leader.log.trim(5)
+    pieces = []
+
+    def count(message: Message) -> None:
+        if isinstance(message, FetchSnapshotResponse):
+            pieces.append(message.topics[0].partitions[0].position)
+
+    world.meddle = count
+    late.start()
+    world.run(100)
+    assert pieces == [50 * place for place in range(len(pieces))]
+    assert len(pieces) > 2
+    assert (late.log.start_offset, late.log.end_offset, late.log.snapshots) == (5, 5, [SnapshotId(5, 1)])
+    assert late.log.pieces == leader.log.pieces
+
+
+def test_a_snapshot_that_goes_while_it_is_fetched_is_given_up() -> None:
+    world = three(Settings(snapshot_chunk_bytes=5))
+    leader = world.leader()
+    assert leader is not None
+    late = world.processes[3 if leader.node_id != 3 else 2]
+    world.crash(late.node_id)
+    leader.append("a", "b")
+    world.run(50)
+    first = leader.snapshot()
+    leader.log.trim(5)
+    late.start()
+    while not late.download:
+        world.run(1)
+    leader.append("c")
+    world.run(10)
+    newest = leader.snapshot()
+    del leader.log.pieces[first]
+    leader.log.trim(6)
+    world.run(200)
+    assert late.log.snapshots == [newest]
+    assert any("snapshot.refused" in line and "SNAPSHOT_NOT_FOUND" in line for line in world.trace)
+
+
+def test_a_second_leader_of_an_epoch_is_not_believed() -> None:
+    world = three()
+    leader = world.leader()
+    assert leader is not None
+    assert leader.node is not None
+    follower = world.processes[2 if leader.node_id != 2 else 3]
+    assert follower.node is not None
+    pretender = next(one for one in (1, 2, 3) if one not in {leader.node_id, follower.node_id})
+    topics = [
+        BegunTopic("__cluster_metadata", [Begun(0, follower.identity.directory_id, pretender, leader.node.epoch)])
+    ]
+    request = BeginQuorumEpochRequest(CLUSTER, follower.node_id, topics)
+    _, effects = follower.node.begin_quorum_epoch(request, world.now_ms)
+    assert follower.node.leader_id == leader.node_id
+    assert [one.event for one in effects if isinstance(one, Note)] == ["raft.leader.disputed"]
+    assert not any(isinstance(one, Persist) for one in effects)
+
+
+def test_a_leader_that_resigns_as_it_parks_a_fetch_answers_it() -> None:
+    """It was stopped for longer than the others wait, and a fetch is the first that it hears."""
+    world = three()
+    leader = world.leader()
+    assert leader is not None
+    assert leader.node is not None
+    partition = FetchPartition(current_leader_epoch=1, fetch_offset=3, last_fetched_epoch=1, high_watermark=3)
+    topics = [FetchTopic(topic_id=ONE, partitions=[partition])]
+    request = FetchRequest(CLUSTER, replica_state=ReplicaState(9), max_wait_ms=500, topics=topics)
+    response, effects = leader.node.fetch(request, world.now_ms + 60_000)
+    assert isinstance(response, Later)
+    answers: list[Any] = [one for one in effects if isinstance(one, Answer) and one.later == response]
+    assert answers[0].response.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_directory_id_is_part_of_who_votes() -> None:
+    world = three()
+    process = world.processes[2]
+    process.crash()
+    process.identity = replace(process.identity, directory_id=b"\x99" * 16)
+    process.start()
+    assert process.node is not None
+    assert (process.node.role, process.node.is_voter) == ("Observer", False)
