@@ -7,11 +7,12 @@
   (from version 4) allow it. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION meanwhile; here the answer waits the
   milliseconds that it takes and already has the new topic.
 - A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
+- While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
 - Without an authorizer, whoever asks for its operations gets all of them.
 Versions: flexible from 9; topic ids from 10; authorized operations of the cluster only in 8 to 10.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.metadata_answers import (
@@ -38,9 +39,8 @@ CHOICE_FROM_VERSION = 4
 
 
 @api(MetadataRequest, MetadataResponse, versions=(0, 13))
-def metadata(
-    request: MetadataRequest, broker: Broker, client: Client
-) -> MetadataResponse | Awaitable[MetadataResponse]:
+async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> MetadataResponse:
+    await broker.suspects.cleared()
     wanted = request.topics
     if wanted is None or (client.version == 0 and not wanted):
         answers = [topic_answer(broker.metadata, topic, client.listener) for topic in broker.metadata.topics]
@@ -51,7 +51,7 @@ def metadata(
         if topic.name and topic.topic_id == ZERO and can_create(topic.name, request, broker, client)
     ]
     if missing:
-        return create_and_answer(request, broker, client, wanted, missing)
+        return await create_and_answer(request, broker, client, wanted, missing)
     return answer(request, broker, client, [find(topic, broker, client) for topic in distinct(wanted)])
 
 

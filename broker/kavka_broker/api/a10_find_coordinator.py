@@ -1,11 +1,10 @@
 """FindCoordinator (10): which broker coordinates a group.
 
 - The leader of the group's partition of `__consumer_offsets`. The first one to ask makes that topic, and waits for it.
+- While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
 - Transactions and share groups are not coordinated yet: COORDINATOR_NOT_AVAILABLE and INVALID_REQUEST, with a message.
 Versions: key types from 1, flexible from 3, many keys from 4, share groups (key type 2) in 6.
 """
-
-from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
@@ -21,11 +20,10 @@ NOBODY = -1
 
 
 @api(FindCoordinatorRequest, FindCoordinatorResponse, versions=(0, 6))
-def find_coordinator(
-    request: FindCoordinatorRequest, broker: Broker, client: Client
-) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+async def find_coordinator(request: FindCoordinatorRequest, broker: Broker, client: Client) -> FindCoordinatorResponse:
     if request.key_type == GROUP and broker.groups.partition_of("") is None:
-        return create_and_answer(request, broker, client)
+        return await create_and_answer(request, broker, client)
+    await broker.suspects.cleared()
     return answer(request, broker, client)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kavka_broker.membership.channel import ControllerChannel
     from kavka_broker.membership.lifecycle import Lifecycle
     from kavka_broker.membership.producer_ids import ProducerIds
+    from kavka_broker.membership.suspects import Suspects
     from kavka_broker.membership.topics import TopicMaker
     from kavka_broker.peers import Peers
     from kavka_broker.protocol.message import Message
@@ -75,6 +76,7 @@ class Broker:
     groups: GroupCoordinator
     producer_ids: ProducerIds
     topics: TopicMaker
+    suspects: Suspects
     # Serves a request that came in an envelope; its answer, with header and without size.
     serve_enveloped: Callable[[memoryview, Peer], Awaitable[tuple[Message | None, bytes]]] = field(init=False)
 

@@ -11,7 +11,7 @@ stopped process all that follows would wait too, and a new connection tells quic
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from errno import ECONNREFUSED
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeVar
@@ -26,6 +26,7 @@ from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResp
 
 R = TypeVar("R", bound=Message)
 Versions = Mapping[int, tuple[int, int]]
+Told = Callable[[str, int], None]
 
 SIZE: Final = Struct(">i")
 #: Answers as small as most are shared a buffer; a larger one is received into a buffer of its own.
@@ -40,10 +41,14 @@ _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 
 
 class Outbound:
-    """`peers.Peers` by real connections."""
+    """`peers.Peers` by real connections. Who listens hears of those that stand, and that the other side has broken."""
+
+    def __init__(self) -> None:
+        self.on_opened: Told = _nothing
+        self.on_broken: Told = _nothing
 
     def to(self, host: str, port: int, *, client_id: str) -> Peer:
-        return Remote(host, port, client_id)
+        return Remote(host, port, client_id, self)
 
     async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:
         """Open a connection and close it. A process that is stopped or busy still listens: its system answers."""
@@ -62,9 +67,10 @@ class Outbound:
 class Remote:
     """One node at an address, with the connection to it while there is one."""
 
-    def __init__(self, host: str, port: int, client_id: str) -> None:
+    def __init__(self, host: str, port: int, client_id: str, outbound: Outbound) -> None:
         self._address = (host, port)
         self._client_id = client_id
+        self._outbound = outbound
         self._link: Link | None = None
         self._opening: asyncio.Task[Link] | None = None
 
@@ -116,7 +122,9 @@ class Remote:
     async def _open(self) -> "Link":
         loop = asyncio.get_running_loop()
         try:
-            _, link = await loop.create_connection(lambda: Link(self._client_id, str(self)), *self._address)
+            _, link = await loop.create_connection(
+                lambda: Link(self._client_id, str(self), self._broken), *self._address
+            )
         except OSError as problem:
             raise Unreachable(f"{self}: {problem.strerror or problem}", refused=is_refused(problem)) from None
         try:
@@ -124,7 +132,11 @@ class Remote:
         except BaseException:
             link.lose("the greeting failed")
             raise
+        self._outbound.on_opened(*self._address)
         return link
+
+    def _broken(self) -> None:
+        self._outbound.on_broken(*self._address)
 
 
 class Asked(NamedTuple):
@@ -139,9 +151,10 @@ class Asked(NamedTuple):
 class Link(asyncio.BufferedProtocol):
     """One TCP connection. It is used until it is lost, and then never again."""
 
-    def __init__(self, client_id: str, name: str) -> None:
+    def __init__(self, client_id: str, name: str, on_broken: Callable[[], None]) -> None:
         self._client_id = client_id
         self._name = name
+        self._on_broken = on_broken
         self._frames = Frames()
         self._asked: dict[int, Asked] = {}
         self._correlation_id = 0
@@ -200,6 +213,8 @@ class Link(asyncio.BufferedProtocol):
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if not self.is_lost:
+            self._on_broken()
         self.lose(f"the connection to {self._name} is lost" + (f": {exc}" if exc else ""))
 
     def eof_received(self) -> bool:
@@ -281,6 +296,11 @@ class Frames:
         self._own[: len(begun)] = begun
         self._own_end = len(begun)
         self._end = 0
+
+
+def _nothing(host: str, port: int) -> None:
+    """Nobody listens."""
+    del host, port
 
 
 def is_refused(problem: OSError) -> bool:

@@ -25,8 +25,9 @@ from kavka_broker.membership.assign_directories import DirectoryAssigner
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.lifecycle import Introduction, Lifecycle, Times
 from kavka_broker.membership.producer_ids import ProducerIds
+from kavka_broker.membership.suspects import Suspects
 from kavka_broker.membership.topics import TopicMaker
-from kavka_broker.peers import Peers
+from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 from kavka_broker.quotas.client_quotas import ClientQuotas
@@ -64,7 +65,7 @@ class Wiring:
         config: BrokerConfig,
         world: World,
         timers: Timers,
-        peers: Peers,
+        peers: Outbound,
         logs: LogManager,
         quorum: Quorum,
         addresses: Addresses,
@@ -98,6 +99,7 @@ class Wiring:
             channel=ABSENT,
             lifecycle=ABSENT,
             topics=ABSENT,
+            suspects=ABSENT,
             producer_ids=ABSENT,
             replicas=ABSENT,
             fetch_sessions=ABSENT,
@@ -146,6 +148,8 @@ class Wiring:
 
         broker.lifecycle = lifecycle
         broker.topics = TopicMaker(config, broker.channel, self._quorum)
+        broker.suspects = Suspects(config.node_id, self._quorum, self._timers)
+        self._peers.on_broken, self._peers.on_opened = broker.suspects.lost, broker.suspects.alive
         broker.producer_ids = ProducerIds(broker.channel, config.node_id, broker_epoch)
         broker.replicas = ReplicaManager(
             config.node_id,
