@@ -61,6 +61,7 @@ class Asked(NamedTuple):
 
     answer: "asyncio.Task[FetchResponse]"
     is_incremental: bool
+    number: int
 
 
 class Fetcher:
@@ -188,7 +189,7 @@ class Fetcher:
         session.fill(request, self._awake.values(), self._changed.values(), self._given_up.values())
         self._changed.clear()
         self._given_up.clear()
-        self._asked.append(Asked(self._send(request), is_incremental))
+        self._asked.append(Asked(self._send(request), is_incremental, session.fetches))
 
     def _may_hurry(self) -> bool:
         """A fetch is waiting at the leader: another goes behind it only for the sake of newcomers."""
@@ -218,7 +219,8 @@ class Fetcher:
         for topic in response.responses:
             for data in topic.partitions:
                 followed = self._followed.get((topic.topic_id, data.partition_index))
-                if followed is not None:
+                # Behind it, a newcomer may have been asked for: at another epoch, or offset.
+                if followed is not None and asked.number >= followed.sent_in:
                     self._take(followed, data, now_ms)
         if self._looking_up:
             await self._look_up()

@@ -33,13 +33,14 @@ SESSION_ERRORS = (
 class Followed:
     """One partition that is fetched from a leader, at one leader epoch."""
 
-    __slots__ = ("failures", "is_asleep", "key", "leader_epoch", "partition", "sent_offset")
+    __slots__ = ("failures", "is_asleep", "key", "leader_epoch", "partition", "sent_in", "sent_offset")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.key: Key = (partition.topic_id, partition.index)
         self.leader_epoch = partition.leader_epoch
         self.sent_offset = NEVER_SENT  # what the leader was asked for last
+        self.sent_in = 0  # the number of that fetch: answers to earlier ones are not about this position
         self.is_asleep = False  # not fetched for now
         self.failures = 0  # in a row
 
@@ -56,6 +57,7 @@ class FollowerSession:
         self._partition_bytes_max = partition_bytes_max
         self._session_id = NO_SESSION
         self._epoch = EPOCH_NEW
+        self.fetches = 0  # so far
 
     @property
     def is_incremental(self) -> bool:
@@ -69,6 +71,7 @@ class FollowerSession:
         given_up: Iterable[Followed],
     ) -> None:
         """Name in `request` what the leader must hear: all that is wanted, or only what is new since the last fetch."""
+        self.fetches += 1
         request.session_id, request.session_epoch = self._session_id, self._epoch
         if not self.is_incremental:
             request.topics = self._topics(wanted)
@@ -105,7 +108,7 @@ class FollowerSession:
 
     def _position(self, followed: Followed) -> FetchPartition:
         log = followed.partition.log
-        followed.sent_offset = log.log_end_offset
+        followed.sent_offset, followed.sent_in = log.log_end_offset, self.fetches
         return FetchPartition(
             followed.key[1],
             followed.leader_epoch,

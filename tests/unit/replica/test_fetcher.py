@@ -216,6 +216,24 @@ def test_a_fenced_epoch_waits_for_a_newer_one() -> None:
     play(scenario)
 
 
+def test_an_answer_to_an_earlier_fetch_is_not_about_a_newer_epoch() -> None:
+    """The leader has gone on to the new epoch while the fetch of the old one waited there."""
+
+    async def scenario(bench: Bench) -> None:
+        (partition,), waiting = await opened(bench, 0)
+        partition.apply(partition.state._replace(leader_epoch=1, partition_epoch=1))
+        bench.fetchers.follow(partition)
+        request, reply = await bench.leaders[1].next()
+        assert named(request)[0].current_leader_epoch == 1
+        waiting.set_result(answer(PartitionData(0, ErrorCode.FENCED_LEADER_EPOCH)))
+        await asyncio.sleep(0)
+        reply.set_result(answer(PartitionData(0, 0, 0, records=records(0, epoch=1))))
+        request, _ = await bench.leaders[1].next()
+        assert named(request)[0].fetch_offset == partition.log.log_end_offset == 1
+
+    play(scenario)
+
+
 def test_a_diverging_epoch_cuts_the_log_and_the_next_fetch_says_so() -> None:
     async def scenario(bench: Bench) -> None:
         (first,), reply = await opened(bench, 0)
