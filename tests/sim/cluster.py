@@ -95,17 +95,20 @@ class Simulation:
         self._addresses = [(node.host, CLIENT_PORT) for node in self.nodes]
 
     def _make_node(self, node_id: int) -> Node:
-        host, count, is_voter = f"node{node_id}", self.shape.nodes, node_id <= self.shape.voters_count
+        host, is_voter = f"node{node_id}", node_id <= self.shape.voters_count
         controller = f",CONTROLLER://{host}:{CONTROLLER_PORT}" if is_voter else ""
         settings = {
             "process.roles": "broker,controller" if is_voter else "broker",
             "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT}{controller}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "controller.quorum.voters": ",".join(f"{one}@node{one}:{CONTROLLER_PORT}" for one in range(1, count + 1)),
+            "controller.quorum.voters": ",".join(
+                f"{one}@node{one}:{CONTROLLER_PORT}" for one in range(1, self.shape.voters_count + 1)
+            ),
             "broker.rack": f"rack{node_id % 3}",
             "min.insync.replicas": str(self.shape.min_isr),
-            "offsets.topic.replication.factor": str(min(3, count)),
+            "offsets.topic.replication.factor": str(self.shape.replication_factor),
+            "default.replication.factor": str(self.shape.replication_factor),
             "offsets.topic.num.partitions": "1",
             **self.shape.settings,
         }

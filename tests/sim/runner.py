@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep-going", action="store_true", help="run the other seeds where one has failed")
     options = parser.parse_args(arguments)
     only = tuple(options.only.split(",")) if options.only else ()
-    started = time.perf_counter()
+    started, started_cpu = time.perf_counter(), time.process_time()
     totals = Totals()
     for seed in range(options.first, options.first + options.seeds):
         outcome = run_seed(seed, options.nodes, only)
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tell_failure(outcome, command_of(seed, options.nodes, only), is_told=options.story)
             if not options.keep_going:
                 break
-    sum_up(totals, time.perf_counter() - started)
+    sum_up(totals, time.perf_counter() - started, time.process_time() - started_cpu)
     return 1 if totals.failed else 0
 
 
@@ -137,10 +137,11 @@ def tell_failure(outcome: Outcome, command: str, *, is_told: bool) -> None:
     print(f"replay: {command}", flush=True)
 
 
-def sum_up(totals: Totals, took_seconds: float) -> None:
-    a_minute = 60 * totals.seeds / took_seconds
+def sum_up(totals: Totals, took_seconds: float, cpu_seconds: float) -> None:
+    a_minute, of_cpu = 60 * totals.seeds / took_seconds, 60 * totals.seeds / cpu_seconds
     print(
-        f"{totals.seeds} seeds in {took_seconds:.0f} s ({a_minute:.0f} a minute), {totals.seconds:.0f} simulated s,"
+        f"{totals.seeds} seeds in {took_seconds:.0f} s: {a_minute:.0f} a minute, {of_cpu:.0f} a minute of CPU time\n"
+        f"{totals.seconds:.0f} simulated s,"
         f" {totals.steps} steps, {totals.acknowledged} records acknowledged"
     )
     print("faults: " + ", ".join(f"{name} {count}" for name, count in sorted(totals.faults.items())))
