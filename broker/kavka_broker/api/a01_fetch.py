@@ -143,7 +143,8 @@ def read_all(fetch: Fetch, broker: Broker) -> Reading:
             partition = find(wanted, fetch.reads_followers, broker)
             data = read(partition, wanted, fetch, reading, broker)
         except BrokerError as error:
-            data = PartitionData(wanted.index, error.code, -1)
+            # Records that are null, not empty, librdkafka cannot read: it would never get to see the error.
+            data = PartitionData(wanted.index, error.code, -1, records=b"")
             if error.code in MOVED:
                 data.current_leader = current_leader(wanted, broker)
             # A follower asks for nothing that is not there, or will be in a moment: it is told at once, and comes again.
