@@ -50,10 +50,18 @@ class Kavka:
         return self.state / "default" / "quickstart"
 
     def file(
-        self, name: str = "cluster.yaml", *, brokers: int = 1, replicas: int = 1, config: str = "{}", more: str = ""
+        self,
+        name: str = "cluster.yaml",
+        *,
+        brokers: int = 1,
+        replicas: int = 1,
+        config: str = "{}",
+        more: str = "",
+        pools: str = "",
     ) -> Path:
         """The quickstart with ports of our own, and as many brokers as a test needs, each in a rack of its own."""
         racks = [f"rack-{number}" for number in range(brokers)] if brokers > 1 else []
+        pools = pools or f"[{{name: nodes, replicas: {brokers}, racks: {racks}}}]"
         path = self.directory / name
         path.write_text(f"""\
 apiVersion: kavka.dev/v1alpha1
@@ -61,10 +69,7 @@ kind: KafkaCluster
 metadata:
   name: quickstart
 spec:
-  nodePools:
-    - name: nodes
-      replicas: {brokers}
-      racks: {racks}
+  nodePools: {pools}
   metrics: {{port: {self.metrics_port}}}
   listeners:
     - {{name: PLAINTEXT, port: {self.port}}}

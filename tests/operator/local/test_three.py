@@ -146,6 +146,39 @@ def test_another_number_of_replicas(kavka: Kavka) -> None:
     assert kavka.run("get", "kt")[1].splitlines()[1].split()[4:6] == ["False", "Refused"]
 
 
+def test_everything_is_there_again_after_a_stop(kavka: Kavka) -> None:
+    process = kavka.up(three(kavka))
+    with writing(kavka) as writer:
+        writer.wait_for_more(200)
+    before = sorted(read_all(kavka, "flights", PARTITIONS))
+    identity, addresses = (kavka.cluster / "cluster-id").read_text(), kavka.addresses()
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    kavka.output.unlink()
+    kavka.up(three(kavka))
+    assert sorted(read_all(kavka, "flights", PARTITIONS)) == before
+    assert ((kavka.cluster / "cluster-id").read_text(), kavka.addresses()) == (identity, addresses)
+    assert "create topic" not in kavka.said
+    wait_until(lambda: all(isr == [0, 1, 2] for _, _, isr in partitions(kavka).values()), "all are in sync again")
+
+
+def test_controllers_and_brokers_apart_are_rolled_and_grow(kavka: Kavka) -> None:
+    controllers = "{name: controllers, replicas: 3, roles: [controller]}"
+    pools = f"[{controllers}, {{name: brokers, replicas: 2, roles: [broker]}}]"
+    kavka.up(kavka.file(pools=pools, replicas=2))
+    assert kavka.addresses()[3] == kavka.bootstrap, "the first broker has the first port"
+    nodes = (0, 1, 2, 100, 101)
+    before, controller = {node: kavka.pid(node) for node in nodes}, kavka.status()["activeController"]
+    code, said = kavka.run("apply", "-f", str(kavka.file(pools=pools, replicas=2, config="{queued.max.requests: 9}")))
+    assert code == 0, said
+    assert all(kavka.pid(node) != before[node] for node in nodes)
+    assert f"restart node {controller}" in [line for line in kavka.said.splitlines() if "restart node" in line][-1]
+    wider = f"[{controllers}, {{name: brokers, replicas: 3, roles: [broker]}}]"
+    code, said = kavka.run("apply", "-f", str(kavka.file(pools=wider, replicas=3, config="{queued.max.requests: 9}")))
+    assert code == 0, said
+    wait_until(lambda: kavka.run("get", "kt")[1].splitlines()[1].split()[3:5] == ["3", "True"], "three replicas")
+
+
 @pytest.mark.parametrize("moment", ["forming", "whole", "rolling"])
 def test_ctrl_c_leaves_no_process(kavka: Kavka, moment: str) -> None:
     process = kavka.start("up", "-f", str(three(kavka)))

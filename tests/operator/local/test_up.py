@@ -71,7 +71,7 @@ def test_a_bad_file_applies_nothing(kavka: Kavka) -> None:
     code, said = kavka.run("apply", "-f", str(file))
     assert code == 1
     assert said == (
-        f'error: {file}:37: Topic "more": spec.clusterName: there is no KafkaCluster "nowhere" in namespace "default";'
+        f'error: {file}:34: Topic "more": spec.clusterName: there is no KafkaCluster "nowhere" in namespace "default";'
         " add it to the file or name one that exists\nnothing was applied: 1 error\n"
     )
     assert kavka.run("get", "all", "-o", "json")[1] == before
