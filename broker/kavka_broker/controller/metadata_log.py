@@ -105,6 +105,11 @@ class MetadataLog:
         return self.files.read_piece(snapshot, position, bytes_max)
 
     @property
+    def is_failed(self) -> bool:
+        """A sync has failed: nobody knows what is on the disk."""
+        return self._log.is_failed
+
+    @property
     def size_bytes(self) -> int:
         return self._log.size_bytes
 
@@ -113,6 +118,12 @@ class MetadataLog:
     def append(self, batches: Buffer, now_ms: int) -> None:
         """Append batches that carry their offsets. Raises BrokerError where the disk refuses."""
         self._log.append_as_follower(memoryview(batches), now_ms)
+
+    def append_new(self, batches: Buffer, now_ms: int) -> None:
+        """Append those that are not there yet: an attempt that failed half-way may be made again."""
+        for header, batch in split_batches(batches):
+            if header.base_offset >= self.end_offset:
+                self._log.append_as_follower(batch, now_ms)
 
     def truncate(self, offset: int) -> None:
         """Cut off everything from `offset` on; synced when it returns."""

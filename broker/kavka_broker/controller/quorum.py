@@ -64,6 +64,8 @@ Endpoints = Sequence[tuple[str, str, int]]  # listener, host, port
 
 #: How long a leader that stops waits for its successor to hear of it.
 RESIGN_MS_MAX: Final = 1_000
+#: How often a node that waits for the quorum says so.
+WAIT_NOTE_MS: Final = 10_000
 
 
 class Written(NamedTuple):
@@ -227,7 +229,27 @@ class Quorum:
             return
         future = asyncio.get_running_loop().create_future()
         self._catching_up.append(future)
+        while not future.done():
+            try:
+                async with asyncio.timeout(WAIT_NOTE_MS / 1000):
+                    await asyncio.shield(future)
+            except TimeoutError:
+                self._note_waiting()
         await future
+
+    def _note_waiting(self) -> None:
+        """A node that does not get on says what for: mostly the majority of the controllers is not there."""
+        voters = [f"{voter.node_id}@{host}:{port}" for voter in self.voters for _, host, port in voter.endpoints[:1]]
+        log.warning(
+            "quorum.waits",
+            node=self.node_id,
+            role=self.role,
+            epoch=self.epoch,
+            leader=self.leader_id,
+            voters=",".join(voters) or "unknown",
+            has=self.metadata.next_offset,
+            needs="a leader" if self._caught_up_at is None else self._caught_up_at,
+        )
 
     async def stop(self) -> None:
         """Leave: a leader gives up its epoch, so that another takes over at once."""

@@ -7,14 +7,15 @@ Most effects are done where they stand: an append to the page cache, a request p
 a thread, and everything behind them waits as well: a vote that is promised, and a snapshot that replaces the log. The
 sync of the log is not among them. It runs beside everything else; what is appended meanwhile shares the next one.
 
-An effect that cannot be done leaves log and rules in disagreement: the process stops, and the next start reads what is
-there.
+A full disk is not a broken disk: what finds no room is tried again, and everything behind it waits. Any other effect
+that cannot be done leaves log and rules in disagreement: the process stops, and the next start reads what is there.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from errno import ENOSPC
 from typing import Any, Final, Protocol, TypeVar
 
 from kavka_broker.controller.batches import control_batch
@@ -81,6 +82,8 @@ RESPONSES: Final = {
 WAITING_MAX: Final = 10_000
 #: Voters move rarely; the connection that was opened first goes when there are more addresses than this.
 CONNECTIONS_MAX: Final = 100
+#: How long to wait for room on a full disk before the next attempt.
+ROOM_RETRY_MS: Final = 1_000
 #: How often the same kind of warning is logged.
 WARNING_INTERVAL_MS: Final = 10_000
 
@@ -268,7 +271,7 @@ class Runner:
             case Send() | Answer() | Flush() | Note():
                 self._tell(effect)
             case _:
-                self._write(effect)
+                return self._write_or_wait(effect)
         return None
 
     def _tell(self, effect: Send | Answer | Flush | Note) -> None:
@@ -300,7 +303,7 @@ class Runner:
                 batch = control_batch(records, base_offset=offset, leader_epoch=epoch, now_ms=now_ms)
                 self._log.append(batch, now_ms)
             case AppendFetched(records, end_offset):
-                self._log.append(records, now_ms)
+                self._log.append_new(records, now_ms)
                 assert self._log.end_offset == end_offset, f"appended to {self._log.end_offset}, not to {end_offset}"
             case Truncate(offset):
                 self._log.truncate(offset)
@@ -309,9 +312,47 @@ class Runner:
             case _:
                 raise InvariantViolation(f"{effect} is no effect that is known here")
 
+    def _write_or_wait(self, effect: Effect) -> Coroutine[Any, Any, list[Effect]] | None:
+        try:
+            self._write(effect)
+        except (BrokerError, OSError) as problem:
+            if not self._may_try_again(problem):
+                raise
+            return self._write_with_room(effect, problem)
+        return None
+
+    async def _write_with_room(self, effect: Effect, problem: BrokerError | OSError) -> list[Effect]:
+        """Try again until there is room."""
+        while True:
+            self._note(Note("metadata.disk.refuses", {"reason": str(problem)}, is_warning=True))
+            await asyncio.sleep(ROOM_RETRY_MS / 1000)
+            try:
+                self._write(effect)
+            except (BrokerError, OSError) as again:
+                if not self._may_try_again(again):
+                    raise
+                problem = again
+            else:
+                return []
+
+    def _may_try_again(self, problem: BrokerError | OSError) -> bool:
+        """A write that failed has changed nothing; after a sync that failed nobody knows what is on the disk."""
+        if self._log.is_failed or self.is_failed:
+            return False
+        return isinstance(problem, OSError) or problem.code is ErrorCode.KAFKA_STORAGE_ERROR
+
     async def _persist(self, effect: Persist) -> list[Effect]:
-        await self._run_blocking(lambda: self._log.save_state(effect.state))
-        return []
+        """The file takes the place of the former one only when it is whole and synced, so a full disk harms nothing."""
+        while True:
+            try:
+                await self._run_blocking(lambda: self._log.save_state(effect.state))
+            except OSError as problem:
+                if problem.errno != ENOSPC or self.is_failed:
+                    raise
+                self._note(Note("metadata.disk.refuses", {"reason": str(problem)}, is_warning=True))
+                await asyncio.sleep(ROOM_RETRY_MS / 1000)
+            else:
+                return []
 
     # --- answers ------------------------------------------------------------------------------------------------
 
@@ -406,6 +447,8 @@ class Runner:
 
     def fail(self, error: Exception) -> None:
         """Nobody knows what is on the disk, or log, image and rules disagree."""
+        if self.is_failed:
+            return  # it stops already
         self.is_failed = True
         self._give_up_waiting()
         self._crash(error)

@@ -412,3 +412,53 @@ async def ask(node: Node, request: Message) -> Any:
         return answer if isinstance(answer, Message) else await answer
 
     return await node.run(serve())
+
+
+def test_a_follower_with_a_full_disk_goes_on_when_there_is_room() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        follower = cluster.followers()[0]
+        follower.disk.space_bytes = 0
+        for number in range(5):
+            await leader.write(f"t{number}")
+        await asyncio.sleep(3)
+        assert follower.topics == ["a"]
+        follower.disk.space_bytes = None
+        await cluster.agreed()
+        assert follower.topics == leader.topics
+
+    Quorums.play(scenario)
+
+
+def test_a_voter_without_room_for_its_vote_gives_none() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        first, second = cluster.followers()
+        first.disk.space_bytes = second.disk.space_bytes = 0
+        leader.kill()
+        await asyncio.sleep(5)
+        assert cluster.active() == []
+        first.disk.space_bytes = second.disk.space_bytes = None
+        successor = await cluster.leader()
+        await successor.write("b")
+
+    Quorums.play(scenario)
+
+
+def test_a_node_that_waits_for_a_majority_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(cluster: Quorums) -> None:
+        lonely = cluster.nodes[1]
+        lonely.start()
+        waiting = asyncio.create_task(lonely.run(lonely.quorum.caught_up()))
+        await asyncio.sleep(11)
+        (note,) = [record for record in caplog.records if record.message == "quorum.waits"]
+        assert note.fields["voters"] == "1@node-1:9093,2@node-2:9093,3@node-3:9093"  # type: ignore[attr-defined]
+        assert not waiting.done()
+        cluster.nodes[2].start()
+        await waiting
+
+    Quorums.play(scenario, starts=False)
