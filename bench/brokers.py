@@ -129,15 +129,23 @@ class Broker:
     def start(self) -> float:
         """Start the process; the seconds until it answered its first request, ApiVersions."""
         started = time.perf_counter()
-        log = self.directory / "output.log"
-        self._process = processes.start(self.product.run(self.directory), log)
+        self.launch()
+        self.wait_until_it_answers()
+        return time.perf_counter() - started
+
+    def launch(self) -> None:
+        """Start the process and wait for nothing."""
+        self._process = processes.start(self.product.run(self.directory), self.directory / "output.log")
+
+    def wait_until_it_answers(self) -> None:
+        assert self._process is not None, f"{self.name} is not running"
+        started = time.perf_counter()
         while not wire.answers(self.port):
             waited = time.perf_counter() - started
             if self._process.poll() is not None or waited > START_SECONDS_MAX:
-                said = log.read_text(errors="replace")[-2000:]
+                said = (self.directory / "output.log").read_text(errors="replace")[-2000:]
                 raise processes.ClientError(f"{self.name} does not answer after {waited:.1f} s:\n{said}")
             time.sleep(LOOK_AGAIN_SECONDS)
-        return time.perf_counter() - started
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> float:
         """End the process; the seconds that took."""

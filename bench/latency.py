@@ -30,6 +30,20 @@ def produce_bare(port: int, topic: str, count: int) -> Samples:
         return _timed(once, count)
 
 
+def produce_pipelined(port: int, topic: str, count: int, in_flight: int) -> float:
+    """Acknowledged requests a second over one socket, with so many under way."""
+    frame = wire.produce_frame(topic, 0, VALUE, -1)
+    with wire.Connection(port) as connection:
+        for _ in range(in_flight):
+            connection.send(frame)
+        started = time.perf_counter()
+        for number in range(count):
+            wire.produced_offset(connection.receive_next(), topic)
+            if number < count - in_flight:
+                connection.send(frame)
+        return count / (time.perf_counter() - started)
+
+
 def end_to_end_bare(port: int, topic: str, count: int) -> Samples:
     """Milliseconds from sending a record until the fetch that waits for it is answered, over two sockets."""
     frame = wire.produce_frame(topic, 0, VALUE, -1)

@@ -97,22 +97,25 @@ class Meter:
 
     cost: Cost
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
+    def __init__(self, *pids: int) -> None:
+        self._pids = pids
 
     def __enter__(self) -> Self:
         self._busy = parse_busy((PROC / "stat").read_text())
         self._own = _own_seconds()
-        self._broker = cpu_of(self._pid)
+        self._brokers = self._cpu()
         self._started = time.perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
         wall = time.perf_counter() - self._started
-        broker = cpu_of(self._pid) - self._broker
+        broker = self._cpu() - self._brokers
         clients = _own_seconds() - self._own
         busy = parse_busy((PROC / "stat").read_text()) - self._busy
         self.cost = Cost(wall, broker, clients, max(0.0, busy - broker.total - clients))
+
+    def _cpu(self) -> Cpu:
+        return sum((cpu_of(pid) for pid in self._pids), start=Cpu())
 
 
 def describe() -> dict[str, object]:

@@ -42,6 +42,8 @@ LAYOUTS = (
     Layout("Produce", "produce", (RATE, THROUGHPUT, CPU_PER_GB)),
     Layout("Produce, latency under full load (Java's producer)", "produce", (P50, P99, P999)),
     Layout("Consume", "consume", (RATE, THROUGHPUT, CPU_PER_GB)),
+    Layout("Three brokers, three replicas, acks=all", "replicated", (RATE, THROUGHPUT, CPU_PER_GB)),
+    Layout("Three brokers: failures and many partitions", "cluster", (COST,)),
     Layout("One at a time", "latency", (P50, P99, P999, CPU_PER_OPERATION)),
 )
 

@@ -24,8 +24,8 @@ from crc32c import crc32c
 from bench.wire import CLIENT_ID
 from kavka_broker.api.a00_produce import produce
 from kavka_broker.api.a01_fetch import fetch
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.dispatch import Dispatcher, Peer
+from kavka_broker.api.broker import Broker, Client, Peer
+from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.api.registry import APIS
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.topics import PartitionState

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from confluent_kafka.admin import AdminClient
 
@@ -26,6 +26,13 @@ IDLE_SECONDS = 20.0
 T = TypeVar("T")
 Record = Callable[[Measure], None]
 Probe = Callable[[Broker, str, int], list[float]]
+
+
+class Named(Protocol):
+    """What is measured: one broker, or several as one."""
+
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,7 @@ def filled_topic(broker: Broker, plan: Plan, size_bytes: int, partitions: int) -
         yield topic
 
 
-def loaded(section: str, broker: Broker, repetition: int, what: Load, outcome: Outcome, cost: machine.Cost) -> Measure:
+def loaded(section: str, broker: Named, repetition: int, what: Load, outcome: Outcome, cost: machine.Cost) -> Measure:
     """The measure of a run of a load generator."""
     gigabytes = outcome.records_in_all * what.size_bytes / 1e9
     figures = {
@@ -153,7 +160,7 @@ def one_at_a_time(brokers: Sequence[Broker], plan: Plan, record: Record) -> None
                 record(timed(case, broker, repetition, samples, meter.cost))
 
 
-def timed(case: str, broker: Broker, repetition: int, samples: Sequence[float], cost: machine.Cost) -> Measure:
+def timed(case: str, broker: Named, repetition: int, samples: Sequence[float], cost: machine.Cost) -> Measure:
     """The measure of a series of single operations."""
     operations = len(samples) * latency.WARM_UP_SHARE / (latency.WARM_UP_SHARE - 1)
     figures = {

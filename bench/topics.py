@@ -13,18 +13,18 @@ _numbers = itertools.count(1)
 
 
 @contextmanager
-def topic(bootstrap: str, partitions: int) -> Iterator[str]:
+def topic(bootstrap: str, partitions: int, replicas: int = 1) -> Iterator[str]:
     """A new topic that is deleted at the end."""
     admin = kafka_admin.AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
     name = f"bench-{next(_numbers)}"
-    create(admin, name, partitions)
+    create(admin, name, partitions, replicas)
     yield name
     admin.delete_topics([name], operation_timeout=ADMIN_SECONDS_MAX)[name].result(ADMIN_SECONDS_MAX)
 
 
-def create(admin: kafka_admin.AdminClient, name: str, partitions: int) -> None:
+def create(admin: kafka_admin.AdminClient, name: str, partitions: int, replicas: int = 1) -> None:
     """Create a topic and wait until every partition has a leader."""
-    wanted = NewTopic(name, partitions, 1)
+    wanted = NewTopic(name, partitions, replicas)
     admin.create_topics([wanted], operation_timeout=ADMIN_SECONDS_MAX)[name].result(ADMIN_SECONDS_MAX)
     deadline = time.monotonic() + ADMIN_SECONDS_MAX
     while time.monotonic() < deadline:

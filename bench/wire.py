@@ -63,6 +63,22 @@ class Connection:
         assert filled == size, "one request at a time has one answer at a time"
         return view[8:size]
 
+    def receive_next(self) -> memoryview:
+        """The body of the next response where more may follow it."""
+        view = memoryview(self._buffer)
+        self._receive_exactly(view[:4])
+        size = int.from_bytes(view[:4], "big")
+        self._receive_exactly(view[:size])
+        return view[4:size]
+
+    def _receive_exactly(self, room: memoryview) -> None:
+        filled = 0
+        while filled < len(room):
+            received = self._socket.recv_into(room[filled:])
+            if received == 0:
+                raise WireError("the broker closed the connection")
+            filled += received
+
     def ask(self, frame: bytes) -> memoryview:
         self.send(frame)
         return self.receive()

@@ -1,0 +1,146 @@
+"""Three brokers of one product on this machine, each in a rack of its own, formatted as one quorum.
+
+Apache Kafka's nodes get the same server.properties as Kavka's; sessions and intervals are each product's defaults,
+because how soon a death is noticed is one of the things that are measured.
+"""
+
+import base64
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import admin as kafka_admin
+
+from bench import processes
+from bench.brokers import CLUSTER_ID, KAVKA, LOG4J, Broker, Product
+from tools.kafka_jars import class_path
+
+NODE_IDS: Final = (1, 2, 3)
+WHOLE_SECONDS_MAX: Final = 180.0
+LOOK_AGAIN_SECONDS: Final = 0.02
+
+
+def directory_id(node_id: int) -> str:
+    return base64.urlsafe_b64encode(b"bench directory" + bytes([node_id])).decode().rstrip("=")
+
+
+class Member(Broker):
+    """One of the three."""
+
+    def __init__(self, product: Product, directory: Path, node_id: int) -> None:
+        super().__init__(product, directory)
+        self.node_id = node_id
+        self.controller_port = processes.free_port()
+
+    @property
+    def voter(self) -> str:
+        return f"{self.node_id}@127.0.0.1:{self.controller_port}:{directory_id(self.node_id)}"
+
+    def prepare(self, members: Sequence["Member"]) -> None:
+        """Write the configuration and format the directory."""
+        self.directory.mkdir(parents=True)
+        config = self.directory / "server.properties"
+        config.write_text(properties(self, members))
+        (self.directory / "log4j2.properties").write_text(LOG4J.format(directory=self.directory))
+        voters = ",".join(member.voter for member in members)
+        processes.run(format_command(self.product, config, voters))
+
+
+def properties(member: Member, members: Sequence[Member]) -> str:
+    controllers = ",".join(f"127.0.0.1:{other.controller_port}" for other in members)
+    listeners = f"PLAINTEXT://127.0.0.1:{member.port},CONTROLLER://127.0.0.1:{member.controller_port}"
+    return f"""\
+process.roles=broker,controller
+node.id={member.node_id}
+broker.rack=rack-{member.node_id}
+controller.quorum.bootstrap.servers={controllers}
+listeners={listeners}
+advertised.listeners={listeners}
+inter.broker.listener.name=PLAINTEXT
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={member.directory}/data
+offsets.topic.replication.factor=3
+transaction.state.log.replication.factor=3
+transaction.state.log.min.isr=2
+min.insync.replicas=2
+log.segment.delete.delay.ms=1000
+kavka.admin.listener=
+"""
+
+
+def format_command(product: Product, config: Path, voters: str) -> list[str]:
+    if product is KAVKA:
+        program = [sys.executable, "-m", "kavka_broker", "format", "--config", str(config), "--cluster-id", CLUSTER_ID]
+    else:
+        java = ["java", f"-Dlog4j2.configurationFile={config.parent / 'log4j2.properties'}", "-cp", class_path()]
+        program = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config)]
+    return [*program, "--initial-controllers", voters]
+
+
+class Trio:
+    """The three, as one thing to ask."""
+
+    def __init__(self, product: Product, directory: Path) -> None:
+        self.product = product
+        self.name = product.name
+        self.members = [Member(product, directory / f"node-{node_id}", node_id) for node_id in NODE_IDS]
+        for member in self.members:
+            member.prepare(self.members)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(member.bootstrap for member in self.members)
+
+    @property
+    def pids(self) -> list[int]:
+        return [member.pid for member in self.members]
+
+    def start(self) -> None:
+        # Alone none of them serves: all are started before anyone is waited for.
+        for member in self.members:
+            member.launch()
+        for member in self.members:
+            member.wait_until_it_answers()
+        self.wait_registered()
+
+    def stop(self) -> None:
+        for member in self.members:
+            member.stop(signal.SIGKILL)
+
+    def admin(self) -> kafka_admin.AdminClient:
+        return kafka_admin.AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def wait_registered(self) -> None:
+        admin = self.admin()
+        deadline = time.monotonic() + WHOLE_SECONDS_MAX
+        while len(admin.list_topics(timeout=WHOLE_SECONDS_MAX).brokers) < len(self.members):
+            if time.monotonic() > deadline:
+                raise processes.ClientError(f"{self.name}: not all three have registered")
+            time.sleep(LOOK_AGAIN_SECONDS)
+
+    def leader_of_most(self, topic: str) -> Member:
+        found = self.admin().list_topics(topic, WHOLE_SECONDS_MAX).topics[topic].partitions.values()
+        leaders = [partition.leader for partition in found]
+        most = max(NODE_IDS, key=leaders.count)
+        return next(member for member in self.members if member.node_id == most)
+
+    def wait_whole(self, topic: str, partitions: int) -> None:
+        """Until every partition has a leader and all three in sync, in the eyes of every node that runs."""
+        deadline = time.monotonic() + WHOLE_SECONDS_MAX
+        for member in self.members:
+            admin = kafka_admin.AdminClient({"bootstrap.servers": member.bootstrap, "log_level": 0})
+            while not is_whole(admin, topic, partitions):
+                if time.monotonic() > deadline:
+                    raise processes.ClientError(f"{self.name}: {topic} is not whole after {WHOLE_SECONDS_MAX:g} s")
+                time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def is_whole(admin: kafka_admin.AdminClient, topic: str, partitions: int) -> bool:
+    found = admin.list_topics(topic, WHOLE_SECONDS_MAX).topics[topic].partitions
+    return len(found) == partitions and all(
+        partition.leader >= 0 and len(partition.isrs) == len(NODE_IDS) for partition in found.values()
+    )
