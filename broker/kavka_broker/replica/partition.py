@@ -218,16 +218,22 @@ class Partition:
         return self._committed.add(offset + 1)
 
     def read(self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool) -> Chunk:
-        """Whole batches from the one that holds `offset`, below `upper_offset`. Raises OFFSET_OUT_OF_RANGE, and
-        CORRUPT_MESSAGE rather than give out a batch that the disk has changed.
+        """Whole batches from the one that holds `offset`, below `upper_offset`. Raises OFFSET_OUT_OF_RANGE.
+
+        A batch that the disk has changed is not given out: KAFKA_STORAGE_ERROR, which sends the reader to another
+        replica, or CORRUPT_MESSAGE where there is no other.
         """
         try:
             return self.log.read(offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one)
         except BrokerError as error:
-            if error.code == ErrorCode.CORRUPT_MESSAGE and not self.is_damaged:
+            if error.code != ErrorCode.CORRUPT_MESSAGE:
+                raise
+            if not self.is_damaged:
                 self.is_damaged = True
                 self._surroundings.damaged(self)
-            raise
+            if len(self.isr) < 2:
+                raise
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, error.message) from error
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """KIP-320: the client's idea of the leader epoch must be ours. -1 does not say."""
