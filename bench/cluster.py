@@ -95,9 +95,11 @@ Record = Callable[[Measure], None]
 
 
 @contextmanager
-def running(trio: Trio, seconds: float) -> Iterator[Trio]:
+def running(trio: Trio, seconds: float, nice: int) -> Iterator[Trio]:
     """The three, started and warm."""
     trio.start()
+    if nice:
+        processes.favour(nice, *trio.pids)
     try:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -227,6 +229,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=1_000_000, help="of 100 B with librdkafka")
     parser.add_argument("--operations", type=int, default=5_000)
     parser.add_argument("--warm-up-seconds", type=float, default=40.0)
+    parser.add_argument("--nice", type=int, default=0, help="of brokers and clients against other sessions (root)")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
     return parser.parse_args()
 
@@ -244,7 +247,7 @@ def main() -> None:
                 for product in sections.alternating(products, repetition):
                     trio = Trio(product, root / f"{product.name}-{repetition}")
                     warm_up = amount.warm_up_seconds if NEEDS_WARM_UP[product.name] else 0.0
-                    with running(trio, warm_up):
+                    with running(trio, warm_up, chosen.nice):
                         for name in chosen.section or SECTIONS:
                             for take in SECTIONS[name]:
                                 take(trio, amount, repetition, run.record)
