@@ -8,6 +8,7 @@
   milliseconds that it takes and already has the new topic.
 - A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
 - While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
+- A broker that was fenced a moment ago is still shown, without leading anything (`membership.lingering`).
 - Without an authorizer, whoever asks for its operations gets all of them.
 Versions: flexible from 9; topic ids from 10; authorized operations of the cluster only in 8 to 10.
 """
@@ -111,7 +112,7 @@ def answer(
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id, endpoint.host, endpoint.port, rack)
-            for node_id, endpoint, rack in endpoints(broker.metadata, client.listener)
+            for node_id, endpoint, rack in endpoints(broker, client.listener)
         ],
         cluster_id=broker.cluster_id,
         controller_id=some_broker(broker.metadata, broker.node_id),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kavka_broker.core.metadata.image import Metadata
     from kavka_broker.membership.channel import ControllerChannel
     from kavka_broker.membership.lifecycle import Lifecycle
+    from kavka_broker.membership.lingering import Lingering
     from kavka_broker.membership.producer_ids import ProducerIds
     from kavka_broker.membership.suspects import Suspects
     from kavka_broker.membership.topics import TopicMaker
@@ -77,6 +78,7 @@ class Broker:
     producer_ids: ProducerIds
     topics: TopicMaker
     suspects: Suspects
+    lingering: Lingering
     # Serves a request that came in an envelope; its answer, with header and without size.
     serve_enveloped: Callable[[memoryview, Peer], Awaitable[tuple[Message | None, bytes]]] = field(init=False)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from kavka_broker.api.broker import Broker
 from kavka_broker.core.config.describe import Layers
-from kavka_broker.core.metadata.brokers import Brokers, Endpoint
+from kavka_broker.core.metadata.brokers import Brokers, Endpoint, Registration
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.topic_names import INTERNAL
 from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
@@ -27,13 +27,17 @@ def layers(broker: Broker) -> Layers:
     return Layers(broker.config, configs.broker(broker.node_id), configs.all_brokers())
 
 
-def endpoints(metadata: Metadata, listener: str) -> list[tuple[int, Endpoint, str | None]]:
-    """The brokers that can be reached by a listener: id, address, rack."""
-    return [
-        (one.broker_id, one.endpoints[listener], one.rack)
-        for one in metadata.brokers.alive()
-        if listener in one.endpoints
-    ]
+def endpoints(broker: Broker, listener: str) -> list[tuple[int, Endpoint, str | None]]:
+    """The brokers that can be reached by a listener, or could a moment ago: id, address, rack."""
+    brokers, lingering = broker.metadata.brokers, broker.lingering.ids
+    shown = brokers.alive()
+    if lingering:
+        shown = sorted((one for one in brokers if not one.fenced or one.broker_id in lingering), key=by_id)
+    return [(one.broker_id, one.endpoints[listener], one.rack) for one in shown if listener in one.endpoints]
+
+
+def by_id(broker: Registration) -> int:
+    return broker.broker_id
 
 
 def some_broker(metadata: Metadata, preferred: int) -> int:

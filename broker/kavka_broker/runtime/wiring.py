@@ -24,6 +24,7 @@ from kavka_broker.membership.alter_partition import AlterPartitionSender
 from kavka_broker.membership.assign_directories import DirectoryAssigner
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.lifecycle import Introduction, Lifecycle, Times
+from kavka_broker.membership.lingering import Lingering
 from kavka_broker.membership.producer_ids import ProducerIds
 from kavka_broker.membership.suspects import Suspects
 from kavka_broker.membership.topics import TopicMaker
@@ -100,6 +101,7 @@ class Wiring:
             lifecycle=ABSENT,
             topics=ABSENT,
             suspects=ABSENT,
+            lingering=ABSENT,
             producer_ids=ABSENT,
             replicas=ABSENT,
             fetch_sessions=ABSENT,
@@ -148,6 +150,7 @@ class Wiring:
 
         broker.lifecycle = lifecycle
         broker.topics = TopicMaker(config, broker.channel, self._quorum)
+        broker.lingering = Lingering(self._quorum, self._timers)
         broker.suspects = Suspects(config.node_id, self._quorum, self._timers)
         self._peers.on_broken, self._peers.on_opened = broker.suspects.lost, broker.suspects.alive
         broker.producer_ids = ProducerIds(broker.channel, config.node_id, broker_epoch)
