@@ -96,7 +96,7 @@ class KafkaClient:
             return SeenCluster(
                 cluster_id=described.cluster_id,
                 controller=metadata.controller_id if metadata.controller_id >= 0 else None,
-                brokers=_brokers(metadata),
+                brokers=_brokers(described, metadata),
                 topics={name: _topic(found[name], configs[name], moving.get(name, {})) for name in wanted},
                 quotas=self._quotas(),
                 config=self._brokers_config(),
@@ -302,7 +302,8 @@ class KafkaClient:
         _check(result.error_code, result.error_message)
 
 
-def _brokers(metadata: Any) -> dict[int, SeenBroker]:
+def _brokers(described: Any, metadata: Any) -> dict[int, SeenBroker]:
+    """Those that take part. Metadata may name a broker for a moment after it was fenced, DescribeCluster does not."""
     leaders: dict[int, int] = {}
     behind: dict[int, int] = {}
     for topic in metadata.topics:
@@ -311,14 +312,14 @@ def _brokers(metadata: Any) -> dict[int, SeenBroker]:
             if len(partition.isr_nodes) < len(partition.replica_nodes):
                 behind[partition.leader_id] = behind.get(partition.leader_id, 0) + 1
     return {
-        broker.node_id: SeenBroker(
-            id=broker.node_id,
+        broker.broker_id: SeenBroker(
+            id=broker.broker_id,
             address=f"{broker.host}:{broker.port}",
             rack=broker.rack,
-            leaders=leaders.get(broker.node_id, 0),
-            under_replicated=behind.get(broker.node_id, 0),
+            leaders=leaders.get(broker.broker_id, 0),
+            under_replicated=behind.get(broker.broker_id, 0),
         )
-        for broker in metadata.brokers
+        for broker in described.brokers
     }
 
 
