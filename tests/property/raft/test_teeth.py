@@ -1,6 +1,7 @@
 """The properties find what they are there for: each rule of the quorum, taken out by the test, loses records.
 
-Each has the kind of history in which it shows, and shows in one of 2 to 150 of them; `HISTORIES_MAX` is how many are tried.
+Each has the kind of history in which it shows, and shows in one of 2 to 150 of them; `HISTORIES_MAX` is how many are
+tried.
 """
 
 from collections.abc import Callable

@@ -77,7 +77,7 @@ class Witness(World):
     def carried(self, message: Message) -> Message:
         return message  # the scenarios go through bytes; here there would be millions of them
 
-    # --- what must hold ------------------------------------------------------------------------------------------------
+    # --- what must hold ----------------------------------------------------------------------------------------------
 
     def witnessed(self, process: Process, effect: Effect) -> None:
         match effect:
@@ -141,7 +141,7 @@ def require(holds: bool, invariant: str, process: Process, what: object) -> None
         raise Violation(f"{invariant}: node {process.node_id} at {process.world.now_ms} ms: {what}")
 
 
-# --- a history -----------------------------------------------------------------------------------------------------------
+# --- a history -------------------------------------------------------------------------------------------------------
 
 
 def live(plan: Plan, kind: type[Witness] = Witness) -> Witness:

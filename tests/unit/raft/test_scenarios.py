@@ -167,7 +167,7 @@ class Stage:
     def play_trim(self, names: list[str], options: dict[str, str]) -> None:
         self.world.processes[int(names[0])].log.trim(int(names[1]))
 
-    # --- requests by hand ----------------------------------------------------------------------------------------------
+    # --- requests by hand --------------------------------------------------------------------------------------------
 
     def play_add(self, names: list[str], options: dict[str, str]) -> None:
         process = self.world.processes[int(names[0])]
@@ -234,7 +234,7 @@ class Stage:
 
         process.take(response, effects, reply)
 
-    # --- what is there -------------------------------------------------------------------------------------------------
+    # --- what is there -----------------------------------------------------------------------------------------------
 
     def play_status(self, names: list[str], options: dict[str, str]) -> list[str]:
         lines = []

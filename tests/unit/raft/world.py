@@ -1,13 +1,14 @@
 """A quorum of pure nodes with disks, a network and time that a test turns by hand.
 
-Everything happens at a virtual millisecond: a message takes `delay_ms`, a sync `sync_ms`. A node that crashes keeps what was
-persisted and the synced part of its log; how much of the rest survives is for the test to say. Messages go through
-their bytes, so a field that the wire does not carry is not seen on the other side.
+Everything happens at a virtual millisecond: a message takes `delay_ms`, a sync `sync_ms`. A node that crashes keeps
+what was persisted and the synced part of its log; how much of the rest survives is for the test to say. Messages go
+through their bytes, so a field that the wire does not carry is not seen on the other side.
 """
 
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -190,6 +191,9 @@ class Process:
         return self.identity.node_id
 
     def start(self) -> None:
+        if self.log.pieces and self.log.end_offset < self.log.snapshots[-1].end_offset:
+            # A snapshot outlived the tail that it stands for.
+            self.log.begin_at(self.log.snapshots[-1])
         history, offset = self._recover()
         self.incarnation += 1
         self.node = RaftNode(
@@ -391,7 +395,7 @@ class World:
         """What arrives of a message."""
         return through_bytes(message)
 
-    # --- nodes -----------------------------------------------------------------------------------------------------
+    # --- nodes -------------------------------------------------------------------------------------------------------
 
     def add(self, node_id: int, voters: Sequence[Voter], *, port: int | None = None) -> Process:
         here = voter(node_id, port)
@@ -417,7 +421,7 @@ class World:
         leading = [one for one in self.processes.values() if one.node is not None and one.node.is_leader]
         return max(leading, key=lambda one: one.node.epoch if one.node else -1, default=None)
 
-    # --- network ---------------------------------------------------------------------------------------------------
+    # --- network -----------------------------------------------------------------------------------------------------
 
     def send(self, sender: Process, effect: Send) -> None:
         receiver = self.at(effect.peer.host, effect.peer.port)
@@ -462,13 +466,13 @@ class World:
         self.processes[node_id].crash(kept_offset)
         for other in self.processes.values():
             if (node_id, other.node_id) not in self.cut:
-                self.after(self.delay_ms, other.alive(lambda other=other: self.tell_lost(other, node_id)))  # type: ignore[misc]
+                self.after(self.delay_ms, other.alive(partial(self.tell_lost, other, node_id)))
 
     def isolate(self, node_id: int) -> None:
         for other in self.processes:
             self.cut |= {(node_id, other), (other, node_id)}
 
-    # --- time ------------------------------------------------------------------------------------------------------
+    # --- time --------------------------------------------------------------------------------------------------------
 
     def after(self, delay_ms: int, step: Callable[[], None]) -> None:
         self._count += 1

@@ -68,7 +68,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class AppendFetched:
-    """As a follower: append whole batches as the leader wrote them. Their checksums are good, their offsets follow on."""
+    """As a follower: append whole batches as the leader wrote them. Checksums and offsets are as they should be."""
 
     records: Buffer
     end_offset: int

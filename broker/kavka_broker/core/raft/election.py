@@ -1,8 +1,9 @@
 """Votes: who gets one, and what becomes of an election.
 
-A vote is given once an epoch, and only to a log that is not behind: this is what keeps committed records in every later
-leader. A pre-vote promises nothing and so costs nothing; but who hears of a living leader refuses it, and with that a node
-that merely lost its own connection cannot bring down a leader that everybody else is content with (KIP-996).
+A vote is given once an epoch, and only to a log that is not behind: this is what keeps committed records in every
+later leader. A pre-vote promises nothing and so costs nothing; but who hears of a living leader refuses it, and with
+that a node that merely lost its own connection cannot bring down a leader that everybody else is content with
+(KIP-996).
 
 As in Kafka, votes are not refused for not standing in the list of voters: the voter may be the one whose list is old.
 What protects is the log of a node that was removed: it does not have the record of its removal.
@@ -93,7 +94,7 @@ def _be_patient(member: Member) -> None:
         member.role.election_at_ms = member.after(member.election_timeout_ms())
 
 
-# --- a candidate's side ------------------------------------------------------------------------------------------------
+# --- a candidate's side ----------------------------------------------------------------------------------------------
 
 
 def on_voted(member: Member, send: Send, response: VoteResponse | None) -> None:
@@ -119,7 +120,7 @@ def _count(tally: Tally | None, send: Send, *, is_granted: bool) -> None:
         (tally.granted if is_granted else tally.refused).add(send.peer.node_id)
 
 
-# --- time ----------------------------------------------------------------------------------------------------------------
+# --- time ------------------------------------------------------------------------------------------------------------
 
 
 def drive(member: Member, role: Unattached | Prospective | Candidate | Resigned) -> None:

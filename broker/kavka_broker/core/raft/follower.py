@@ -1,7 +1,8 @@
 """The follower's side: fetch, write, sync, fetch on. The same for observers, which merely have no vote.
 
-A fetch says where this log ends and means that it is on the disk up to there, so nothing is fetched before the sync is done. The
-leader's answer is records, or where the logs part (cut there, and ask again), or that its log begins later (take a snapshot).
+A fetch says where this log ends and means that it is on the disk up to there, so nothing is fetched before the sync
+is done. The leader's answer is records, or where the logs part (cut there, and ask again), or that its log begins
+later (take a snapshot).
 
 Who follows, and with which patience: a leader that is silent is given up after the fetch timeout. One whose
 connection has died is asked once more at once, and given up after some tens of milliseconds.
@@ -29,7 +30,7 @@ from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshot
 from kavka_broker.protocol.records.batch import crc_is_valid, split_batches
 from kavka_broker.protocol.uuids import ZERO
 
-# --- BeginQuorumEpoch, EndQuorumEpoch ------------------------------------------------------------------------------------
+# --- BeginQuorumEpoch, EndQuorumEpoch --------------------------------------------------------------------------------
 
 
 def on_begin(member: Member, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
@@ -93,7 +94,7 @@ def lose_leader(member: Member, role: Follower, *, delay_ms: int | None = None) 
         role.lost_at_ms = member.after(member.soon_ms() if delay_ms is None else delay_ms)
 
 
-# --- Fetch ---------------------------------------------------------------------------------------------------------------
+# --- Fetch -----------------------------------------------------------------------------------------------------------
 
 
 def on_fetched(member: Member, send: Send, response: FetchResponse | None) -> None:
@@ -200,7 +201,7 @@ def _append(member: Member, records: memoryview) -> None:
     member.flush()
 
 
-# --- FetchSnapshot ---------------------------------------------------------------------------------------------------------
+# --- FetchSnapshot ---------------------------------------------------------------------------------------------------
 
 
 def on_snapshot_fetched(member: Member, send: Send, response: FetchSnapshotResponse | None) -> None:
@@ -263,7 +264,7 @@ def _wait_anew(member: Member) -> None:
         member.role.timeout_at_ms = member.after(member.role.patience_ms)
 
 
-# --- time ------------------------------------------------------------------------------------------------------------------
+# --- time ------------------------------------------------------------------------------------------------------------
 
 
 def drive(member: Member, role: Follower) -> None:

@@ -1,8 +1,8 @@
 """The leader's side: serve fetches, move the high watermark, notice when nobody listens any more.
 
-The high watermark is what a majority of the voters has on disk, and it moves only once that includes a record of the leader's own
-epoch. A record of a former epoch on a majority of disks proves nothing: a candidate with a longer log of another epoch could
-still win and cut it away (Raft, figure 8). That is why an epoch begins with a record.
+The high watermark is what a majority of the voters has on disk, and it moves only once that includes a record of the
+leader's own epoch. A record of a former epoch on a majority of disks proves nothing: a candidate with a longer log of
+another epoch could still win and cut it away (Raft, figure 8). That is why an epoch begins with a record.
 
 Followers fetch what the leader itself has not synced yet; its own disk is one vote among the others.
 """
@@ -123,7 +123,7 @@ def wake(member: Member, role: Leader) -> None:
             role.parked.append(one)
 
 
-# --- FetchSnapshot -----------------------------------------------------------------------------------------------------
+# --- FetchSnapshot ---------------------------------------------------------------------------------------------------
 
 
 def on_fetch_snapshot(member: Member, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
@@ -158,7 +158,7 @@ def on_fetch_snapshot(member: Member, request: FetchSnapshotRequest) -> FetchSna
     )
 
 
-# --- high watermark ------------------------------------------------------------------------------------------------------
+# --- high watermark --------------------------------------------------------------------------------------------------
 
 
 def move_high_watermark(member: Member, role: Leader) -> bool:
@@ -175,7 +175,7 @@ def covers_own_epoch(role: Leader, offset: int) -> bool:
     return offset > role.start_offset
 
 
-# --- time ----------------------------------------------------------------------------------------------------------------
+# --- time ------------------------------------------------------------------------------------------------------------
 
 
 def drive(member: Member, role: Leader) -> None:

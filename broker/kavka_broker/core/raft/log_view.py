@@ -1,8 +1,8 @@
 """What the rules must know of the metadata log, and how a leader judges where a follower stands in it.
 
 A follower says with each fetch how far it has come and of which epoch its last record is. If the leader's log agrees,
-it sends what follows. If not, it tells the end of the largest epoch they may share, the follower cuts its log
-there and asks again: logs are reconciled by epoch, never by a high watermark. A follower that is behind the beginning of
+it sends what follows. If not, it tells the end of the largest epoch they may share, the follower cuts its log there
+and asks again: logs are reconciled by epoch, never by a high watermark. A follower that is behind the beginning of
 the leader's log is sent the newest snapshot instead.
 """
 
@@ -81,12 +81,12 @@ def standing(log: LogView, offset: int, epoch: int) -> Standing:
     """Where a follower stands whose log ends at `offset` with a record of `epoch`."""
     if offset == 0 and log.start_offset == 0:
         return Agrees()
-    # The one that the log begins behind; older ones may still lie there.
-    base = next((one for one in reversed(log.snapshots) if one.end_offset <= log.start_offset), None)
-    if base is not None:
-        if (offset, epoch) == (log.start_offset, base.epoch):
+    if log.snapshots:
+        # The one that the log begins behind; older ones may still lie there.
+        base = next((one for one in reversed(log.snapshots) if one.end_offset <= log.start_offset), None)
+        if base is not None and (offset, epoch) == (log.start_offset, base.epoch):
             return Agrees()
-        if offset <= log.start_offset or epoch < base.epoch:
+        if offset <= log.start_offset or (base is not None and epoch < base.epoch):
             return TooOld(log.snapshots[-1])
     known_epoch, end_offset = log.epoch_end(epoch)
     if known_epoch != epoch or end_offset < offset:

@@ -10,7 +10,6 @@ from kavka_broker.core.raft.effects import Answer, Append, Committed, Effect, Fl
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.roles import (
-    Candidate,
     Follower,
     Leader,
     LeaderAt,
@@ -56,7 +55,7 @@ class Member:
         self._end_offset: int | None = None
         self._laters = 0
 
-    # --- who -------------------------------------------------------------------------------------------------------
+    # --- who ---------------------------------------------------------------------------------------------------------
 
     @property
     def node_id(self) -> int:
@@ -118,7 +117,7 @@ class Member:
         """The endpoints of a voter, by the log or the configuration."""
         return next((voter.endpoints for voter in self.voters if voter.node_id == node_id), ())
 
-    # --- effects ---------------------------------------------------------------------------------------------------
+    # --- effects -----------------------------------------------------------------------------------------------------
 
     def emit(self, effect: Effect) -> None:
         self._effects.append(effect)
@@ -163,7 +162,7 @@ class Member:
     def warn(self, event: str, **fields: object) -> None:
         self.emit(Note(event, fields, is_warning=True))
 
-    # --- log -------------------------------------------------------------------------------------------------------
+    # --- log ---------------------------------------------------------------------------------------------------------
 
     @property
     def end_offset(self) -> int:
@@ -201,7 +200,7 @@ class Member:
         self.history.forget_below(self.log.start_offset)
         return True
 
-    # --- time ------------------------------------------------------------------------------------------------------
+    # --- time --------------------------------------------------------------------------------------------------------
 
     def after(self, delay_ms: int) -> int:
         return self.now_ms + delay_ms
@@ -213,7 +212,3 @@ class Member:
 
     def election_timeout_ms(self) -> int:
         return self.random(self.settings.election_timeout_ms, 2 * self.settings.election_timeout_ms)
-
-    @property
-    def is_candidate_now(self) -> bool:
-        return isinstance(self.role, Candidate | Prospective)

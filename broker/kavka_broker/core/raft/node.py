@@ -76,7 +76,7 @@ class RaftNode:
         # What a snapshot stands for is committed. Of the log behind it that is not known before a leader says so.
         self._member.high_watermark = high_watermark
 
-    # --- what is known here ---------------------------------------------------------------------------------------
+    # --- what is known here ------------------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
@@ -159,7 +159,7 @@ class RaftNode:
         observers = [replace(one) for key, one in member.role.replicas.by_key.items() if key not in known]
         return voters, observers
 
-    # --- local facts ----------------------------------------------------------------------------------------------
+    # --- local facts -------------------------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> Effects:
         """Once, before anything else. A quorum of one leads when the effects of this call are done."""
@@ -213,7 +213,7 @@ class RaftNode:
         follower.on_refused(self._at(now_ms), snapshot)
         return self._done()
 
-    # --- answers of peers -----------------------------------------------------------------------------------------
+    # --- answers of peers --------------------------------------------------------------------------------------------
 
     def answered(self, send: Send, response: Message | None, now_ms: int) -> Effects:
         """What became of an effect `Send`; None: not reached, or no answer within `request_timeout_ms`."""
@@ -241,7 +241,7 @@ class RaftNode:
                 raise AssertionError(f"nobody here has asked {other}")
         return self._done()
 
-    # --- requests of peers ----------------------------------------------------------------------------------------
+    # --- requests of peers -------------------------------------------------------------------------------------------
 
     def vote(self, request: VoteRequest, now_ms: int) -> tuple[VoteResponse, Effects]:
         return self._answer(election.on_vote, request, now_ms)
@@ -271,7 +271,7 @@ class RaftNode:
     def update_voter(self, request: UpdateRaftVoterRequest, now_ms: int) -> tuple[UpdateRaftVoterResponse, Effects]:
         return self._answer(voter_changes.on_update, request, now_ms)
 
-    # --- one call -------------------------------------------------------------------------------------------------
+    # --- one call ----------------------------------------------------------------------------------------------------
 
     def _at(self, now_ms: int) -> Member:
         # A clock that steps back makes nobody wait longer.

@@ -1,7 +1,7 @@
 """What a leader knows of the replicas that fetch from it: how far they are on disk, and when they were last heard.
 
-A follower fetches only what follows its synced end, so the offset of a fetch is an acknowledgement. It counts only in the epoch in
-which it was made: a new leader begins with nothing known, and hears from everybody anew.
+A follower fetches only what follows its synced end, so the offset of a fetch is an acknowledgement. It counts only in
+the epoch in which it was made: a new leader begins with nothing known, and hears from everybody anew.
 """
 
 from collections.abc import Iterable

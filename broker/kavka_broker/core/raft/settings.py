@@ -1,7 +1,7 @@
 """Who a node of the quorum is, and its patience.
 
-The names are those of Kafka's configuration (`controller.quorum.*`); the two short delays are Kavka's own. A follower that
-loses its connection to the leader does not wait for the fetch timeout: it asks the others almost at once whether
+The names are those of Kafka's configuration (`controller.quorum.*`); the two short delays are Kavka's own. A follower
+that loses its connection to the leader does not wait for the fetch timeout: it asks the others almost at once whether
 they have lost it too. The small spread keeps them from asking all at the same moment.
 """
 

@@ -1,10 +1,10 @@
 """Voters added, removed and moved while the quorum runs (KIP-853).
 
-One at a time: two sets of voters that differ by one voter always share a member of any two majorities. So a change has to wait until
-the former one is committed, and until the leader has committed something of its own epoch. The new set counts from the moment
-its record is appended.
+One at a time: two sets of voters that differ by one voter always share a member of any two majorities. So a change
+has to wait until the former one is committed, and until the leader has committed something of its own epoch. The new
+set counts from the moment its record is appended.
 
-    add     the newcomer speaks the quorum's kraft.version (it is asked), and has caught up as an observer; then the record
+    add     the newcomer speaks the quorum's kraft.version (it is asked) and has caught up; then the record
     remove  the record; a leader that removes itself leads on, without a vote of its own, until that is committed
     update  other endpoints for a voter; answered as soon as the record is appended
 

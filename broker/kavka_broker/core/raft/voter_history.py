@@ -1,7 +1,7 @@
 """Who votes, by the offset of the log that says so.
 
-A new set of voters is in force from the moment it is appended, committed or not: that is what keeps two
-sets that follow on each other from both electing. If the record is cut away again, the former set is back in force. Therefore a
+A new set of voters is in force from the moment it is appended, committed or not: that is what keeps two sets that
+follow on each other from both electing. If the record is cut away again, the former set is back in force. Therefore a
 node keeps every set since its newest snapshot, with the offset of its record.
 
 At `kraft.version` 0 no records name the voters; the set is that of the configuration, at offset -1.

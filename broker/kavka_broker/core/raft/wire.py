@@ -83,7 +83,7 @@ def leader_id(member: Member) -> int:
     return NOBODY if leader is None else leader.node_id
 
 
-# --- Vote, BeginQuorumEpoch, EndQuorumEpoch ------------------------------------------------------------------------------
+# --- Vote, BeginQuorumEpoch, EndQuorumEpoch --------------------------------------------------------------------------
 
 
 def ask_vote(member: Member, voter: Voter, *, is_pre_vote: bool) -> vote_request.VoteRequest:
@@ -197,7 +197,7 @@ def fetch_answer(
     )
 
 
-# --- FetchSnapshot -----------------------------------------------------------------------------------------------------
+# --- FetchSnapshot ---------------------------------------------------------------------------------------------------
 
 
 def ask_snapshot(member: Member, snapshot: SnapshotId, position: int) -> fetch_snapshot_request.FetchSnapshotRequest:
@@ -239,7 +239,7 @@ def snapshot_answer(
     return fetch_snapshot_response.FetchSnapshotResponse(0, 0, topics, endpoints)
 
 
-# --- voters ------------------------------------------------------------------------------------------------------------
+# --- voters ----------------------------------------------------------------------------------------------------------
 
 
 def ask_update(member: Member) -> update_raft_voter_request.UpdateRaftVoterRequest:
