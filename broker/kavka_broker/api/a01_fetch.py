@@ -147,7 +147,7 @@ def read_all(fetch: Fetch, broker: Broker) -> Reading:
             data = PartitionData(wanted.index, error.code, -1, records=b"")
             if error.code in MOVED:
                 data.current_leader = current_leader(wanted, broker)
-            # A follower asks for nothing that is not there, or will be in a moment: it is told at once, and comes again.
+            # A follower asks for nothing that is not there, or will be in a moment: it is told at once, comes again.
             reading.is_due = reading.is_due or fetch.follower is not None or error.code not in UNKNOWN
         else:
             size_bytes = data_size(data)
@@ -180,7 +180,11 @@ def read(
 ) -> PartitionData:
     position, bytes_max, at_least_one = wanted.wanted, fetch.bytes_max - reading.size_bytes, not reading.size_bytes
     if fetch.follower is not None:
+        throttles = broker.replicas.throttles
+        if throttles.holds_back(partition, fetch.follower.broker_id):
+            bytes_max, at_least_one = 0, False
         data = read_as_follower(partition, wanted, fetch.follower, bytes_max, at_least_one)
+        throttles.sent(partition, data_size(data))
         # DeleteRecords waits for followers to hear of it.
         reading.is_due = reading.is_due or -1 < wanted.log_start_offset < data.log_start_offset
         return data

@@ -39,7 +39,7 @@ def follower_of(request: FetchRequest) -> Follower | None:
 
 
 def feed_of(context: FetchContext, sessions: FetchSessions, client: Client) -> Feed:
-    """Where partitions put what is new for this follower: its session's, which ends with the connection, or a new one."""
+    """Where partitions put what is new for this follower: with a session that ends with the connection, or just now."""
     session = context.session
     if session is None:
         return Feed()

@@ -1,8 +1,8 @@
 """Tells the controller in which log directory each replica is (KIP-858), so that it knows what a failed one takes along.
 
-The controller chooses a directory only where a broker has one; else the broker does, when it makes the log or moves it,
-and reports it here. Reports are sent together, and again until the controller has taken them. What is newer replaces what
-is older.
+The controller chooses a directory only where a broker has one; else the broker does, when it makes the log or moves
+it, and reports it here. Reports are sent together, and again until the controller has taken them. What is newer
+replaces what is older.
 """
 
 import asyncio

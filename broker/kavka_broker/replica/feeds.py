@@ -4,7 +4,8 @@ A broker that leads a thousand partitions of which one is written to must not lo
 theirs fetches. So partitions say what has happened to them: each knows the feeds of its followers, and puts itself on
 the list of news. A fetch looks at what it names itself and at the news, and nothing else.
 
-The feed lives as long as the fetch session that it belongs to; a follower without a session gets one for a single fetch.
+The feed lives as long as the fetch session that it belongs to; a follower without a session gets one for a single
+fetch.
 """
 
 from typing import Protocol

@@ -38,6 +38,7 @@ log = get("replica")
 
 BACKOFF_MS: Final = 20.0
 IN_FLIGHT_MAX: Final = 2
+THROTTLE_PAUSE_MS: Final = 500.0
 EARLIEST: Final = -2
 LATEST: Final = -1
 
@@ -54,6 +55,8 @@ class FetchSettings:
     partition_bytes_max: int = 1_048_576
     backoff_ms_max: int = 1_000
     timeout_ms: int = 30_000
+    # Told how much was fetched of a partition; whether to pause with it, for it is throttled.
+    took: Callable[[Partition, int], bool] = lambda partition, size_bytes: False
 
 
 class Asked(NamedTuple):
@@ -255,6 +258,8 @@ class Fetcher:
                 has_diverged = data.diverging_epoch.end_offset >= 0
                 if has_diverged or before != (partition.log.log_end_offset, partition.log.log_start_offset):
                     self._changed[followed.key] = followed
+                if data.records and self._settings.took(partition, len(data.records)):
+                    self._sleep_for(followed, THROTTLE_PAUSE_MS)
             case Next.LOOK_UP:
                 self._looking_up[followed.key] = followed
             case Next.LATER:
@@ -263,9 +268,12 @@ class Fetcher:
                 self._put_to_sleep(followed)
 
     def _sleep(self, followed: Followed) -> None:
-        self._put_to_sleep(followed)
-        self._timers.after(self._pause_ms(followed.failures), self._resume, followed)
+        self._sleep_for(followed, self._pause_ms(followed.failures))
         followed.failures += 1
+
+    def _sleep_for(self, followed: Followed, pause_ms: float) -> None:
+        self._put_to_sleep(followed)
+        self._timers.after(pause_ms, self._resume, followed)
 
     def _resume(self, followed: Followed) -> None:
         if self._followed.get(followed.key) is followed:

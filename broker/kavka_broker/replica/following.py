@@ -5,7 +5,8 @@
     out of range     the log's end lies outside the leader's: cut, or start over at the leader's start
     an error         ask again a little later; most of them mean that one of the two has not heard of an election yet
 
-A batch with a wrong CRC is never written: it is named in the log and asked for again, by then perhaps of another leader.
+A batch with a wrong CRC is never written: it is named in the log and asked for again, by then perhaps of another
+leader.
 """
 
 from enum import Enum, auto

@@ -1,8 +1,8 @@
 """The in-sync sets of all partitions that this broker leads: who may be in them, and how a change is brought about.
 
-A partition proposes (`Partition.check_in_sync`, a follower's fetch); this takes the proposal to the controller and the
-answer back. A proposal whose fate is not known is made again, as it was: until there is an answer the larger set counts,
-so nothing is lost by waiting but time. What the controller has decided meanwhile ends it.
+A partition proposes (`Partition.check_in_sync`, a follower's fetch); this takes the proposal to the controller and
+the answer back. A proposal whose fate is not known is made again, as it was: until there is an answer the larger
+set counts, so nothing is lost by waiting but time. What the controller has decided meanwhile ends it.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """The partitions of this broker, kept equal to what the controller has committed.
 
 `apply` is told of every committed metadata record, after the image has it. It opens the logs of partitions that are
-placed here, closes those that are gone, and hands over leadership and configuration: a partition that this broker leads
-waits for its followers, one that it does not gets a fetcher. The listeners of leadership (the group coordinator) hear of
-each change.
+placed here, closes those that are gone, and hands over leadership and configuration: a partition that this broker
+leads waits for its followers, one that it does not gets a fetcher. The listeners of leadership (the group
+coordinator) hear of each change.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.metadata.image import ABOUT_BROKERS, Metadata
 from kavka_broker.core.metadata.topics import PartitionState, Topic
 from kavka_broker.core.partition.isr_change import AlterIsr
+from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
 from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -32,6 +33,7 @@ from kavka_broker.replica.fetchers import Fetchers
 from kavka_broker.replica.in_sync import InSyncKeeper
 from kavka_broker.replica.moves import Moves
 from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.throttles import Throttle, Throttles
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
@@ -91,9 +93,10 @@ class ReplicaManager:
             crash=crash,
         )
         self.in_sync.on_damaged = self._damaged
+        self.throttles = Throttles(node_id, self._throttle("leader", config), self._throttle("follower", config))
         self.fetchers: Fetchers | None = None
         if peers is not None and timers is not None:
-            settings = fetch_settings(node_id, config, broker_epoch)
+            settings = fetch_settings(node_id, config, broker_epoch, self.throttles)
             listener = config.inter_broker_listener_name
             self.fetchers = Fetchers(metadata.brokers, peers, settings, listener, clock, timers, crash)
         self.directory_listeners: list[Callable[[bytes], None]] = []
@@ -106,6 +109,13 @@ class ReplicaManager:
             crash=crash,
         )
         self._is_started = False
+
+    def _throttle(self, side: str, config: BrokerConfig) -> Throttle:
+        window = SampleWindow(
+            config["replication.quota.window.num"], config["replication.quota.window.size.seconds"] * 1000
+        )
+        key = f"{side}.replication.throttled.rate"
+        return Throttle(window, lambda: float(self._effective.broker[key]), self._clock)
 
     # --- the life of the broker ---------------------------------------------------------------------------------
 
@@ -318,8 +328,8 @@ class ReplicaManager:
             self._reports.report((partition.topic_id, partition.index), directory.directory_id)
 
     def _damaged(self, partition: Partition) -> None:
-        """A batch of its log has changed on the disk. Where others have the records this replica leaves the in-sync set,
-        as one that is lost, and then begins anew as their follower.
+        """A batch of its log has changed on the disk. Where others have the records this replica leaves the in-sync
+        set, as one that is lost, and then begins anew as their follower.
         """
         others = [broker_id for broker_id in partition.isr if broker_id != self._node_id]
         log.error("replica.damaged", partition=str(partition), in_sync=others)
@@ -369,7 +379,9 @@ def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[LogDirectory], None
         loop.call_soon_threadsafe(call, failed)
 
 
-def fetch_settings(node_id: int, config: BrokerConfig, broker_epoch: Callable[[], int]) -> FetchSettings:
+def fetch_settings(
+    node_id: int, config: BrokerConfig, broker_epoch: Callable[[], int], throttles: Throttles
+) -> FetchSettings:
     """Kafka's `replica.fetch.*`."""
     return FetchSettings(
         node_id,
@@ -380,4 +392,5 @@ def fetch_settings(node_id: int, config: BrokerConfig, broker_epoch: Callable[[]
         partition_bytes_max=config["replica.fetch.max.bytes"],
         backoff_ms_max=config["replica.fetch.backoff.ms"],
         timeout_ms=config["replica.socket.timeout.ms"],
+        took=throttles.took,
     )

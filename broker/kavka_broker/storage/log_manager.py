@@ -243,7 +243,7 @@ class LogManager:
         return self._homes.get(PartitionName(topic, partition))
 
     def make_future(self, one: Log, directory: LogDirectory, now_ms: int) -> Log:
-        """An empty log in `directory`, to become a copy of `one` and then to take its place. Raises KAFKA_STORAGE_ERROR."""
+        """An empty log in `directory`, to become a copy of `one` and take its place. Raises KAFKA_STORAGE_ERROR."""
         path = os.path.join(directory.path, aside_directory(one.name, self._random_bytes(16).hex(), FUTURE_DIRECTORY))
         try:
             self.disk.make_directory(path)
@@ -300,7 +300,7 @@ class LogManager:
             self._deleted_directories.append(path)
 
     def set_aside(self, topic: str, partition: int) -> None:
-        """The log is damaged: it is kept under another name, for somebody to look at, and a new one can take its place."""
+        """The log is damaged: it is kept under another name, to be looked at, and a new one can take its place."""
         self._move_aside(PartitionName(topic, partition), STRAY_DIRECTORY)
 
     def remove_strays(self, known: Iterable[tuple[str, int]]) -> list[str]:

@@ -206,7 +206,7 @@ class Segment:
         return None
 
     def check(self, position: int, size_bytes: int) -> int | None:
-        """The first batch of these with a wrong CRC, by its first offset. None where all are sound, and known to be now.
+        """The first batch of these with a wrong CRC, by its first offset. None where all are sound, and now known so.
 
         Damage shows before it is served, and each batch is looked at once: what this process wrote it has checked.
         """

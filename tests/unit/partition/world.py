@@ -136,7 +136,8 @@ class World:
         """A decision of the controller: everybody who is not cut off hears of it."""
         if "leader" in changes:
             changes["leader_epoch"] = self.state.leader_epoch + 1
-        self.state = self.state._replace(partition_epoch=self.state.partition_epoch + 1, **changes)  # type: ignore[arg-type]
+        partition_epoch = self.state.partition_epoch + 1
+        self.state = self.state._replace(partition_epoch=partition_epoch, **changes)  # type: ignore[arg-type]
         for node in self.alive:
             if not node.is_isolated:
                 self.tell(node)

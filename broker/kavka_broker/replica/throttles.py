@@ -1,0 +1,66 @@
+"""Throttled replication (KIP-73): a reassignment must not take the network from clients.
+
+A topic names which of its replicas are throttled as leaders and as followers (`leader.` and
+`follower.replication.throttled.replicas`), a broker how much they may move together (`...throttled.rate`). Only
+followers outside the in-sync set are held back: the others are what acknowledgements wait for. What goes beyond the
+rate waits until the rate is below it again; a leader answers without records meanwhile, a follower does not ask.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from kavka_broker.core.quota.rate import SampledRate, SampleWindow
+from kavka_broker.replica.partition import Partition
+from kavka_broker.seams import Clock
+
+UNLIMITED: Final = 2.0**62
+EVERY: Final = "*"
+
+
+class Throttle:
+    """One side's rate. `limit` is read anew each time: it is altered while replication runs."""
+
+    def __init__(self, window: SampleWindow, limit: Callable[[], float], clock: Clock) -> None:
+        self._rate = SampledRate(window)
+        self._limit = limit
+        self._clock = clock
+
+    def record(self, size_bytes: int) -> None:
+        self._rate.record(size_bytes, int(self._clock.monotonic_ms()))
+
+    @property
+    def is_exceeded(self) -> bool:
+        limit = self._limit()
+        return limit < UNLIMITED and self._rate.measure(int(self._clock.monotonic_ms())) > limit
+
+
+class Throttles:
+    """Both sides, for the replicas of broker `node_id`."""
+
+    def __init__(self, node_id: int, leader: Throttle, follower: Throttle) -> None:
+        self._node_id = node_id
+        self._leader = leader
+        self._follower = follower
+
+    def holds_back(self, partition: Partition, follower_id: int) -> bool:
+        """As the leader: this follower gets no records for now."""
+        return (
+            self._is_listed(partition, partition.log.config.leader_replication_throttled_replicas)
+            and follower_id not in partition.isr
+            and self._leader.is_exceeded
+        )
+
+    def sent(self, partition: Partition, size_bytes: int) -> None:
+        """As the leader: a follower got so much."""
+        if self._is_listed(partition, partition.log.config.leader_replication_throttled_replicas):
+            self._leader.record(size_bytes)
+
+    def took(self, partition: Partition, size_bytes: int) -> bool:
+        """As a follower: so much was fetched; whether to pause now."""
+        if not self._is_listed(partition, partition.log.config.follower_replication_throttled_replicas):
+            return False
+        self._follower.record(size_bytes)
+        return self._node_id not in partition.isr and self._follower.is_exceeded
+
+    def _is_listed(self, partition: Partition, replicas: tuple[str, ...]) -> bool:
+        return bool(replicas) and (EVERY in replicas or f"{partition.index}:{self._node_id}" in replicas)
