@@ -19,6 +19,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final
 
 from kavka_broker.api.dispatch import ApiStats
+from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.net.listener import Listener
@@ -26,6 +27,7 @@ from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, ByteQuota
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.sensor import Usage
 from kavka_broker.replica.partition import Partition
+from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.health import Health
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.seams import Clock
@@ -54,6 +56,8 @@ class Sources:
     listeners: Iterable[Listener]
     partitions: Iterable[Partition]
     is_active_controller: Callable[[], bool]
+    quorum: Quorum
+    counts: ClusterCounts
 
 
 async def render(sources: Sources) -> bytes:
@@ -131,6 +135,8 @@ def samples(sources: Sources) -> Iterator[Sample]:
     yield from topic_samples(partitions)
     yield from log_samples(partitions)
     yield from controller_samples(sources.metadata, is_active=sources.is_active_controller())
+    yield from quorum_samples(sources.quorum)
+    yield from count_samples(sources.counts)
 
 
 def request_samples(counted: Iterable[tuple[str, ApiStats]]) -> Iterator[Sample]:
@@ -233,8 +239,28 @@ def log_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
 
 def controller_samples(metadata: Metadata, *, is_active: bool) -> Iterator[Sample]:
     prefix = "kafka_controller_kafkacontroller_"
-    leaders = [state.leader for topic in metadata.topics for state in topic.partitions.values()]
+    states = [state for topic in metadata.topics for state in topic.partitions.values()]
+    fenced = sum(broker.fenced for broker in metadata.brokers)
     yield f"{prefix}activecontrollercount", (), int(is_active)
     yield f"{prefix}globaltopiccount", (), len(metadata.topics)
-    yield f"{prefix}globalpartitioncount", (), len(leaders)
-    yield f"{prefix}offlinepartitionscount", (), leaders.count(-1)
+    yield f"{prefix}globalpartitioncount", (), len(states)
+    yield f"{prefix}offlinepartitionscount", (), sum(state.leader < 0 for state in states)
+    yield f"{prefix}preferredreplicaimbalancecount", (), sum(state.leader != state.replicas[0] for state in states)
+    yield f"{prefix}activebrokercount", (), len(metadata.brokers) - fenced
+    yield f"{prefix}fencedbrokercount", (), fenced
+
+
+def quorum_samples(quorum: Quorum) -> Iterator[Sample]:
+    prefix = "kafka_server_raft_metrics_"
+    yield f"{prefix}current_leader", (), quorum.leader_id
+    yield f"{prefix}current_epoch", (), quorum.epoch
+    yield f"{prefix}high_watermark", (), quorum.high_watermark
+    yield f"{prefix}log_end_offset", (), quorum.log.end_offset
+    yield f"{prefix}number_of_voters", (), len(quorum.voters)
+
+
+def count_samples(counts: ClusterCounts) -> Iterator[Sample]:
+    yield "kafka_server_replicamanager_isrshrinks_total", (), counts.isr_shrinks
+    yield "kafka_server_replicamanager_isrexpands_total", (), counts.isr_expands
+    yield "kafka_controller_controllerstats_leaderelections_total", (), counts.elections
+    yield "kafka_controller_controllerstats_uncleanleaderelections_total", (), counts.unclean_elections

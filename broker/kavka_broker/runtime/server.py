@@ -154,6 +154,8 @@ class Server:
         if broker.controller is not None:
             self._register_controller(broker)
         await quorum.caught_up()
+        # From here on it is news. Ahead of the replicas, which are to stand where they stood.
+        quorum.subscribers.append(lambda records: node.counts.count(records, broker.replicas))
         self.health.cleared("quorum")
 
     def _register_controller(self, broker: Broker) -> None:
@@ -225,6 +227,8 @@ class Server:
             listeners=self._addresses,
             partitions=broker.replicas if "broker" in self.config.roles else (),
             is_active_controller=lambda: broker.leads,
+            quorum=broker.quorum,
+            counts=self.node.counts,
         )
 
     # --- stop ---------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.fetch_sessions import FetchSessions
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.runtime.addresses import Addresses
+from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.world import World
 from kavka_broker.storage.log_manager import LogManager
@@ -56,6 +57,7 @@ class Node:
     alter_partition: AlterPartitionSender
     balancing: Balancing | None
     housekeeping: Housekeeping
+    counts: ClusterCounts
 
 
 class Wiring:
@@ -119,7 +121,8 @@ class Wiring:
         if "broker" in config.roles:
             self._serve(broker, alter_partition)
         housekeeping = Housekeeping(config, self._logs, broker.replicas, broker.quotas, clock, self._crash)
-        return Node(broker, of_brokers, of_controllers, alter_partition, balancing, housekeeping)
+        counts = ClusterCounts(broker.metadata)
+        return Node(broker, of_brokers, of_controllers, alter_partition, balancing, housekeeping, counts)
 
     def follow_metadata(self, broker: Broker) -> None:
         """From now on what is committed is done here. The replicas that the image has already must be loaded."""

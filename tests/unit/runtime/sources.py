@@ -35,17 +35,25 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         received_bytes=1000,
         sent_bytes=2000,
     )
-    topic = SimpleNamespace(partitions={0: SimpleNamespace(leader=1), 1: SimpleNamespace(leader=-1)})
+    topic = SimpleNamespace(
+        partitions={0: SimpleNamespace(leader=1, replicas=(1, 2)), 1: SimpleNamespace(leader=-1, replicas=(1,))}
+    )
+    brokers = [SimpleNamespace(fenced=False), SimpleNamespace(fenced=True)]
+    log = SimpleNamespace(end_offset=12)
+    quorum = SimpleNamespace(leader_id=1, epoch=3, high_watermark=11, log=log, voters=(1, 2, 3))
+    counts = SimpleNamespace(isr_shrinks=4, isr_expands=3, elections=7, unclean_elections=1)
     parts: dict[str, Any] = {
         "node_id": 1,
         "cluster_id": "abc",
         "clock": StoppedClock(),
         "health": Health(STARTING),
-        "metadata": cast(Any, SimpleNamespace(topics=[topic])),
+        "metadata": cast(Any, SimpleNamespace(topics=[topic], brokers=brokers)),
         "quotas": ClientQuotas(),
         "requests": [("Produce", SimpleNamespace(requests=3, errors=1, seconds=0.5))],
         "listeners": [listener],
         "partitions": partitions,
         "is_active_controller": lambda: True,
+        "quorum": quorum,
+        "counts": counts,
     }
     return Sources(**{**parts, **others})
