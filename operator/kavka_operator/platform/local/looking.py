@@ -33,13 +33,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was seen and done; `error` where nobody answered."""
+    """What was seen and done; `error` where nobody answered, `refused` where brokers did not take a setting."""
 
     outcome: Outcome | None = None
     survey: Survey | None = None
     obstacles: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     done: tuple[Action, ...] = ()
     error: str | None = None
+    refused: str | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -101,11 +102,17 @@ class Looker:
             is_forming=question.is_forming,
         )
         actions = brokers_config(question.cluster, outcome.cluster).actions
-        for action in actions:
-            admin.perform(action)  # type: ignore[arg-type]
+        refused = None
+        try:
+            for action in actions:
+                admin.perform(action)  # type: ignore[arg-type]
+        except AdminError as error:
+            if error.retriable:
+                raise
+            actions, refused = (), str(error)
         if actions:
             outcome.cluster = replace(outcome.cluster, config=admin.look(()).config)
-        return Answer(outcome, admin.survey(), done=(*outcome.done, *actions))
+        return Answer(outcome, admin.survey(), done=(*outcome.done, *actions), refused=refused)
 
 
 def _usage(question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:

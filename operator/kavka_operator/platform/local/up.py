@@ -148,6 +148,8 @@ class Up:
         wanted = self._supervisor.wanted(cluster)
         plan = clusters.reconcile(cluster, wanted, self._seen_nodes(answer), answer.seen, answer.survey, now)
         self._perform(plan)
+        if answer.refused is not None and plan.is_settled:
+            plan = Plan(words=stalled("Rejected", answer.refused))
         limited = [each for each in self._store.all() if isinstance(each, ClientQuota)]
         status = cluster_status(
             cluster,

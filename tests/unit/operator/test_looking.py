@@ -1,0 +1,136 @@
+"""Looking at a running cluster: what answers become, what goes on beside the main loop, what a table shows of nodes."""
+
+import threading
+from types import SimpleNamespace as Bag
+from typing import Any
+
+import pytest
+
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.surveying import partitions_of, quorum_of
+from kavka_operator.platform.local.background import Background
+from kavka_operator.platform.local.looking import Looker, Question
+from kavka_operator.reconcile.plan import AlterBrokers, CreateTopic, ElectLeaders
+from kavka_operator.reconcile.seen import SeenPartition
+from kavka_operator.table import node_table
+from tests.unit.operator.fakes import NOW, FakeKafka, cluster, topic
+
+
+def voter(number: int, caught_up: int, fetched: int) -> Bag:
+    return Bag(replica_id=number, last_caught_up_timestamp=caught_up, last_fetch_timestamp=fetched)
+
+
+def test_a_voter_is_behind_by_the_clock_of_the_leader() -> None:
+    partition = Bag(leader_id=1, current_voters=[voter(1, 90_000, 90_000), voter(2, 89_600, 89_900), voter(0, -1, -1)])
+    quorum = quorum_of(partition)
+    assert (quorum.leader, quorum.voters, quorum.behind_ms) == (1, (0, 1, 2), {1: 0, 2: 400, 0: None})
+    assert [quorum.is_caught_up(number) for number in (0, 1, 2)] == [False, True, True]
+    assert quorum_of(Bag(leader_id=-1, current_voters=[voter(1, 5, 5_000)])).is_caught_up(1) is False
+
+
+def test_partitions_come_in_order_and_without_what_cannot_be_described() -> None:
+    def part(index: int, leader: int, replicas: list[int]) -> Bag:
+        return Bag(partition_index=index, leader_id=leader, replica_nodes=replicas, isr_nodes=replicas[:1])
+
+    metadata = Bag(
+        topics=[
+            Bag(name="b", error_code=0, partitions=[part(1, -1, [2, 1]), part(0, 1, [1])]),
+            Bag(name="a", error_code=0, partitions=[part(0, 1, [1]), part(1, -1, [])]),
+            Bag(name="c", error_code=3, partitions=[]),
+        ]
+    )
+    assert partitions_of(metadata, {"b": 2}) == (
+        SeenPartition("a", 0, 1, (1,), (1,), 1),
+        SeenPartition("b", 0, 1, (1,), (1,), 2),
+        SeenPartition("b", 1, None, (2, 1), (2,), 2),
+    )
+
+
+def test_work_beside_the_main_loop_is_fetched_once_it_is_done() -> None:
+    gate = threading.Event()
+    work = Background(lambda: gate.wait(20))
+    assert not work.is_done
+    gate.set()
+    assert work.result()
+    assert work.is_done
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        Background(fail).result()
+
+
+class Connections:
+    """Makes a connection to the same Kafka every time, and counts."""
+
+    def __init__(self, kafka: FakeKafka) -> None:
+        self.kafka = kafka
+        self.made: list[str] = []
+
+    def __call__(self, bootstrap: str) -> FakeKafka:
+        self.made.append(bootstrap)
+        return self.kafka
+
+
+def question(bootstrap: str = "a:1", **parts: Any) -> Question:
+    wanted = cluster(config={"log.retention.ms": 5})
+    values = {"brokers_expected": 1, "is_forming": False, "nodes": {}, **parts}
+    return Question(wanted, [topic("orders", partitions=3)], bootstrap, now=NOW, **values)
+
+
+def test_a_look_settles_topics_and_settings_and_tells_what_it_did() -> None:
+    connections = Connections(FakeKafka())
+    looker = Looker(connections)
+    first = looker.look(question())
+    assert first.done == (CreateTopic("orders", 3, None, {}), AlterBrokers({"log.retention.ms": "5"}))
+    assert first.seen is not None
+    assert first.seen.config == {"log.retention.ms": "5"}
+    second = looker.look(question())
+    assert (second.done, second.is_settled, second.survey) == ((), True, connections.kafka.survey())
+    assert connections.made == ["a:1"]
+    looker.look(question("b:1"))
+    assert connections.made == ["a:1", "b:1"], "other brokers run: the old ones may be gone"
+    assert looker.elect(ElectLeaders((("orders", 0),))) is None
+
+
+def test_nobody_answers_and_the_next_look_begins_anew() -> None:
+    kafka = FakeKafka()
+    connections = Connections(kafka)
+    looker = Looker(connections)
+    kafka.refuse = AdminError("could not create it: nobody leads", retriable=True)
+    assert looker.look(question()).error == "could not create it: nobody leads"
+    kafka.refuse = None
+    assert looker.look(question()).error is None
+    assert connections.made == ["a:1", "a:1"]
+
+
+def test_a_setting_that_brokers_refuse_is_told_and_the_look_goes_on() -> None:
+    kafka = FakeKafka()
+    kafka.make("orders", 3)
+    kafka.refuse = AdminError("could not set it: out of range", retriable=False)
+    answer = Looker(Connections(kafka)).look(question())
+    assert (answer.refused, answer.error, answer.done) == ("could not set it: out of range", None, ())
+    assert answer.survey is not None
+
+
+def test_topics_wait_while_the_cluster_forms() -> None:
+    kafka = FakeKafka()
+    answer = Looker(Connections(kafka)).look(question(brokers_expected=3, is_forming=True))
+    assert (kafka.topics, answer.is_settled) == ({}, False)
+
+
+def test_a_line_a_node() -> None:
+    status = {
+        "activeController": 1,
+        "brokers": [
+            {"id": 0, "rack": "a", "roles": ["broker"], "state": "Running", "leaders": 2, "underReplicated": 0},
+            {"id": 1, "roles": ["controller"], "state": "Failed", "restarts": 6, "address": "h:1"},
+        ],
+    }
+    assert [line.split() for line in node_table({"status": status}).splitlines()] == [
+        ["NODE", "RACK", "STATE", "LEADERS", "UNDER-REPLICATED", "CONTROLLER", "RESTARTS", "ADDRESS"],
+        ["0", "a", "Running", "2", "0"],
+        ["1", "Failed", "active", "6", "h:1"],
+    ]
+    assert node_table({}) == ""
