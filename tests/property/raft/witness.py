@@ -21,7 +21,8 @@ from kavka_broker.core.raft.settings import Settings
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from tests.unit.raft.world import CLUSTER, Batch, Process, World, voter
+from tests.unit.raft.memory_log import Batch
+from tests.unit.raft.world import CLUSTER, Process, World, voter
 
 
 class Violation(AssertionError):

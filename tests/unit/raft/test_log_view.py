@@ -6,7 +6,8 @@ from kavka_broker.core.raft.log_view import Agrees, Diverges, SnapshotId, Standi
 from kavka_broker.core.raft.replicas import CAUGHT_UP_WITHIN_MS, OBSERVERS_MAX, Replicas
 from kavka_broker.core.raft.voter_history import VoterHistory
 from kavka_broker.core.raft.voters import Voter
-from tests.unit.raft.world import Batch, MemoryLog, voter
+from tests.unit.raft.memory_log import Batch, MemoryLog
+from tests.unit.raft.world import voter
 
 
 def log(*batches: tuple[int, int, int], snapshot: SnapshotId | None = None) -> MemoryLog:
