@@ -126,6 +126,14 @@ class Node:
         else:
             self.disk.kill()
 
+    def pause(self) -> None:
+        assert self.process is not None
+        self.process.is_paused = True
+
+    def resume(self) -> None:
+        assert self.process is not None
+        self._cluster.loop.resume(self.process)
+
     async def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Await something within the node's process."""
         assert self.process is not None

@@ -76,7 +76,7 @@ def partition(topic: str, index: int, broker: Broker) -> PartitionData:
 
 def state(replica: Replica, broker: Broker) -> ReplicaState:
     """One replica, its times by the wall clock."""
-    ahead_ms = broker.clock.now_ms() - int(broker.clock.monotonic_ms())
+    ahead_ms = broker.clock.now_ms() - broker.quorum.runner.now_ms
 
     def wall(monotonic_ms: int) -> int:
         return -1 if monotonic_ms < 0 else monotonic_ms + ahead_ms

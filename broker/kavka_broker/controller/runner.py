@@ -82,6 +82,8 @@ RESPONSES: Final = {
 WAITING_MAX: Final = 10_000
 #: Voters move rarely; the connection that was opened first goes when there are more addresses than this.
 CONNECTIONS_MAX: Final = 100
+#: A timer that fires so late says that the loop was not running.
+STALL_MS: Final = 500
 #: How long to wait for room on a full disk before the next attempt.
 ROOM_RETRY_MS: Final = 1_000
 #: How often the same kind of warning is logged.
@@ -153,14 +155,28 @@ class Runner:
         self._is_flush_wanted = False
         self._quiet_until_ms: dict[str, int] = {}
         self._timer: Timer | None = None
-        self._timer_ms = -1
+        self._timer_ms = 0
+        self._fires_ms = 0
+        self._last_ms = 0
+        self._stood_still_ms = 0
 
     # --- in -----------------------------------------------------------------------------------------------------
 
     @property
     def now_ms(self) -> int:
-        """The time of the rules, which never goes back."""
-        return int(self._clock.monotonic_ms())
+        """The time of the rules. It never goes back, and stands still while this process does.
+
+        A process that was stopped, or busy with something else for seconds, has heard nobody; that does not mean that
+        nobody spoke. What arrived meanwhile is looked at before anybody is taken for lost. No rule's safety rests on
+        time.
+        """
+        now_ms = int(self._clock.monotonic_ms()) - self._stood_still_ms
+        if self._timer is not None and now_ms > self._fires_ms + STALL_MS:
+            log.warning("raft.stalled", for_ms=now_ms - self._last_ms)
+            self._stood_still_ms += now_ms - self._last_ms
+            now_ms = self._last_ms
+        self._last_ms = now_ms
+        return now_ms
 
     def happen(self, event: Event) -> None:
         """Tell the rules of an event, and do what they say."""
@@ -443,7 +459,8 @@ class Runner:
                 return
             self._timer.cancel()
         self._timer_ms = deadline_ms
-        self._timer = self._timers.after(max(deadline_ms - self.now_ms, 0), self.happen, self.node.tick)
+        self._fires_ms = max(deadline_ms, self._last_ms)
+        self._timer = self._timers.after(max(deadline_ms - self._last_ms, 0), self.happen, self.node.tick)
 
     def fail(self, error: Exception) -> None:
         """Nobody knows what is on the disk, or log, image and rules disagree."""

@@ -462,3 +462,38 @@ def test_a_node_that_waits_for_a_majority_says_so(caplog: pytest.LogCaptureFixtu
         await waiting
 
     Quorums.play(scenario, starts=False)
+
+
+def test_a_follower_that_stood_still_does_not_take_the_leader_for_lost() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        epoch = leader.quorum.epoch
+        for follower in cluster.followers():
+            follower.pause()
+            await asyncio.sleep(10)
+            follower.resume()
+            await asyncio.sleep(10)
+        assert leader.controller.is_active
+        assert {node.quorum.epoch for node in cluster.nodes.values()} == {epoch}
+        await leader.write("b")
+        await cluster.agreed()
+
+    Quorums.play(scenario)
+
+
+def test_a_leader_that_stood_still_hears_that_another_leads() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        leader.pause()
+        await cluster.until(lambda: len(cluster.active()) == 2)
+        successor = await cluster.leader(other_than=[leader])
+        await successor.write("b")
+        leader.resume()
+        await cluster.agreed()
+        assert not leader.controller.is_active
+        assert leader.topics == ["a", "b"]
+
+    Quorums.play(scenario)
