@@ -28,6 +28,7 @@ from kavka_broker.protocol.records.batch import TRANSACTIONAL_BIT
 from kavka_broker.replica.partition import Partition
 
 TOPIC_ID_VERSION = 13
+NAMES_LEADER_FROM = 10  # KIP-951
 ACKS = (-1, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
@@ -74,12 +75,17 @@ def append_all(
         name = known.name
     if name in INTERNAL and client.client_id != ADMIN_CLIENT_ID:
         error = BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"'{name}' is internal; clients may not write to it")
-        return [refusal(name, data.index, error, broker) for data in topic.partition_data]
-    return [append(name, data, request, broker, waiting) for data in topic.partition_data]
+        return [refusal(name, data.index, error, broker, client) for data in topic.partition_data]
+    return [append(name, data, request, broker, client, waiting) for data in topic.partition_data]
 
 
 def append(
-    topic: str, data: PartitionProduceData, request: ProduceRequest, broker: Broker, waiting: list[Waiting]
+    topic: str,
+    data: PartitionProduceData,
+    request: ProduceRequest,
+    broker: Broker,
+    client: Client,
+    waiting: list[Waiting],
 ) -> PartitionProduceResponse:
     acks = request.acks
     try:
@@ -87,7 +93,7 @@ def append(
         partition = broker.replicas.leader(topic, data.index)
         appended = partition.append(data.records, acks)
     except BrokerError as error:
-        return refusal(topic, data.index, error, broker)
+        return refusal(topic, data.index, error, broker, client)
     response = PartitionProduceResponse(
         data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.log_start_offset
     )
@@ -110,9 +116,9 @@ def check(request: ProduceRequest, data: PartitionProduceData) -> None:
         raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without an id")
 
 
-def refusal(topic: str, index: int, error: BrokerError, broker: Broker) -> PartitionProduceResponse:
+def refusal(topic: str, index: int, error: BrokerError, broker: Broker, client: Client) -> PartitionProduceResponse:
     response = PartitionProduceResponse(index, error.code, -1, error_message=error.message)
-    if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and client.version >= NAMES_LEADER_FROM:
         known = broker.metadata.topics.get(topic)
         if known is not None and index in known.partitions:
             state = known.partitions[index]

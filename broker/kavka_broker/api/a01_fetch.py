@@ -44,6 +44,7 @@ from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.purgatory import FetchWaiter
 
 TOPIC_ID_VERSION = 13
+NAMES_LEADER_FROM = 12  # in a tagged field
 READ_COMMITTED = 1
 MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -70,6 +71,7 @@ class Fetch:
     feed: Feed | None  # what is new for the follower
     is_committed_only: bool
     reads_followers: bool
+    names_leader: bool
     rack: str
 
 
@@ -118,6 +120,7 @@ def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, clien
         feed,
         is_committed_only=request.isolation_level == READ_COMMITTED,
         reads_followers=follower is None and client.version >= RACKS_FROM,
+        names_leader=client.version >= NAMES_LEADER_FROM,
         rack=rack_of(request, broker, client),
     )
 
@@ -145,7 +148,7 @@ def read_all(fetch: Fetch, broker: Broker) -> Reading:
         except BrokerError as error:
             # Records that are null, not empty, librdkafka cannot read: it would never get to see the error.
             data = PartitionData(wanted.index, error.code, -1, records=b"")
-            if error.code in MOVED:
+            if error.code in MOVED and fetch.names_leader:
                 data.current_leader = current_leader(wanted, broker)
             # A follower asks for nothing that is not there, or will be in a moment: it is told at once, comes again.
             reading.is_due = reading.is_due or fetch.follower is not None or error.code not in UNKNOWN

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.topic_commands import delete_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.delete_records_request import (
@@ -23,6 +24,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -268,5 +270,25 @@ def test_delete_records(tmp_path: Path) -> None:
         assert await delete(-1) == (3, ErrorCode.NONE)
         assert await delete(0, "compacted") == (-1, ErrorCode.POLICY_VIOLATION)
         assert ErrorCode((await fetch(client, fetch_request(0))).error_code) == ErrorCode.OFFSET_OUT_OF_RANGE
+
+    play(tmp_path, scenario)
+
+
+def test_clients_of_every_version_hear_that_another_leads(tmp_path: Path) -> None:
+    """Only newer versions have room to say who: the older ones were answered with nothing at all."""
+
+    async def scenario(inside: InProcess, client: Client) -> None:
+        topic_id = await inside.create("t")
+        nobody = PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=-1)
+        assert inside.server.broker.controller is not None
+        await inside.server.broker.controller.submit(lambda metadata, now_ms: Decision([nobody], None))
+        for version in range(3, 13):
+            refused = await produce(client, stamped(b"a"), version=version)
+            assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert refused.current_leader.leader_epoch == (1 if version >= 10 else -1)
+        for version in range(4, 13):
+            data = await fetch(client, fetch_request(0), version=version)
+            assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER or version >= 11
+            assert data.current_leader.leader_epoch in (-1, 1)
 
     play(tmp_path, scenario)
