@@ -121,6 +121,8 @@ def replicated(trio: Trio, amount: Amount, repetition: int, record: Record) -> N
                     outcome = load.produce(trio.bootstrap, topic, what)
                 record(sections.loaded("replicated", trio, repetition, what, outcome, meter.cost))
     with topics.topic(trio.bootstrap, 1, REPLICAS) as topic:
+        trio.wait_whole(topic, 1)
+        time.sleep(1.0)  # a node may know of a topic before it serves it
         port = trio.leader_of_most(topic).port
         latency.produce_bare(port, topic, amount.operations // 10)
         with machine.Meter(*trio.pids) as meter:
