@@ -1,0 +1,104 @@
+"""A blocking client for scripts: any request to any node, and what there is to see of a cluster."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, TypeVar
+
+from kavka_broker.protocol.codec import decode, encode
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kavka_broker.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from kavka_broker.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
+from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kavka_broker.protocol.messages.elect_leaders_response import ElectLeadersResponse
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.record import build_batch, read_records
+from tests.support.wire import Connection
+
+SECONDS_MAX: Final = 30.0
+HEADER_BYTES: Final = 4  # a correlation id, and with tagged fields one byte more
+
+R = TypeVar("R", bound=Message)
+_correlation_ids = count(1)
+
+
+def ask(address: tuple[str, int], request: Message, answer: type[R], version: int) -> R:
+    """One request on a connection of its own. Raises OSError where nobody answers."""
+    flexible = request.FLEXIBLE_FROM is not None and version >= request.FLEXIBLE_FROM
+    assert request.API_KEY is not None
+    with Connection(address, SECONDS_MAX) as connection:
+        body = connection.request(request.API_KEY, version, bytes(encode(request, version)), flexible=flexible)
+    if body is None:
+        raise ConnectionResetError("closed without an answer")
+    return decode(answer, version, memoryview(body)[HEADER_BYTES + flexible :])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The verbs of a script, on whichever node it names."""
+
+    address: Callable[[int], tuple[str, int]]
+
+    def create(self, via: int, topic: str, replicas: dict[int, list[int]], configs: dict[str, str]) -> str:
+        assigned = [CreatableReplicaAssignment(partition, brokers) for partition, brokers in replicas.items()]
+        wanted = [CreatableTopicConfig(name, value) for name, value in configs.items()]
+        request = CreateTopicsRequest([CreatableTopic(topic, -1, -1, assigned, wanted)], 20_000)
+        return name_of(ask(self.address(via), request, CreateTopicsResponse, 5).topics[0].error_code)
+
+    def produce(self, via: int, topic: str, values: list[str], acks: int, timeout_ms: int) -> str:
+        batch = build_batch([(None, value.encode()) for value in values])
+        data = PartitionProduceData(0, memoryview(batch))
+        request = ProduceRequest(None, acks, timeout_ms, [TopicProduceData(topic, partition_data=[data])])
+        answer = ask(self.address(via), request, ProduceResponse, 9).responses[0].partition_responses[0]
+        return f"{name_of(answer.error_code)} offset={answer.base_offset}"
+
+    def fetch(self, via: int, topic: str, offset: int, epoch: int) -> str:
+        wanted = FetchPartition(0, epoch, offset, partition_max_bytes=1_000_000)
+        request = FetchRequest(max_wait_ms=300, min_bytes=1, topics=[FetchTopic(topic, partitions=[wanted])])
+        answer = ask(self.address(via), request, FetchResponse, 12).responses[0].partitions[0]
+        if answer.error_code:
+            return name_of(answer.error_code)
+        records = [
+            f"{record.offset}:{(record.value or b'').decode()}"
+            for _, batch in split_batches(whole(answer.records))
+            for record in read_records(batch)
+        ]
+        return f"NONE high_watermark={answer.high_watermark} {' '.join(records)}".rstrip()
+
+    def elect(self, via: int, topic: str, kind: int) -> str:
+        request = ElectLeadersRequest(kind, [TopicPartitions(topic, [0])], 20_000)
+        answer = ask(self.address(via), request, ElectLeadersResponse, 2)
+        results = [result.error_code for each in answer.replica_election_results for result in each.partition_result]
+        return " ".join(name_of(code) for code in (answer.error_code, *results))
+
+    def reassign(self, via: int, topic: str, replicas: list[int] | None) -> str:
+        wanted = ReassignableTopic(topic, [ReassignablePartition(0, replicas)])
+        request = AlterPartitionReassignmentsRequest(20_000, topics=[wanted])
+        answer = ask(self.address(via), request, AlterPartitionReassignmentsResponse, 0)
+        results = [result.error_code for each in answer.responses for result in each.partitions]
+        return " ".join(name_of(code) for code in (answer.error_code, *results))
+
+
+def whole(records: object) -> memoryview:
+    """The records of an answer in one piece."""
+    return memoryview(records) if isinstance(records, bytes | bytearray | memoryview) else memoryview(b"")
+
+
+def name_of(code: int) -> str:
+    return ErrorCode(code).name
