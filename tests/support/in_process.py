@@ -8,7 +8,7 @@ from pathlib import Path
 from struct import pack
 from typing import NoReturn, TypeVar
 
-from kavka_broker.controller.format import format_directory
+from kavka_broker.controller.format import AS_CONFIGURED, Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
 from kavka_broker.protocol.codec import decode, encode
@@ -65,8 +65,8 @@ class InProcess:
         self.broker = server.broker
         self._clients: list[Client] = []
 
-    async def connect(self) -> Client:
-        port = self.server.advertised[0].port
+    async def connect(self, *, to_controller: bool = False) -> Client:
+        port = (self.server.controllers if to_controller else self.server.advertised)[0].port
         self._clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
         return self._clients[-1]
 
@@ -84,8 +84,12 @@ class InProcess:
 
 
 @asynccontextmanager
-async def running(directory: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[InProcess]:
-    """A broker over `directory`, formatted if it is not; stopped cleanly at the end."""
+async def running(
+    directory: Path, settings: Mapping[str, str] | None = None, voters: Voters = AS_CONFIGURED
+) -> AsyncIterator[InProcess]:
+    """A node over `directory`, formatted if it is not, broker and controller unless told otherwise; stopped cleanly at
+    the end.
+    """
     config = BrokerConfig.parse(
         {
             "process.roles": "broker,controller",
@@ -100,7 +104,15 @@ async def running(directory: Path, settings: Mapping[str, str] | None = None) ->
             **(settings or {}),
         }
     )
-    format_directory(RealDisk(), config, CLUSTER_ID, now_ms=NOW_MS, random_bytes=os.urandom, ignore_formatted=True)
+    format_directory(
+        RealDisk(),
+        config,
+        CLUSTER_ID,
+        now_ms=NOW_MS,
+        random_bytes=os.urandom,
+        ignore_formatted=True,
+        voters=voters,
+    )
     server = Server(config, crash)
     await server.start()
     inside = InProcess(server)
@@ -109,6 +121,20 @@ async def running(directory: Path, settings: Mapping[str, str] | None = None) ->
     finally:
         inside.close()
         await server.stop("the test ends")
+
+
+@asynccontextmanager
+async def following(directory: Path, first: InProcess, node_id: int = 2) -> AsyncIterator[InProcess]:
+    """Another node of the cluster of `first`, a broker and nothing else."""
+    settings = {
+        "process.roles": "broker",
+        "node.id": str(node_id),
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "controller.quorum.voters": "",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{first.server.controllers[0].port}",
+    }
+    async with running(directory, settings, Voters(none=True)) as inside:
+        yield inside
 
 
 def crash(error: BaseException) -> NoReturn:

@@ -35,9 +35,10 @@ Result = Created | BrokerError
 @api(CreateTopicsRequest, CreateTopicsResponse, versions=(2, 7), on=BOTH, forwarded=True)
 async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -> CreateTopicsResponse:
     counts = Counter(topic.name for topic in request.topics)
-    commands = [command(topic, broker) for topic in request.topics if counts[topic.name] == 1]
+    wanted = [topic for topic in request.topics if counts[topic.name] == 1]
 
     def decide(metadata: Metadata, _: int) -> Decision[list[Result]]:
+        commands = [command(topic, broker.active.new_uuid()) for topic in wanted]
         decision = create_topics(metadata, commands, defaults(broker.config))
         return Decision([], decision.response) if request.validate_only else decision
 
@@ -45,14 +46,14 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
     try:
         results = await broker.active.submit(decide)
     except BrokerError as error:
-        results = [error] * len(commands)
+        results = [error] * len(wanted)
     topics = [
         refused(name, BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{name}' is there {count} times; name it once"))
         for name, count in counts.items()
         if count > 1
     ]
     places = layers(broker)
-    for asked, result in zip(commands, results, strict=True):
+    for asked, result in zip(wanted, results, strict=True):
         if isinstance(result, BrokerError):
             topics.append(refused(asked.name, result))
         else:
@@ -60,13 +61,13 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
     return CreateTopicsResponse(topics=topics)
 
 
-def command(topic: CreatableTopic, broker: Broker) -> CreateTopic:
+def command(topic: CreatableTopic, topic_id: bytes) -> CreateTopic:
     assignments = {one.partition_index: tuple(one.broker_ids) for one in topic.assignments}
     if len(assignments) < len(topic.assignments):
         assignments = {-1: ()}  # a partition twice: refused as partitions that are not 0, 1, 2
     return CreateTopic(
         topic.name,
-        broker.active.new_uuid(),
+        topic_id,
         topic.num_partitions,
         topic.replication_factor,
         assignments,

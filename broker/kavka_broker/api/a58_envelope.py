@@ -1,7 +1,8 @@
 """Envelope (58): a client's request that a broker passes on to the active controller (KIP-590).
 
 - The request in it runs as the client's own: with its principal, address, client id and version.
-- Only what brokers forward may be in it; anything else is INVALID_REQUEST.
+- Only what brokers forward may be in it; anything else is INVALID_REQUEST. A principal that cannot be read is
+  PRINCIPAL_DESERIALIZATION_FAILURE.
 - A controller that does not lead, or loses the lead before it has decided, answers NOT_CONTROLLER for the whole: the
   broker looks for the new one, and its client hears nothing of it.
 Versions: 0, flexible.
@@ -27,7 +28,10 @@ async def envelope(request: EnvelopeRequest, broker: Broker, client: Client) -> 
         if inner is None or not inner.forwarded:
             return EnvelopeResponse(None, ErrorCode.INVALID_REQUEST)
         peer = Peer(decode_address(request.client_host_address), client.listener)
-        peer.user = decode_principal(request.request_principal or b"").name
+        try:
+            peer.user = decode_principal(request.request_principal or b"").name
+        except ProtocolViolation:
+            return EnvelopeResponse(None, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
         answer, data = await broker.serve_enveloped(frame, peer)
     except ProtocolViolation:
         return EnvelopeResponse(None, ErrorCode.INVALID_REQUEST)

@@ -77,8 +77,9 @@ class Addresses:
         for listener in self.of_brokers:
             await listener.close()
 
-    async def close_controllers(self) -> None:
-        for listener in self.of_controllers:
+    async def close(self) -> None:
+        """Give every address up; those of brokers may be closed already."""
+        for listener in self:
             await listener.close()
 
 

@@ -115,8 +115,8 @@ class Server:
             threads_max=world.threads_max,
         )
         self._stops.append(("logs", lambda: self._close_logs(logs)))
+        self._stops.append(("addresses", self._addresses.close))
         await self._addresses.bind()
-        self._stops.append(("controller listeners", self._addresses.close_controllers))
         quorum = self._open_quorum(peers)
         wiring = Wiring(config, world, self._timers, peers, logs, quorum, self._addresses, self._crash)
         self.node = node = wiring.node()

@@ -133,7 +133,7 @@ class Wiring:
                 quotas.update(metadata.quotas.limits)
 
         quotas.update(metadata.quotas.limits)
-        self._quorum.subscribers += [broker.replicas.apply, limit, broker.groups.apply]
+        self._quorum.subscribers.extend((broker.replicas.apply, limit, broker.groups.apply))
 
     # --- of a controller ----------------------------------------------------------------------------------------
 

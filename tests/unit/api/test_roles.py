@@ -1,0 +1,177 @@
+"""Brokers and controllers serve their own APIs, and a broker passes on what only the controller decides."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.api.forwarding import decode_address, decode_principal, encode_address, encode_principal, says
+from kavka_broker.protocol.codec import encode
+from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
+from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kavka_broker.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kavka_broker.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kavka_broker.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
+from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
+from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kavka_broker.protocol.messages.metadata_response import MetadataResponse
+from tests.support.in_process import Client, InProcess, following, running
+
+CREATE = 7
+Scenario = Callable[[InProcess, InProcess], Awaitable[None]]
+
+
+def play(directory: Path, scenario: Scenario) -> None:
+    """Node 1 is broker and controller, node 2 a broker."""
+
+    async def run() -> None:
+        async with running(directory / "1") as first, following(directory / "2", first) as second:
+            await scenario(first, second)
+
+    asyncio.run(run())
+
+
+async def keys(client: Client) -> set[int]:
+    answer = await client.call(ApiVersionsRequest("test", "1"), ApiVersionsResponse, 3)
+    return {one.api_key for one in answer.api_keys}
+
+
+def test_each_listener_says_what_it_serves(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        of_brokers, of_controllers = (
+            await keys(await first.connect()),
+            await keys(await first.connect(to_controller=True)),
+        )
+        assert of_brokers == await keys(await second.connect())
+        assert {0, 1, 3, 19, 60} <= of_brokers
+        assert {1, 19, 52, 58, 60, 62, 63} <= of_controllers
+        assert not {52, 56, 58, 62, 63, 67} & of_brokers
+        assert not {0, 2, 3, 10} & of_controllers
+
+    play(tmp_path, scenario)
+
+
+def test_a_broker_does_not_serve_a_controllers_api(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        client = await second.connect()
+        client.send(EnvelopeRequest(), 0)
+        assert await client.is_closed()
+
+    play(tmp_path, scenario)
+
+
+async def create(client: Client, name: str, replicas: int = 1) -> CreatableTopicResult:
+    request = CreateTopicsRequest([CreatableTopic(name, 1, replicas)])
+    (topic,) = (await client.call(request, CreateTopicsResponse, CREATE)).topics
+    return topic
+
+
+def test_a_broker_passes_on_what_the_controller_decides(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        client = await second.connect()
+        made = await create(client, "t", replicas=2)
+        assert (made.error_code, made.replication_factor) == (ErrorCode.NONE, 2)
+        assert (await create(client, "t")).error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+        assert first.broker.metadata.topics.get("t") is not None
+
+    play(tmp_path, scenario)
+
+
+def test_without_a_controller_every_part_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_broker.api.forwarding.FORWARD_MS_MAX", 100)
+
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        controller = first.broker.controller
+        assert controller is not None
+        controller.is_active = False
+        assert (await create(await second.connect(), "t")).error_code == ErrorCode.NOT_CONTROLLER
+        assert (await create(await first.connect(to_controller=True), "t")).error_code == ErrorCode.NOT_CONTROLLER
+        controller.is_active = True
+        assert (await create(await second.connect(), "t")).error_code == ErrorCode.NONE
+
+    play(tmp_path, scenario)
+
+
+def test_topics_and_producer_ids_are_asked_of_the_controller(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        client = await second.connect()
+        asked = MetadataRequest([MetadataRequestTopic(name="automatic")])
+        (topic,) = (await client.call(asked, MetadataResponse, 9)).topics
+        assert topic.error_code == ErrorCode.NONE
+        request = InitProducerIdRequest(None)
+        ids = [
+            (await (await one.connect()).call(request, InitProducerIdResponse, 4)).producer_id
+            for one in (first, second)
+        ]
+        assert len(set(ids)) == 2
+
+    play(tmp_path, scenario)
+
+
+def test_a_controllers_listener_shows_controllers(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        async def describe(client: Client, kind: int) -> DescribeClusterResponse:
+            return await client.call(DescribeClusterRequest(endpoint_type=kind), DescribeClusterResponse, 1)
+
+        controller, broker = await first.connect(to_controller=True), await second.connect()
+        found = await describe(controller, 2)
+        assert (found.endpoint_type, found.controller_id, [one.broker_id for one in found.brokers]) == (2, 1, [1])
+        assert (await describe(controller, 1)).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        assert (await describe(broker, 2)).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        assert [one.broker_id for one in (await describe(broker, 1)).brokers] == [1, 2]
+        assert (await describe(broker, 9)).error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+
+    play(tmp_path, scenario)
+
+
+def enveloped(request: Message, version: int, principal: bytes | None = None) -> EnvelopeRequest:
+    assert request.API_KEY is not None
+    frame = encode_request_header(RequestHeader(request.API_KEY, version, 4711, "inner")) + encode(request, version)
+    return EnvelopeRequest(frame, encode_principal("alice") if principal is None else principal, encode_address(""))
+
+
+def test_only_what_brokers_pass_on_may_be_in_an_envelope(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        client = await first.connect(to_controller=True)
+
+        async def send(envelope: EnvelopeRequest) -> EnvelopeResponse:
+            return await client.call(envelope, EnvelopeResponse, 0)
+
+        create = CreateTopicsRequest([CreatableTopic("t", 1, 1)])
+        answer = await send(enveloped(create, CREATE))
+        assert answer.error_code == ErrorCode.NONE
+        assert answer.response_data is not None
+        assert read_response_header(19, CREATE, memoryview(answer.response_data))[0] == 4711
+        assert (await send(enveloped(MetadataRequest(), 9))).error_code == ErrorCode.INVALID_REQUEST
+        assert (await send(EnvelopeRequest(b"\0" * 20, None, b"1234"))).error_code == ErrorCode.INVALID_REQUEST
+        forged = enveloped(create, CREATE, principal=b"\0\x09")
+        assert (await send(forged)).error_code == ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
+
+    play(tmp_path, scenario)
+
+
+def test_principals_and_addresses_travel() -> None:
+    assert decode_principal(encode_principal("CN=a,OU=b")).name == "CN=a,OU=b"
+    assert [decode_address(encode_address(text)) for text in ("10.0.0.1", "::1", "fe80::1%eth0", "")] == [
+        "10.0.0.1",
+        "::1",
+        "fe80::1",
+        "127.0.0.1",
+    ]
+    with pytest.raises(ProtocolViolation):
+        decode_address(b"12345")
+
+
+def test_an_answer_says_an_error_at_its_top_or_in_a_part() -> None:
+    code = ErrorCode.NOT_CONTROLLER
+    assert says(EnvelopeResponse(None, code), code)
+    assert says(CreateTopicsResponse(topics=[CreatableTopicResult("t", error_code=code)]), code)
+    assert not says(CreateTopicsResponse(topics=[CreatableTopicResult("t")]), code)
