@@ -14,7 +14,7 @@ from typing import Any
 from kavka_operator.platform.local.probe import port_is_taken
 
 ROOT = Path(__file__).parents[3]
-SECONDS_MAX = 60.0
+SECONDS_MAX = 120.0
 POLL_SECONDS = 0.01
 PORT_STEP = 10
 
@@ -142,7 +142,7 @@ spec:
     def addresses(self) -> list[str]:
         """Where clients reach the brokers, in order."""
         offsets = json.loads((self.cluster / "members.json").read_text())["portOffsets"]
-        return [f"127.0.0.1:{self.port + offset}" for _, offset in sorted(offsets.items())]
+        return [f"127.0.0.1:{self.port + offsets[node]}" for node in sorted(offsets, key=int)]
 
     def status(self) -> dict[str, Any]:
         """The status of the cluster as `kavka get` tells it."""
