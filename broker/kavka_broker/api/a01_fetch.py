@@ -15,7 +15,6 @@ Versions: flexible from 12; topic ids from 13.
 
 from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
-from functools import partial
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.follower_fetch import (
@@ -108,8 +107,6 @@ def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, clien
         bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, now_ms)
     else:
         broker.replicas.heard_from(follower.broker_id)
-        if client.peer is not None and context.session is not None and context.session.feed is None:
-            client.peer.on_lost.append(partial(broker.suspects.lost_broker, follower.broker_id))
         feed = feed_of(context, broker.fetch_sessions, client)
         partitions = with_news(partitions, feed)
     return Fetch(

@@ -57,10 +57,9 @@ class Suspects:
     def lost(self, host: str, port: int) -> None:
         """The other side has broken a connection to this address."""
         for broker_id in self._at(host, port):
-            self.lost_broker(broker_id)
+            self._suspect(broker_id)
 
-    def lost_broker(self, broker_id: int) -> None:
-        """A broker has broken a connection, to it or from it."""
+    def _suspect(self, broker_id: int) -> None:
         broker = self._metadata.brokers.get(broker_id)
         if broker is None or not broker.usable or broker_id == self._node_id or broker_id in self._suspects:
             return

@@ -41,7 +41,8 @@ _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 
 
 class Outbound:
-    """`peers.Peers` by real connections. Who listens hears of those that stand, and that the other side has broken."""
+    """`peers.Peers` by real connections. Who listens hears of those that stand, and of those that
+    the other side has broken while it owed an answer."""
 
     def __init__(self) -> None:
         self.on_opened: Told = _nothing
@@ -213,7 +214,7 @@ class Link(asyncio.BufferedProtocol):
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if not self.is_lost:
+        if self._asked and not self.is_lost:  # else it was idle for long, and nobody misses it
             self._on_broken()
         self.lose(f"the connection to {self._name} is lost" + (f": {exc}" if exc else ""))
 

@@ -76,7 +76,7 @@ def test_until_the_suspect_is_fenced(address: tuple[str, int]) -> None:
 @pytest.mark.usefixtures("for_ever")
 def test_until_a_connection_stands_again() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
-        suspected.lost_broker(2)
+        suspected.lost("b", 2)
         waiting = await waits(suspected)
         suspected.alive("b", 2)
         await waiting
@@ -87,7 +87,7 @@ def test_until_a_connection_stands_again() -> None:
 @pytest.mark.usefixtures("for_ever")
 def test_one_that_gives_up_does_not_end_the_doubt() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
-        suspected.lost_broker(2)
+        suspected.lost("b", 2)
         impatient, patient = await waits(suspected), await waits(suspected)
         impatient.cancel()
         await asyncio.sleep(0)
@@ -100,7 +100,7 @@ def test_one_that_gives_up_does_not_end_the_doubt() -> None:
 
 def test_not_for_ever() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
-        suspected.lost_broker(2)
+        suspected.lost("b", 2)
         await suspected.cleared()
 
     play(scenario)

@@ -239,3 +239,24 @@ def test_frames_of_all_sizes_come_out_whole(step: int) -> None:
 def test_frames_refuse_a_negative_size() -> None:
     with pytest.raises(ProtocolViolation):
         feed(Frames(), encode(ApiVersionsRequest(), 0) + b"\xff\xff\xff\xff", 8)
+
+
+def test_who_listens_hears_of_connections_that_break_while_an_answer_is_due() -> None:
+    async def scenario() -> None:
+        outbound = Outbound()
+        told: list[tuple[str, int]] = []
+        outbound.on_opened = lambda host, port: told.append(("opened", port))
+        outbound.on_broken = lambda host, port: told.append(("broken", port))
+        async with answering(hang_up) as port:
+            peer = outbound.to("127.0.0.1", port, client_id="n")
+            with pytest.raises(Unreachable):
+                await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+        assert told == [("opened", port), ("broken", port)]
+        told.clear()
+        async with answering(metadata_answer) as port:
+            peer = outbound.to("127.0.0.1", port, client_id="n")
+            await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+            peer.close()
+        assert told == [("opened", port)]
+
+    asyncio.run(scenario())
