@@ -42,7 +42,8 @@ _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 
 class Outbound:
     """`peers.Peers` by real connections. Who listens hears of those that stand, and of those that
-    the other side has broken while it owed an answer."""
+    the other side has broken while it owed an answer.
+    """
 
     def __init__(self) -> None:
         self.on_opened: Told = _nothing

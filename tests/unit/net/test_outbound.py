@@ -106,7 +106,7 @@ def test_many_questions_share_a_connection_and_each_gets_its_answer() -> None:
         header, body = read_request_header(memoryview(frame))
         request = decode(MetadataRequest, header.api_version, memoryview(frame)[body:])
         assert request.topics
-        return await metadata_answer(frame, request.topics[0].name)
+        return await metadata_answer(frame, request.topics[0].name or "")
 
     async def scenario() -> None:
         async with answering(by_name) as port:
