@@ -1,0 +1,245 @@
+"""A follower's fetches at a leader, over a connection: what they acknowledge, what they bring, when they wait."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.core.decision import Decision
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kavka_broker.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
+from kavka_broker.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
+from kavka_broker.protocol.messages.metadata.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.replica.partition import Partition
+from tests.support.in_process import Client, InProcess, batch, running
+
+OTHER = 2
+OTHER_EPOCH = 1_000
+VERSION = 18
+PARTITIONS = 3
+Scenario = Callable[[InProcess, Client, bytes], Awaitable[None]]
+
+
+def play(directory: Path, scenario: Scenario) -> None:
+    """A topic of three partitions on this broker and on one that the test plays."""
+
+    async def run() -> None:
+        async with running(directory) as inside:
+            topic_id = os.urandom(16)
+            endpoints = [BrokerEndpoint("PLAINTEXT", "h", 1, 0)]
+            other = RegisterBrokerRecord(OTHER, False, bytes(16), OTHER_EPOCH, endpoints, fenced=False)
+            parts = [
+                PartitionRecord(index, topic_id, [1, OTHER], [1, OTHER], leader=1, leader_epoch=4, partition_epoch=0)
+                for index in range(PARTITIONS)
+            ]
+            records = [other, TopicRecord("t", topic_id), *parts]
+            await inside.broker.active.submit(lambda *_: Decision(records, None))
+            await scenario(inside, await inside.connect(), topic_id)
+            # Or the broker would wait for it to take over when it stops.
+            await inside.broker.active.submit(lambda *_: Decision([RemoveTopicRecord(topic_id)], None))
+
+    asyncio.run(run())
+
+
+def write(inside: InProcess, index: int = 0, value: bytes = b"v") -> Partition:
+    partition = inside.broker.replicas.leader("t", index)
+    partition.append(memoryview(bytearray(batch(value, timestamp_ms=-1))))
+    return partition
+
+
+def fetch(
+    topic_id: bytes,
+    positions: dict[int, int],
+    *,
+    session: tuple[int, int] = (0, -1),
+    wait_ms: int = 0,
+    epoch: int = 4,
+    last_epoch: int = -1,
+    broker: tuple[int, int] = (OTHER, OTHER_EPOCH),
+    log_start: int = 0,
+) -> FetchRequest:
+    wanted = [
+        FetchPartition(index, epoch, offset, last_epoch, log_start, 1 << 20) for index, offset in positions.items()
+    ]
+    return FetchRequest(
+        replica_state=ReplicaState(*broker),
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=[FetchTopic(topic_id=topic_id, partitions=wanted)] if wanted else [],
+    )
+
+
+async def call(client: Client, request: FetchRequest) -> dict[int, PartitionData]:
+    return parts_of(await client.call(request, FetchResponse, VERSION))
+
+
+def parts_of(answer: FetchResponse) -> dict[int, PartitionData]:
+    assert answer.error_code == ErrorCode.NONE
+    return {part.partition_index: part for topic in answer.responses for part in topic.partitions}
+
+
+def size(part: PartitionData) -> int:
+    assert isinstance(part.records, bytes | memoryview)
+    return len(part.records)
+
+
+async def opened(client: Client, topic_id: bytes, positions: dict[int, int]) -> int:
+    answer = await client.call(fetch(topic_id, positions, session=(0, 0), wait_ms=60_000), FetchResponse, VERSION)
+    assert set(parts_of(answer)) == set(positions)
+    return answer.session_id
+
+
+def test_a_fetch_acknowledges_what_it_is_behind(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        partition = write(inside)
+        committed = partition.when_committed(0)
+        assert committed is not None
+        first = (await call(client, fetch(topic_id, {0: 0})))[0]
+        assert (size(first) > 0, first.high_watermark, committed.done()) == (True, 0, False)
+        second = (await call(client, fetch(topic_id, {0: 1})))[0]
+        assert (size(second), second.high_watermark, committed.done()) == (0, 1, True)
+
+    play(tmp_path, scenario)
+
+
+def test_what_is_appended_wakes_it_and_only_that_is_looked_at(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        session = await opened(client, topic_id, dict.fromkeys(range(PARTITIONS), 0))
+        client.send(fetch(topic_id, {}, session=(session, 1), wait_ms=60_000), VERSION)
+        await asyncio.sleep(0.01)
+        partition = write(inside, 1)
+        answer = parts_of(await client.receive(FetchResponse, VERSION))
+        assert {index: size(part) > 0 for index, part in answer.items()} == {1: True}
+        # The high watermark moves with what this one says, and is told with the next answer.
+        answer = await call(client, fetch(topic_id, {1: 1}, session=(session, 2)))
+        assert {index: part.high_watermark for index, part in answer.items()} == {1: 1}
+        assert partition.high_watermark == 1
+        assert await call(client, fetch(topic_id, {}, session=(session, 3))) == {}
+
+    play(tmp_path, scenario)
+
+
+def test_one_that_waits_is_answered_when_the_next_comes(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        write(inside, 2)
+        session = await opened(client, topic_id, {0: 0})
+        client.send(fetch(topic_id, {}, session=(session, 1), wait_ms=60_000), VERSION)
+        client.send(fetch(topic_id, {2: 0}, session=(session, 2), wait_ms=60_000), VERSION)
+        assert parts_of(await client.receive(FetchResponse, VERSION)) == {}
+        assert set(parts_of(await client.receive(FetchResponse, VERSION))) == {2}
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        ({"epoch": 3}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"epoch": 5}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"broker": (OTHER, OTHER_EPOCH - 1)}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ({"broker": (7, 1)}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"last_epoch": 9}, ErrorCode.OFFSET_OUT_OF_RANGE),
+    ],
+)
+def test_what_a_follower_is_refused(tmp_path: Path, how: dict[str, int], error: ErrorCode) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        partition = write(inside)
+        answer = (await call(client, fetch(topic_id, {0: 1}, wait_ms=60_000, **how)))[0]  # type: ignore[arg-type]
+        assert (answer.error_code, answer.records) == (error, b"")
+        assert partition.high_watermark == 0
+
+    play(tmp_path, scenario)
+
+
+def test_beyond_the_end_is_out_of_range_and_acknowledges_nothing(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        partition = write(inside)
+        answer = (await call(client, fetch(topic_id, {0: 2})))[0]
+        assert (answer.error_code, partition.high_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0)
+
+    play(tmp_path, scenario)
+
+
+def test_a_log_that_has_parted_is_told_where_and_acknowledges_nothing(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        partition = write(inside)
+        answer = (await call(client, fetch(topic_id, {0: 5}, last_epoch=4, wait_ms=60_000)))[0]
+        assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset, size(answer)) == (4, 1, 0)
+        assert partition.high_watermark == 0
+
+    play(tmp_path, scenario)
+
+
+def test_deleted_records_wait_for_the_follower_which_hears_at_once(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        write(inside)
+        session = await opened(client, topic_id, {0: 1})
+        client.send(fetch(topic_id, {}, session=(session, 1), wait_ms=60_000), VERSION)
+        await asyncio.sleep(0.01)
+        other = await inside.connect()
+        wanted = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 1)])], 60_000)
+        other.send(wanted, 2)
+        answer = parts_of(await client.receive(FetchResponse, VERSION))
+        assert answer[0].log_start_offset == 1
+        await call(client, fetch(topic_id, {0: 1}, session=(session, 2), log_start=1))
+        deleted = (await other.receive(DeleteRecordsResponse, 2)).topics[0].partitions[0]
+        assert (deleted.error_code, deleted.low_watermark) == (ErrorCode.NONE, 1)
+
+    play(tmp_path, scenario)
+
+
+def test_offsets_end_at_the_high_watermark_for_consumers_and_at_the_log_end_for_followers(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        write(inside)
+        found = {}
+        for replica_id in (-1, OTHER):
+            request = ListOffsetsRequest(replica_id, topics=[ListOffsetsTopic("t", [ListOffsetsPartition(0, 4, -1)])])
+            found[replica_id] = (await client.call(request, ListOffsetsResponse, 7)).topics[0].partitions[0].offset
+        assert found == {-1: 0, OTHER: 1}
+
+    play(tmp_path, scenario)
+
+
+def test_a_session_ends_with_its_connection(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        await opened(client, topic_id, dict.fromkeys(range(PARTITIONS), 0))
+        partition = inside.broker.replicas.leader("t", 0)
+        assert (len(inside.broker.fetch_sessions), len(partition.feeds)) == (1, 1)
+        client.close()
+        async with asyncio.timeout(10):
+            while len(inside.broker.fetch_sessions):
+                await asyncio.sleep(0.001)
+        assert not partition.feeds
+
+    play(tmp_path, scenario)
+
+
+def test_without_a_session_nothing_stays_behind(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        client.send(fetch(topic_id, {0: 0}, wait_ms=60_000), VERSION)
+        await asyncio.sleep(0.01)
+        partition = write(inside)
+        assert size(parts_of(await client.receive(FetchResponse, VERSION))[0])
+        assert not partition.feeds
+
+    play(tmp_path, scenario)
