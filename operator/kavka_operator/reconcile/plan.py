@@ -104,7 +104,7 @@ class ElectLeaders:
 
 @dataclass(frozen=True, slots=True)
 class MoveReplicas:
-    """The brokers that partitions of a topic shall have, the preferred leader first. It takes the time that it takes."""
+    """The brokers that partitions of a topic shall have, the preferred leader first. It takes its time."""
 
     name: str
     replication_factor: int

@@ -1,8 +1,8 @@
 """Where replicas go when a topic is to have more or fewer of them.
 
 What is there stays where it is, as far as that goes: moving records costs disks and networks something, and nobody
-asked for it. A further replica goes to a rack that the partition has none in yet, as long as there is one, and there to the
-broker with the fewest replicas of the topic. Of too many, the one goes whose rack has another, then the one on the
+asked for it. A further replica goes to a rack that the partition has none in yet, as long as there is one, and there to
+the broker with the fewest replicas of the topic. Of too many, the one goes whose rack has another, then the one on the
 broker with most. The preferred leader stays what it is, so that leaders remain as they were spread.
 """
 
