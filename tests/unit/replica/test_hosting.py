@@ -61,7 +61,7 @@ def test_a_log_that_lost_its_id_is_deleted_with_its_topic(tmp_path: Path) -> Non
         async with running(tmp_path) as inside:
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None
-            await inside.broker.controller.submit(lambda metadata, _: delete_topic(topic))
+            await inside.broker.active.submit(lambda metadata, _: delete_topic(topic))
             assert inside.broker.replicas.get("t", 0) is None
             assert not (tmp_path / DIRECTORY).exists()
 

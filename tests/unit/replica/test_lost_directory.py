@@ -1,0 +1,53 @@
+"""A log directory fails: its replicas are offline, the others go on, and the controller hears of it."""
+
+import asyncio
+from pathlib import Path
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from tests.support.in_process import InProcess, running
+
+PARTITIONS = 4
+
+
+def code_of(inside: InProcess, index: int) -> ErrorCode:
+    try:
+        inside.broker.replicas.leader("t", index)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def test_a_lost_directory_takes_only_its_own_replicas(tmp_path: Path) -> None:
+    settings = {"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}", "metadata.log.dir": str(tmp_path / "a")}
+
+    async def scenario() -> None:
+        async with running(tmp_path / "a", settings) as inside:
+            await inside.create("t", PARTITIONS)
+            replicas = inside.broker.replicas
+            homes = {}
+            for index in range(PARTITIONS):
+                home = replicas.directory_of(replicas.leader("t", index))
+                assert home is not None
+                homes[index] = home.path
+            assert set(homes.values()) == {str(tmp_path / "a"), str(tmp_path / "b")}
+            failed = next(one for one in replicas.log_directories if one.path == str(tmp_path / "b"))
+            replicas._logs._fail(failed)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            codes = {index: code_of(inside, index) for index in range(PARTITIONS)}
+            assert codes == {
+                index: ErrorCode.KAFKA_STORAGE_ERROR if path == failed.path else ErrorCode.NONE
+                for index, path in homes.items()
+            }
+            assert inside.broker.lifecycle is not None
+            assert inside.broker.lifecycle.offline_directories == [failed.directory_id]
+            client = await inside.connect()
+            described = await client.call(DescribeLogDirsRequest(None), DescribeLogDirsResponse, 4)
+            assert {one.log_dir: one.error_code for one in described.results} == {
+                str(tmp_path / "a"): ErrorCode.NONE,
+                failed.path: ErrorCode.KAFKA_STORAGE_ERROR,
+            }
+
+    asyncio.run(scenario())
