@@ -97,9 +97,8 @@ Record = Callable[[Measure], None]
 @contextmanager
 def running(trio: Trio, seconds: float, nice: int) -> Iterator[Trio]:
     """The three, started and warm."""
+    trio.nice = nice
     trio.start()
-    if nice:
-        processes.favour(nice, *trio.pids)
     try:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -151,7 +150,7 @@ def failover(trio: Trio, _: Amount, repetition: int, record: Record) -> None:
             gap = max(ticker.longest)
             ticker.reset()
             began = time.monotonic()
-            victim.launch()
+            trio.launch(victim)
             trio.wait_whole(topic, FAILOVER_PARTITIONS)
             back = time.monotonic() - began
             time.sleep(1.0)
@@ -181,7 +180,7 @@ def partitions(trio: Trio, _: Amount, repetition: int, record: Record) -> None:
         victim = trio.members[-1]
         stopped = victim.stop(signal.SIGTERM)
         began = time.monotonic()
-        victim.launch()
+        trio.launch(victim)
         victim.wait_until_it_answers()
         answered = time.monotonic() - began
         trio.wait_whole(topic, PARTITIONS_MANY)

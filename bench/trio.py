@@ -14,7 +14,7 @@ from typing import Final
 
 from confluent_kafka import admin as kafka_admin
 
-from bench import processes
+from bench import processes, wire
 from bench.brokers import CLUSTER_ID, KAVKA, LOG4J, Broker, Product
 from tools.kafka_jars import class_path
 
@@ -87,6 +87,7 @@ class Trio:
     def __init__(self, product: Product, directory: Path) -> None:
         self.product = product
         self.name = product.name
+        self.nice = 0  # of the brokers against other sessions
         self.members = [Member(product, directory / f"node-{node_id}", node_id) for node_id in NODE_IDS]
         for member in self.members:
             member.prepare(self.members)
@@ -102,10 +103,16 @@ class Trio:
     def start(self) -> None:
         # Alone none of them serves: all are started before anyone is waited for.
         for member in self.members:
-            member.launch()
+            self.launch(member)
         for member in self.members:
             member.wait_until_it_answers()
         self.wait_registered()
+
+    def launch(self, member: Member) -> None:
+        """Start one, and wait for nothing."""
+        member.launch()
+        if self.nice:
+            processes.favour(self.nice, member.pid)
 
     def stop(self) -> None:
         for member in self.members:
@@ -129,18 +136,20 @@ class Trio:
         return next(member for member in self.members if member.node_id == most)
 
     def wait_whole(self, topic: str, partitions: int) -> None:
-        """Until every partition has a leader and all three in sync, in the eyes of every node that runs."""
+        """Until every partition has a leader and all three in sync, in the eyes of every node."""
         deadline = time.monotonic() + WHOLE_SECONDS_MAX
         for member in self.members:
-            admin = kafka_admin.AdminClient({"bootstrap.servers": member.bootstrap, "log_level": 0})
-            while not is_whole(admin, topic, partitions):
+            while not is_whole(member.port, topic, partitions):
                 if time.monotonic() > deadline:
                     raise processes.ClientError(f"{self.name}: {topic} is not whole after {WHOLE_SECONDS_MAX:g} s")
                 time.sleep(LOOK_AGAIN_SECONDS)
 
 
-def is_whole(admin: kafka_admin.AdminClient, topic: str, partitions: int) -> bool:
-    found = admin.list_topics(topic, WHOLE_SECONDS_MAX).topics[topic].partitions
-    return len(found) == partitions and all(
-        partition.leader >= 0 and len(partition.isrs) == len(NODE_IDS) for partition in found.values()
-    )
+def is_whole(port: int, topic: str, partitions: int) -> bool:
+    """Asked with a bare socket: a client library waits between its attempts to connect, up to ten seconds."""
+    try:
+        with wire.Connection(port) as connection:
+            found = wire.in_sync_counts(connection.ask(wire.metadata_frame(topic)))
+    except (OSError, wire.WireError):
+        return False
+    return len(found) == partitions and all(count == len(NODE_IDS) for count in found)

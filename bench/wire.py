@@ -15,9 +15,11 @@ import crc32c
 
 PRODUCE: Final = 0
 FETCH: Final = 1
+METADATA: Final = 3
 API_VERSIONS: Final = 18
 PRODUCE_VERSION: Final = 7
 FETCH_VERSION: Final = 4
+METADATA_VERSION: Final = 1
 API_VERSIONS_VERSION: Final = 0
 ANSWER_SECONDS_MAX: Final = 10.0
 CLIENT_ID: Final = b"bench"
@@ -132,6 +134,51 @@ def fetched_bytes(body: memoryview, topic: str) -> int:
         raise WireError(f"Fetch was answered with error {error}")
     position += 26 + max(0, aborted) * 16
     return int.from_bytes(body[position : position + 4], "big", signed=True)
+
+
+def metadata_frame(topic: str) -> bytes:
+    """A Metadata request for one topic."""
+    return frame(METADATA, METADATA_VERSION, struct.pack(f">ih{len(topic)}s", 1, len(topic), topic.encode()))
+
+
+def in_sync_counts(body: memoryview) -> list[int]:
+    """How many replicas of each partition are in sync, from the answer to `metadata_frame`; 0 where nobody leads."""
+    position = 0
+
+    def integer(size: int) -> int:
+        nonlocal position
+        position += size
+        return int.from_bytes(body[position - size : position], "big", signed=True)
+
+    def skip_text() -> None:
+        nonlocal position
+        position += max(0, integer(2))
+
+    def integers() -> int:
+        nonlocal position
+        count = integer(4)
+        position += 4 * count
+        return count
+
+    for _ in range(integer(4)):
+        integer(4)
+        skip_text()
+        integer(4)
+        skip_text()
+    integer(4)
+    counts = []
+    for _ in range(integer(4)):
+        integer(2)
+        skip_text()
+        integer(1)
+        for _ in range(integer(4)):
+            integer(2)
+            integer(4)
+            leader = integer(4)
+            integers()
+            in_sync = integers()
+            counts.append(in_sync if leader >= 0 else 0)
+    return counts
 
 
 def one_record_batch(value: bytes, timestamp_ms: int) -> bytes:

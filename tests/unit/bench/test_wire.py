@@ -8,6 +8,13 @@ import pytest
 from bench import wire
 from kavka_broker.protocol import codec
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest
+from kavka_broker.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kavka_broker.protocol.messages.produce_request import ProduceRequest
 
 HEADER_BYTES = 4 + wire.HEADER.size
@@ -53,3 +60,17 @@ def test_an_answer_tells_its_offset() -> None:
 def test_an_answer_tells_its_bytes() -> None:
     answer = struct.pack(">iih5siihqqii", 0, 1, 5, b"topic", 1, 0, 0, 100, 100, -1, 61)
     assert wire.fetched_bytes(memoryview(answer), "topic") == 61
+
+
+def test_metadata_tells_how_many_are_in_sync() -> None:
+    partitions = [
+        MetadataResponsePartition(partition_index=0, leader_id=1, replica_nodes=[1, 2, 3], isr_nodes=[1, 3]),
+        MetadataResponsePartition(partition_index=1, leader_id=-1, replica_nodes=[2, 3], isr_nodes=[2]),
+    ]
+    answer = MetadataResponse(
+        brokers=[MetadataResponseBroker(1, "host", 9092, "rack"), MetadataResponseBroker(2, "host", 9093)],
+        topics=[MetadataResponseTopic(name="t", partitions=partitions)],
+    )
+    assert wire.in_sync_counts(memoryview(codec.encode(answer, wire.METADATA_VERSION))) == [2, 0]
+    asked = codec.decode(MetadataRequest, wire.METADATA_VERSION, wire.metadata_frame("t")[HEADER_BYTES:])
+    assert [topic.name for topic in asked.topics] == ["t"]
