@@ -218,6 +218,20 @@ class Invariants:
         """Nodes that have lost power, of which the controller has not heard yet."""
         return [node_id for node_id in self._lossy if self.is_lossy(node_id)]
 
+    def is_complete_without(self, node_id: int, well: Sequence[int]) -> bool:
+        """Whether all candidates but this one are well, and there is one for each partition."""
+        for topic in self.image.topics:
+            for state in topic.partitions.values():
+                others = {*state.isr, *state.elr} - {node_id}
+                if not others or not others <= set(well) or any(self._is_unclean(one) for one in others):
+                    return False
+        return True
+
+    def _is_unclean(self, node_id: int) -> bool:
+        """Whether it runs, and the controller knows an earlier life of it only."""
+        registration = self.image.brokers.get(node_id)
+        return registration is None or registration.fenced
+
     def candidates_lacking(self, place: Place) -> Iterator[str]:
         state, truth = self.partition_state(place), self.truths.get(place)
         if state is None or truth is None or not truth.committed:
