@@ -1,8 +1,8 @@
 """One node's part in the controller quorum, and the cluster's metadata as the quorum has agreed on it.
 
-Every node has a `Quorum`. A controller votes; a broker only observes, fetching the log as a voter does. What is committed is
-replayed into `metadata`, batch by batch, and the subscribers are told; what is not committed is in the log and nowhere
-else, except on the leader, whose `Controller` decides on an image that runs ahead.
+Every node has a `Quorum`. A controller votes; a broker only observes, fetching the log as a voter does. What is
+committed is replayed into `metadata`, batch by batch, and the subscribers are told; what is not committed is in the log
+and nowhere else, except on the leader, whose `Controller` decides on an image that runs ahead.
 
     RaftNode (core/raft)   the rules        <-- events, effects -->   Runner   disk, peers, timers
     Quorum                 the log as metadata: replay, publish, snapshots, who leads
@@ -467,7 +467,8 @@ def identity_of(config: BrokerConfig, metadata_log: MetadataLog, endpoints: Endp
         raise CannotStart(f"{config.metadata_log_dir} is not formatted; run kavka-broker format on it first")
     if meta.node_id != config.node_id:
         raise CannotStart(
-            f"{config.metadata_log_dir} belongs to node {meta.node_id}, node.id is {config.node_id}; correct one of them"
+            f"{config.metadata_log_dir} belongs to node {meta.node_id}, node.id is {config.node_id}; "
+            f"correct one of them"
         )
     if endpoints is None:
         endpoints = [(one.name, one.host or "localhost", one.port) for one in config.controller_listeners]
