@@ -89,12 +89,12 @@ def one_leader_per_epoch(_: "Invariants", seen: Seen) -> Iterator[str]:
 
 @invariant("LeaderCompleteness")
 def leader_completeness(_: "Invariants", seen: Seen) -> Iterator[str]:
-    """A leader has everything that was committed before its epoch."""
+    """A leader has everything that was committed before its epoch, and in it, where it has led it in another life."""
     before = seen.before
     is_new = before is None or not before.is_leader or before.epoch != seen.epoch or before.life != seen.life
     if seen.is_leader and is_new:
         for batch, epoch in seen.truth.committed:
-            if epoch < seen.epoch and not seen.view.has(batch):
+            if epoch <= seen.epoch and not seen.view.has(batch):
                 yield f"lacks {batch}, committed in epoch {epoch}; has {seen.view.at(batch)} there"
                 return
 

@@ -132,6 +132,7 @@ def repetitions_not_recognised(patch: Patch) -> None:
 @tooth("a change of the ISR is taken from any leader of any epoch", "isolate pause kill cut_one_way", 30)
 def stale_alter_partition_accepted(patch: Patch) -> None:
     patch.setattr(alter_partition, "_refusal", lambda *_: None)
+    patch.setattr(alter_partition, "_ineligible", lambda *_: None)
 
 
 @tooth(
