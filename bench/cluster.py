@@ -3,9 +3,9 @@
     python -m bench.cluster                         all sections, once each for both
     python -m bench.cluster --section failover --repetitions 3
 
-One product runs at a time, each repetition on a fresh cluster, and every second repetition begins with the other. The
-sections: `replicated` (produce with three replicas and acks=all), `failover` (kill -9 of a leader, and a controlled stop,
-under load), `partitions` (a thousand partitions: created, idle, a broker restarted).
+One product runs at a time, each repetition on a fresh cluster, and every second repetition begins with the other.
+The sections: `replicated` (produce with three replicas and acks=all), `failover` (kill -9 of a leader, and a controlled
+stop, under load), `partitions` (a thousand partitions: created, idle, a broker restarted).
 """
 
 import argparse
@@ -197,20 +197,36 @@ def partitions(trio: Trio, _: Amount, repetition: int, record: Record) -> None:
 
 
 def creation(trio: Trio, _: Amount, repetition: int, record: Record) -> None:
-    """Time until a thousand partitions have been created, have leaders and are in sync in the eyes of all."""
+    """Time until a thousand partitions are known to all, and until each has acknowledged a record.
+
+    The first alone would say little: a broker may know of a partition before it has a log for it.
+    """
     admin = trio.admin()
     name = "bench-creation"
     with machine.Meter(*trio.pids) as meter:
         began = time.monotonic()
         topics.create(admin, name, PARTITIONS_MANY, REPLICAS)
         trio.wait_whole(name, PARTITIONS_MANY)
-        took = time.monotonic() - began
+        known = time.monotonic() - began
+        write_to_each(trio.bootstrap, name, PARTITIONS_MANY)
+        served = time.monotonic() - began
     admin.delete_topics([name], operation_timeout=FLUSH_SECONDS_MAX)[name].result(FLUSH_SECONDS_MAX)
     for what, cost in {
-        f"create {PARTITIONS_MANY:,} partitions until in sync everywhere, s": took,
-        f"create {PARTITIONS_MANY:,} partitions, CPU of three, s": meter.cost.broker.total,
+        f"create {PARTITIONS_MANY:,} partitions until all nodes know them, s": known,
+        f"create {PARTITIONS_MANY:,} partitions until each has acknowledged a record, s": served,
+        f"create {PARTITIONS_MANY:,} partitions and write to each, CPU of three, s": meter.cost.broker.total,
     }.items():
         record(Measure("cluster", what, trio.name, repetition, {"cost": cost}, meter.cost.others_cores))
+
+
+def write_to_each(bootstrap: str, topic: str, partitions: int) -> None:
+    """One record to every partition, acknowledged by all replicas."""
+    producer = ck.Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5, "log_level": 0})
+    for partition in range(partitions):
+        producer.produce(topic, b"x", partition=partition)
+    left = producer.flush(FLUSH_SECONDS_MAX)
+    if left:
+        raise processes.ClientError(f"{left} of {partitions} partitions acknowledge nothing")
 
 
 SECTIONS: Final = {

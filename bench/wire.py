@@ -152,7 +152,8 @@ def in_sync_counts(body: memoryview) -> list[int]:
 
     def skip_text() -> None:
         nonlocal position
-        position += max(0, integer(2))
+        length = integer(2)
+        position += max(0, length)
 
     def integers() -> int:
         nonlocal position

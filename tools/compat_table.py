@@ -48,6 +48,9 @@ NOTES = """\
 - ApiVersions in an unknown version is answered in version 0 with UNSUPPORTED_VERSION and the table, by KIP-511.
 - A request of any other key or version closes the connection, as in Apache Kafka; tests/conformance/bad_input compares
   the two.
+- Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
+  shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
+  fences a killed broker after nine seconds, and answers without it from then on.
 - Record batches of magic 0 and 1 are refused, as in Apache Kafka 4.
 """
 

@@ -1,7 +1,7 @@
 """Somebody who changes the cluster while it works: topics come and go, leaders and replicas move, configs change.
 
-Whether a change is taken is of no consequence; what it may never do is to lose a record or to leave the cluster unable to
-settle. Which changes a seed makes, and how often, it draws.
+Whether a change is taken is of no consequence; what it may never do is to lose a record or to leave the cluster unable
+to settle. Which changes a seed makes, and how often, it draws.
 """
 
 import asyncio

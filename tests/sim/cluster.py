@@ -130,12 +130,18 @@ class Simulation:
         return ["admin", "changer", *(f"producer{n}" for n in range(self.shape.producers)),
                 *(f"reader{n}" for n in range(self.shape.readers))]  # fmt: skip
 
-    def may_lose_power(self) -> bool:
-        """Whether what one node has not synced may go now: the others have it all, and are well."""
+    def may_lose_power(self, node: Node) -> bool:
+        """Whether what this node has not synced may go now.
+
+        That is so while, of every partition, somebody else has everything that is committed, and the controller knows
+        it: a member of the ISR or the ELR that is well, and that the controller does not take for lossy itself.
+        """
         if self.is_synced:
             return True
-        is_well = all(node.is_serving and not node.is_disk_faulty for node in self.nodes)
-        return self.shape.nodes > self.shape.min_isr > 1 and is_well and not self.invariants.missing_at_the_end()
+        if self.shape.min_isr < 2 or self.invariants.lossy or self.invariants.image is None:
+            return False
+        well = [one.node_id for one in self.nodes if one is not node and one.is_serving and not one.is_disk_faulty]
+        return self.invariants.is_complete_without(node.node_id, well)
 
     def may_end(self, node: Node) -> bool:
         """Whether this node may end uncleanly now.

@@ -25,10 +25,12 @@ def fault(inject: Fault) -> Fault:
     return inject
 
 
-async def storm(simulation: Simulation, only: Sequence[str] = ()) -> None:
-    """The faults of one seed; with `only`, those of these kinds alone, and the others do not happen."""
+async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequence[str] = ()) -> None:
+    """The faults of one seed; with `only`, those of these kinds alone, and the others do not happen. With `kinds` they
+    are drawn from these.
+    """
     random = simulation.random
-    kinds = [name for name in FAULTS if random.random() < 0.45]
+    kinds = kinds or [name for name in FAULTS if random.random() < 0.45]
     if not kinds:
         kinds = [random.choice(list(FAULTS))]
     weights = [random.uniform(0.2, 1.0) for _ in kinds]
@@ -100,7 +102,7 @@ async def kill_all(simulation: Simulation) -> None:
 @fault
 async def power_loss(simulation: Simulation) -> None:
     node = some_node(simulation)
-    if simulation.may_lose_power():
+    if simulation.may_lose_power(node):
         begin(simulation, "power_loss", node.host)
         node.power_off()
         await restart(simulation, node)

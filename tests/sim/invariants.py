@@ -89,12 +89,12 @@ def one_leader_per_epoch(_: "Invariants", seen: Seen) -> Iterator[str]:
 
 @invariant("LeaderCompleteness")
 def leader_completeness(_: "Invariants", seen: Seen) -> Iterator[str]:
-    """A leader has everything that was committed before its epoch."""
+    """A leader has everything that was committed before its epoch, and in it, where it has led it in another life."""
     before = seen.before
     is_new = before is None or not before.is_leader or before.epoch != seen.epoch or before.life != seen.life
     if seen.is_leader and is_new:
         for batch, epoch in seen.truth.committed:
-            if epoch < seen.epoch and not seen.view.has(batch):
+            if epoch <= seen.epoch and not seen.view.has(batch):
                 yield f"lacks {batch}, committed in epoch {epoch}; has {seen.view.at(batch)} there"
                 return
 
@@ -218,6 +218,20 @@ class Invariants:
         """Nodes that have lost power, of which the controller has not heard yet."""
         return [node_id for node_id in self._lossy if self.is_lossy(node_id)]
 
+    def is_complete_without(self, node_id: int, well: Sequence[int]) -> bool:
+        """Whether all candidates but this one are well, and there is one for each partition."""
+        for topic in self.image.topics:
+            for state in topic.partitions.values():
+                others = {*state.isr, *state.elr} - {node_id}
+                if not others or not others <= set(well) or any(self._is_unclean(one) for one in others):
+                    return False
+        return True
+
+    def _is_unclean(self, node_id: int) -> bool:
+        """Whether it runs, and the controller knows an earlier life of it only."""
+        registration = self.image.brokers.get(node_id)
+        return registration is None or registration.fenced
+
     def candidates_lacking(self, place: Place) -> Iterator[str]:
         state, truth = self.partition_state(place), self.truths.get(place)
         if state is None or truth is None or not truth.committed:
@@ -226,7 +240,8 @@ class Invariants:
         for broker_id in (*state.isr, *state.elr):
             view = self.views.get((broker_id, place))
             if view is not None and not view.has(last) and not self.is_lossy(broker_id):
-                yield f"node{broker_id} is in isr {state.isr} or elr {state.elr}, ends at {view.end_offset}, lacks {last}"
+                sets = f"isr {state.isr} or elr {state.elr}"
+                yield f"node{broker_id} is in {sets}, ends at {view.end_offset}, lacks {last}"
 
     # --- a step -------------------------------------------------------------------------------------------------
 

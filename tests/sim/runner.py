@@ -25,8 +25,21 @@ RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 #: Events of the broker's log that a few hundred seeds have to bring about, and what they stand for.
 MUST_BE_REACHED: Final = {
     "broker.ready": "a node serves",
+    "broker.fenced": "a broker is taken out, by its session or by a probe",
     "broker.stopped": "a controlled shutdown",
+    "controller.inactive": "an active controller is deposed",
+    "directory.lost": "a log directory fails under its leaders",
+    "isr.expands": "a follower comes in",
+    "isr.shrinks": "a follower falls behind",
+    "log.diverges": "a follower's log parts from its leader's (KIP-101)",
+    "log.truncated": "a log is cut",
+    "metadata.snapshot": "a snapshot of the metadata",
+    "metadata.snapshot.adopted": "a follower of the quorum far behind takes a snapshot",
+    "partition.moved_away": "a reassignment is complete",
     "raft.leads": "an election of the quorum",
+    "raft.resigned": "a leader of the quorum stops in a controlled way",
+    "raft.truncated": "a voter's log parts from its leader's",
+    "segment.truncated": "recovery cuts a torn batch",
 }
 
 

@@ -13,7 +13,7 @@ from tests.sim.runner import command_of, run_seed
 ROOT = Path(__file__).parents[2]
 SEEDS = Path(__file__).with_name("seeds.txt")
 FIRST_SEED = 1
-SEEDS_COUNT = 24
+SEEDS_COUNT = 12
 
 
 def past_failures() -> list[tuple[int, int | None]]:

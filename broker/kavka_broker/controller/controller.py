@@ -24,7 +24,8 @@ from typing import Final, TypeVar
 
 from kavka_broker.controller.format import random_uuid
 from kavka_broker.controller.images import copy_of
-from kavka_broker.controller.quorum import Quorum, Subscriber
+from kavka_broker.controller.publishing import Subscriber
+from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.recovery import opening_records
 from kavka_broker.controller.snapshots import SnapshotId
 from kavka_broker.core.decision import Decision

@@ -7,7 +7,7 @@ that names the first of them:
     Voters(standalone=True)          this node alone
     Voters(initial=(...))            the controllers of the list, the same on each of them
     Voters(none=True)                nobody: this node joins a quorum that is there, or will be
-    controller.quorum.voters is set  a quorum of the older kind: every configuration names the voters, nothing is written
+    controller.quorum.voters is set  a quorum of the older kind: every configuration names them, nothing is written
 
 Which of them cannot be guessed for a controller that knows of others: two that both began alone would be two clusters
 with one id. One that knows of nobody else begins alone.
@@ -178,8 +178,8 @@ def _check_voters(config: BrokerConfig, voters: Voters) -> None:
         )
     if is_controller and not chosen and not _knows_nobody(config):
         raise FormatError(
-            "controller.quorum.bootstrap.servers names other controllers, so who votes at first cannot be guessed; write "
-            "--standalone, --initial-controllers or --no-initial-controllers"
+            "controller.quorum.bootstrap.servers names other controllers, so who votes at first cannot be guessed; "
+            "write --standalone, --initial-controllers or --no-initial-controllers"
         )
 
 

@@ -1,8 +1,8 @@
 """One node's part in the controller quorum, and the cluster's metadata as the quorum has agreed on it.
 
-Every node has a `Quorum`. A controller votes; a broker only observes, fetching the log as a voter does. What is committed is
-replayed into `metadata`, batch by batch, and the subscribers are told; what is not committed is in the log and nowhere
-else, except on the leader, whose `Controller` decides on an image that runs ahead.
+Every node has a `Quorum`. A controller votes; a broker only observes, fetching the log as a voter does. What is
+committed is replayed into `metadata`, batch by batch, and the subscribers are told; what is not committed is in the log
+and nowhere else, except on the leader, whose `Controller` decides on an image that runs ahead.
 
     RaftNode (core/raft)   the rules        <-- events, effects -->   Runner   disk, peers, timers
     Quorum                 the log as metadata: replay, publish, snapshots, who leads
@@ -14,21 +14,19 @@ leader's snapshot: log and image are replaced, and subscribers are told what is 
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from kavka_broker.controller.batches import metadata_batch, read_batch
-from kavka_broker.controller.images import become, image_of
+from kavka_broker.controller.batches import metadata_batch
+from kavka_broker.controller.images import image_of
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
+from kavka_broker.controller.publishing import Publisher, Subscriber
 from kavka_broker.controller.recovery import (
     CannotStart,
     Recovered,
-    check_features,
     history_of,
     is_alone,
     quorum_control,
-    readable,
     recover,
 )
 from kavka_broker.controller.runner import Handle, RunBlocking, Runner
@@ -49,7 +47,6 @@ from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpo
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
-from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kavka_broker.protocol.messages.vote_request import VoteRequest
@@ -59,21 +56,12 @@ from kavka_broker.timers import Timers
 
 log = get("raft")
 
-Subscriber = Callable[[Sequence[Message]], None]
 Endpoints = Sequence[tuple[str, str, int]]  # listener, host, port
 
 #: How long a leader that stops waits for its successor to hear of it.
 RESIGN_MS_MAX: Final = 1_000
 #: How often a node that waits for the quorum says so.
 WAIT_NOTE_MS: Final = 10_000
-
-
-class Written(NamedTuple):
-    """A batch that this node has appended as the leader: it need not be read again."""
-
-    offset: int
-    records: Sequence[Message]
-    size_bytes: int
 
 
 class Quorum:
@@ -95,7 +83,6 @@ class Quorum:
     ) -> None:
         self.node_id = config.node_id
         self.metadata = recovered.committed
-        self.subscribers: list[Subscriber] = []
         self.leader_listeners: list[Callable[[], None]] = []
         # The controller of this node, where it is one: it hears of leadership and commits first.
         self.on_led: Callable[[int, int], None] = _nothing
@@ -123,13 +110,14 @@ class Quorum:
             int(clock.monotonic_ms()),
             high_watermark=0 if (newest := metadata_log.files.newest()) is None else newest.end_offset,
         )
+        self._publisher = Publisher(
+            config, metadata_log, self.metadata, clock, published=self._published, failed=self._fail
+        )
+        self.subscribers: list[Subscriber] = self._publisher.subscribers
         self._runner: Runner | None = None
-        self._written: deque[Written] = deque()
-        self._held_back: list[Message] = []
         self._caught_up_at: int | None = None
         self._catching_up: list[asyncio.Future[None]] = []
         self._snapshotter: asyncio.Task[None] | None = None
-        self._bytes_since_snapshot = 0
         self._snapshot_ms = clock.now_ms()
         self._was_leader = False
 
@@ -255,6 +243,7 @@ class Quorum:
         """Leave: a leader gives up its epoch, so that another takes over at once."""
         if self._snapshotter is not None:
             await self._snapshotter
+        self._publisher.stop()
         if self._runner is not None:
             if self._node.is_leader and len(self.voters) > 1:
                 self._runner.happen(self._node.resign)
@@ -297,7 +286,7 @@ class Quorum:
 
     def append(self, records: Sequence[Message], epoch: int) -> int:
         """Append one batch as the leader of `epoch`; its first offset. Raises BrokerError, and appends nothing."""
-        if not self._node.is_leader or self._node.epoch != epoch:
+        if not self._leads(epoch):
             # The rules know already; the controller is told once what is before that is on the disk.
             raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} leads epoch {epoch} no longer")
         now_ms = self.clock.now_ms()
@@ -307,23 +296,29 @@ class Quorum:
             problem = f"the decision has {len(batch)} bytes, {BATCH_BYTES_MAX} fit in a batch; ask in smaller parts"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
         self.log.append(batch, now_ms)
-        self._written.append(Written(offset, records, len(batch)))
+        self._publisher.wrote(offset, records, len(batch))
         self.runner.happen(self._node.appended)
         self.runner.want_flush()
         return offset
 
+    def _leads(self, epoch: int) -> bool:
+        return self._node.is_leader and self._node.epoch == epoch
+
     # --- what the rules have found ------------------------------------------------------------------------------
 
     def led(self, epoch: int, start_offset: int) -> None:
+        self._publisher.forget_written()
+        if not self._leads(epoch):
+            return  # the rules know already that it is over
         self._was_leader = True
-        self._written.clear()
         self.on_led(epoch, start_offset)
         self._tell_listeners()
 
     def followed(self, leader_id: int, epoch: int) -> None:
-        self._written.clear()
+        self._publisher.forget_written()
         if self._was_leader:
             self._was_leader = False
+            self._publisher.finish()  # whoever waits for what is committed shall hear it
             self.on_lost()
         self._tell_listeners()
 
@@ -354,49 +349,14 @@ class Quorum:
             if not future.done():
                 future.set_result(None)
 
-    # --- publishing ---------------------------------------------------------------------------------------------
-
     def committed(self, high_watermark: int) -> None:
-        """Replay what is committed now, and tell everybody."""
-        with readable(self.config):
-            while self.metadata.next_offset < high_watermark:
-                if self._written and self._written[0].offset == self.metadata.next_offset:
-                    written = self._written.popleft()
-                    self._publish(written.records, written.size_bytes)
-                else:
-                    self._publish_from_log(high_watermark)
+        self._publisher.advance(high_watermark)
+
+    def _published(self) -> None:
+        """The image has moved."""
         self.on_published()
         self._wake()
         self._snapshot_if_due()
-
-    def _publish_from_log(self, high_watermark: int) -> None:
-        for header, batch in self.log.batches(self.metadata.next_offset):
-            next_offset = self.metadata.next_offset
-            if header.base_offset >= high_watermark or (self._written and self._written[0].offset == next_offset):
-                return
-            records = []
-            for offset, message in read_batch(batch):
-                if offset >= next_offset:
-                    records.append(message)
-            self._publish(records, len(batch))
-            self.metadata.move_to(header.next_offset - 1)
-
-    def _publish(self, records: Sequence[Message], size_bytes: int) -> None:
-        for record in records:
-            self.metadata.replay(record)
-        self._bytes_since_snapshot += size_bytes
-        if self.metadata.transaction is not None:
-            self._held_back += records
-            return
-        if self._held_back:
-            records, self._held_back = [*self._held_back, *records], []
-        if any(isinstance(record, FeatureLevelRecord) for record in records):
-            check_features(self.config, self.metadata)
-        self._tell(records)
-
-    def _tell(self, records: Sequence[Message]) -> None:
-        for subscriber in self.subscribers:
-            subscriber(records)
 
     # --- snapshots ----------------------------------------------------------------------------------------------
 
@@ -407,7 +367,7 @@ class Quorum:
         age_ms = self.clock.now_ms() - self._snapshot_ms
         interval_ms = self.config["metadata.log.max.snapshot.interval.ms"]
         if (
-            self._bytes_since_snapshot >= self.config["metadata.log.max.record.bytes.between.snapshots"]
+            self._publisher.bytes_since_snapshot >= self.config["metadata.log.max.record.bytes.between.snapshots"]
             or 0 < interval_ms <= age_ms
         ):
             self._snapshotter = asyncio.get_running_loop().create_task(self._try_snapshot(), name="metadata snapshot")
@@ -427,7 +387,7 @@ class Quorum:
             return None
         control = quorum_control(self._node.history, snapshot.end_offset)
         records = list(self.metadata.records())
-        self._bytes_since_snapshot = 0
+        self._publisher.bytes_since_snapshot = 0
         self._snapshot_ms = now_ms
 
         def write() -> None:
@@ -451,16 +411,16 @@ class Quorum:
         await self._run_blocking(lambda: self.log.files.name_downloaded(snapshot))
         self.log.files.saved(snapshot)
         self.log.start_behind(snapshot)
-        records = become(self.metadata, image_of(iter(messages), snapshot.end_offset - 1))
-        self._held_back = []
-        check_features(self.config, self.metadata)
+        self._publisher.replace(image_of(iter(messages), snapshot.end_offset - 1))
         log.info("metadata.snapshot.adopted", offset=snapshot.end_offset, records=len(messages))
-        self._tell(records)
         self._wake()
         history = history_of(self.config, messages, snapshot.end_offset)
         return self._node.snapshot_adopted(snapshot, history, self.runner.now_ms)
 
     # --- failure ------------------------------------------------------------------------------------------------
+
+    def _fail(self, error: Exception) -> None:
+        self.runner.fail(error)
 
     def _failed(self, error: BaseException) -> None:
         self.on_failed()
@@ -507,7 +467,8 @@ def identity_of(config: BrokerConfig, metadata_log: MetadataLog, endpoints: Endp
         raise CannotStart(f"{config.metadata_log_dir} is not formatted; run kavka-broker format on it first")
     if meta.node_id != config.node_id:
         raise CannotStart(
-            f"{config.metadata_log_dir} belongs to node {meta.node_id}, node.id is {config.node_id}; correct one of them"
+            f"{config.metadata_log_dir} belongs to node {meta.node_id}, node.id is {config.node_id}; "
+            f"correct one of them"
         )
     if endpoints is None:
         endpoints = [(one.name, one.host or "localhost", one.port) for one in config.controller_listeners]

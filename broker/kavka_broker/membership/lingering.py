@@ -2,8 +2,8 @@
 
 The answer to Metadata that first names a new leader would also be the first without the old one. librdkafka then gives
 up the broker that is missing while it moves its partitions to the new leader, and now and then takes them back to no
-leader at all, which it only mends a second later. Shown for `LINGER_MS` longer, the dead broker costs a client a refused
-connection at most; Apache Kafka shows it for the nine seconds that it takes to notice.
+leader at all, which it only mends a second later. Shown for `LINGER_MS` longer, the dead broker costs a client a
+refused connection at most; Apache Kafka shows it for the nine seconds that it takes to notice.
 """
 
 from collections.abc import Callable, Collection, Sequence

@@ -1,4 +1,4 @@
-"""Tells the controller in which log directory each replica is (KIP-858), so that it knows what a failed one takes along.
+"""Tells the controller in which log directory each replica is (KIP-858), to know what a failed one takes along.
 
 The controller chooses a directory only where a broker has one; else the broker does, when it makes the log or moves
 it, and reports it here. Reports are sent together, and again until the controller has taken them. What is newer

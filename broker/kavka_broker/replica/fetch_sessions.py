@@ -158,8 +158,9 @@ class FetchSessions:
         session.epoch = 1 if session.epoch == EPOCH_LIMIT else session.epoch + 1
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
+        before = len(session.partitions)
         named = session.update(request)
-        if request.topics and self.partition_count > self._partitions_max:
+        if len(session.partitions) > before and self.partition_count > self._partitions_max:
             self.drop(session.session_id)
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.partitions:

@@ -1,9 +1,10 @@
 """One node in this process, started and stopped in order.
 
 The order of the start is the order of trust: the log directories are ours (lock, meta.properties), then the quorum says
-what the cluster is, then the logs of partitions are recovered, then the broker registers and serves, and only when all
-of that stands does it ask to be unfenced. A controller's listener serves from the first moment, since without the
-votes of others there is no quorum to wait for.
+what the cluster is, then the broker registers, so that nobody counts on what it may have lost, then the logs of
+partitions are recovered and take their roles, then it serves, and only when all of that stands does it ask to be
+unfenced. A controller's listener serves from the first moment, since without the votes of others there is no quorum to
+wait for.
 
 The stop is the same backwards: what this broker leads is moved to others while it still serves, and the controller is
 the last to go, so that a cluster of one can decide to let its broker stop.
@@ -124,6 +125,7 @@ class Server:
         await self._open_admin()
         await self._join_quorum(node, quorum)
         if "broker" in config.roles:
+            await self._register(node)
             await self._load(logs, quorum)
             node.broker.replicas.load()
             wiring.follow_metadata(node.broker)
@@ -183,12 +185,17 @@ class Server:
         self._logs_are_loaded = True
         self.health.cleared("logs")
 
-    async def _join_cluster(self, node: Node) -> None:
-        """Register, follow and serve, and be unfenced."""
-        broker = node.broker
+    async def _register(self, node: Node) -> None:
+        """Before any replica takes its role: until then the image may say that this broker leads, and it has lost what
+        it led with its power. The answer is behind what the controller makes of that.
+        """
         self._stops.append(("registration", lambda: self._stop_membership(node)))
-        await broker.lifecycle.register()
+        await node.broker.lifecycle.register()
         self.health.cleared("registration")
+
+    async def _join_cluster(self, node: Node) -> None:
+        """Follow and serve, and be unfenced."""
+        broker = node.broker
         broker.replicas.start()
         self._stops.append(("replicas", broker.replicas.stop))
         broker.groups.start()

@@ -14,6 +14,8 @@ from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.names import PARTITION_METADATA
 
 VERSION = 0
+HEAD = f"version: {VERSION}\ntopic_id: "
+UUID_LENGTH = 22
 
 
 def read(disk: Disk, directory: str) -> bytes:
@@ -25,8 +27,7 @@ def read(disk: Disk, directory: str) -> bytes:
         return ZERO
     except UnicodeDecodeError as problem:
         raise _unusable(path, str(problem)) from None
-    if not text.strip("\0\n "):
-        # Power was lost before the file was written out; the metadata log knows the id.
+    if _is_torn(text):
         return ZERO
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     if fields.get("version") != str(VERSION):
@@ -37,9 +38,17 @@ def read(disk: Disk, directory: str) -> bytes:
         raise _unusable(path, f"no topic id: {problem}") from None
 
 
+def _is_torn(text: str) -> bool:
+    """Power was lost before all of the file was written out; the metadata log knows the id."""
+    written = text.strip("\0")
+    return HEAD.startswith(written.strip()) or (
+        written.startswith(HEAD) and len(written) < len(HEAD) + UUID_LENGTH and not written.endswith("\n")
+    )
+
+
 def write(disk: Disk, directory: str, topic_id: bytes) -> None:
     """Not synced: the log's first flush does that for the directory, and a lost id is found in the metadata log."""
-    text = f"version: {VERSION}\ntopic_id: {to_text(topic_id)}\n"
+    text = f"{HEAD}{to_text(topic_id)}\n"
     disk.write_file(os.path.join(directory, PARTITION_METADATA), text.encode(), durable=False)
 
 

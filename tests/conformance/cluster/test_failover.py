@@ -18,9 +18,9 @@ from tests.support.servers import is_apache_kafka
 
 pytestmark = pytest.mark.slow
 
-#: On a busy machine; what a quiet one shows is in docs/reliability.md.
-GAP_SECONDS_MAX = 3.0
-BACK_SECONDS_MAX = 6.0
+#: On a machine that does ten other things; the bench measures on a quiet one. Apache Kafka takes nine and twelve.
+GAP_SECONDS_MAX = 5.0
+BACK_SECONDS_MAX = 15.0
 
 SHAPES: dict[str, tuple[Callable[[], list[Place]], bool]] = {
     "combined": (lambda: combined(3), False),

@@ -115,7 +115,9 @@ def test_partition_metadata() -> None:
     assert partition_metadata.read(disk, "/data") == META.directory_id
 
 
-@pytest.mark.parametrize("text", [b"", bytes(30)])
+@pytest.mark.parametrize(
+    "text", [b"", bytes(30), b"vers", b"version: 0\n", b"version: 0\ntopic_id: 8pQhXzKfQ0mZJ6m3oY3c1"]
+)
 def test_a_topic_id_lost_with_power_is_not_known(text: bytes) -> None:
     disk = new_disk()
     assert partition_metadata.read(disk, "/data") == ZERO
@@ -127,7 +129,7 @@ def test_a_topic_id_lost_with_power_is_not_known(text: bytes) -> None:
     ("text", "says"),
     [
         (b"version: 7\n", "version 7"),
-        (b"version: 0\n", "no topic id"),
+        (b"version: 0\nanything: else\n", "no topic id"),
         (b"version: 0\ntopic_id: x\n", "no topic id"),
         (b"\xff", "decode"),
     ],

@@ -1,0 +1,251 @@
+"""Defects that we plant to see that the simulation finds them.
+
+Each replaces one rule of the broker by what somebody might have written instead, in the test's process only; nothing in
+the broker can be switched. `seeds_max` is how many seeds we allow for the finding, of those that `storm` draws from the
+kinds of fault named here: the test fails when the tooth has become blunt.
+
+Run as a program it prints the table: what was planted, which invariant objected first, and at which seed.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, Protocol
+
+from kavka_broker.api import follower_fetch
+from kavka_broker.controller import quorum
+from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.core.metadata import alter_partition, registration_commands
+from kavka_broker.core.partition.leader import LeaderState
+from kavka_broker.core.partition.producer_state import ProducerStates
+from kavka_broker.core.raft import quorum_state
+from kavka_broker.replica import following
+from kavka_broker.replica import partition as replica_partition
+from kavka_broker.replica.partition import Partition
+from tests.sim.cluster import Outcome, Simulation
+from tests.sim.faults import storm
+from tests.sim.runner import shape_of
+
+
+class Patch(Protocol):
+    """pytest's `monkeypatch`, or what stands in for it."""
+
+    def setattr(self, target: Any, name: str, value: Any) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tooth:
+    """A planted defect. `topic` and `settings` make its place likely to be visited."""
+
+    name: str
+    what: str
+    plant: Callable[[Patch], None]
+    kinds: tuple[str, ...]
+    seeds_max: int
+    is_synced: bool | None = None  # None: as the seed draws it
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+TEETH: Final[list[Tooth]] = []
+
+
+def tooth(
+    what: str, kinds: str, seeds_max: int, *, is_synced: bool | None = None, **settings: str
+) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        name = plant.__name__.replace("_", " ")
+        pairs = tuple((key.replace("_", "."), value) for key, value in settings.items())
+        TEETH.append(Tooth(name, what, plant, tuple(kinds.split()), seeds_max, is_synced, pairs))
+        return plant
+
+    return register
+
+
+# --- records --------------------------------------------------------------------------------------------------------
+
+
+@tooth("a produce with acks=all is answered when the leader alone has the records", "kill pause", 2)
+def acknowledge_before_replication(patch: Patch) -> None:
+    patch.setattr(Partition, "when_committed", lambda self, offset: None)
+
+
+@tooth("the high watermark moves and appends are taken with any number of replicas in sync", "kill isolate", 5)
+def min_isr_ignored(patch: Patch) -> None:
+    patch.setattr(replica_partition, "effective_min_isr", lambda configured, replicas: 1)
+
+
+@tooth("the leader's high watermark is the end of its own log", "kill", 2)
+def high_watermark_of_the_leader_alone(patch: Patch) -> None:
+    patch.setattr(LeaderState, "committed_end", lambda self, end_offset, *_: end_offset)
+
+
+@tooth("a follower is told of no diverging epoch", "kill isolate cut_one_way pause", 20)
+def divergence_ignored(patch: Patch) -> None:
+    patch.setattr(follower_fetch, "diverging_epoch", lambda *_: None)
+
+
+@tooth("a follower cuts to its own high watermark, as before KIP-101", "kill controlled_restart", 10)
+def truncation_to_the_high_watermark(patch: Patch) -> None:
+    def cut(_: Any, epochs: Any, log_end_offset: int, high_watermark: int) -> int:
+        return min(high_watermark, log_end_offset)
+
+    patch.setattr(following, "truncation_offset", cut)
+    patch.setattr(following, "first_fetch_offset", partial(cut, None))
+
+
+@tooth("a follower enters the ISR at the high watermark that a new leader has not raised yet", "kill pause isolate", 20)
+def expansion_before_the_epoch_start(patch: Patch) -> None:
+    def joining(self: LeaderState, high_watermark: int, _: int, eligible: Any, __: float) -> tuple[int, ...]:
+        if self.pending is not None:
+            return ()
+        return tuple(
+            broker_id
+            for broker_id, follower in self.followers.items()
+            if broker_id not in self.isr
+            and follower.log_end_offset >= high_watermark
+            and self._is_eligible(broker_id, eligible)
+        )
+
+    patch.setattr(LeaderState, "joining", joining)
+
+
+@tooth("the high watermark waits for the ISR that is known, not for the one that was asked for (KIP-497)",
+       "isolate kill pause", 30)  # fmt: skip
+def pending_isr_ignored(patch: Patch) -> None:
+    def committed_end(self: LeaderState, end_offset: int, min_isr: int, *_: Any) -> int:
+        if len(self.isr) < min_isr:
+            return -1
+        return min([end_offset, *(one.log_end_offset for key, one in self.followers.items() if key in self.isr)])
+
+    patch.setattr(LeaderState, "committed_end", committed_end)
+
+
+@tooth("a batch that is sent again is appended again", "reset bad_weather kill", 5)
+def repetitions_not_recognised(patch: Patch) -> None:
+    patch.setattr(ProducerStates, "check", lambda *_: None)
+
+
+# --- decisions about partitions --------------------------------------------------------------------------------------
+
+
+@tooth("a change of the ISR is taken from any leader of any epoch", "isolate pause kill cut_one_way", 30)
+def stale_alter_partition_accepted(patch: Patch) -> None:
+    patch.setattr(alter_partition, "_refusal", lambda *_: None)
+    patch.setattr(alter_partition, "_ineligible", lambda *_: None)
+
+
+@tooth(
+    "a broker that stopped uncleanly stays an eligible leader (KIP-966)", "power_loss kill pause", 40, is_synced=False
+)
+def unclean_broker_stays_eligible(patch: Patch) -> None:
+    withdraw = registration_commands.withdraw
+    patch.setattr(
+        registration_commands, "forfeit", lambda metadata, broker_id, policy, **_: withdraw(metadata, broker_id, policy)
+    )
+
+
+@tooth("an ISR may hold an earlier incarnation of a broker (KIP-903)", "power_loss kill pause", 60, is_synced=False)
+def broker_epochs_ignored(patch: Patch) -> None:
+    patch.setattr(alter_partition, "_ineligible", lambda *_: None)
+    patch.setattr(LeaderState, "_is_eligible", lambda *_: True)
+
+
+# --- the quorum -------------------------------------------------------------------------------------------------------
+
+
+@tooth("a decision counts before it is on the leader's disk, or on any", "power_loss_of_several", 10, is_synced=True)
+def metadata_not_synced(patch: Patch) -> None:
+    patch.setattr(MetadataLog, "flush", lambda self: None)
+    patch.setattr(MetadataLog, "synced_offset", property(lambda self: self.end_offset))
+
+
+@tooth("a vote is promised before it is on the disk", "power_loss_of_several bad_weather cut_pair", 150, is_synced=True,
+       controller_quorum_election_timeout_ms="200", controller_quorum_fetch_timeout_ms="300")  # fmt: skip
+def vote_without_fsync(patch: Patch) -> None:
+    def save_state(self: MetadataLog, state: Any) -> None:
+        path = f"{self._directory}/{quorum_state.FILE_NAME}"
+        self.disk.write_file(path, quorum_state.format_state(state).encode(), durable=False)
+
+    patch.setattr(MetadataLog, "save_state", save_state)
+
+
+@tooth("a snapshot lacks the last record of the image", "kill controlled_restart kill_all", 5,
+       metadata_log_max_record_bytes_between_snapshots="2000")  # fmt: skip
+def snapshot_one_record_short(patch: Patch) -> None:
+    build = quorum.build
+    patch.setattr(quorum, "build", lambda control, records, **how: build(control, records[:-1], **how))
+
+
+# --- finding them -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How a tooth was found, if it was."""
+
+    tooth: Tooth
+    seeds: int
+    outcome: Outcome | None
+
+    @property
+    def objection(self) -> str:
+        """Which invariant or rule objected."""
+        failure = None if self.outcome is None else self.outcome.failure
+        return "" if failure is None else failure.partition(":")[0]
+
+
+def bite(tooth: Tooth, seeds: Sequence[int]) -> Found:
+    """Play these seeds, with the defect planted already, until one fails."""
+    for count, seed in enumerate(seeds, 1):
+        outcome = play(tooth, seed)
+        if outcome.failure is not None:
+            return Found(tooth, count, outcome)
+    return Found(tooth, len(seeds), None)
+
+
+def play(tooth: Tooth, seed: int) -> Outcome:
+    shape = shape_of(seed, 3)
+    configs = dict(shape.topic_configs)
+    if tooth.is_synced is not None:
+        configs.pop("flush_messages", None)
+    if tooth.is_synced:
+        configs["flush_messages"] = "1"
+    shape = replace(shape, settings={**shape.settings, **dict(tooth.settings)}, topic_configs=configs, changes=())
+    return Simulation(seed, shape, partial(storm, kinds=tooth.kinds)).run()
+
+
+class Planted:
+    """What `monkeypatch` does, for one defect after the other."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def setattr(self, target: Any, name: str, value: Any) -> None:
+        self._before.append((target, name, target.__dict__[name]))
+        setattr(target, name, value)
+
+    def undo(self) -> None:
+        for target, name, value in reversed(self._before):
+            setattr(target, name, value)
+        self._before.clear()
+
+
+def main(names: Sequence[str]) -> int:
+    """Print the table, of all teeth or of those whose names hold one of these words."""
+    blunt = 0
+    for one in TEETH:
+        if names and not any(name in one.name for name in names):
+            continue
+        planted = Planted()
+        one.plant(planted)
+        found = bite(one, range(1, one.seeds_max + 1))
+        planted.undo()
+        blunt += found.outcome is None
+        print(f"| {one.name} | {one.what} | {found.objection or 'NOT FOUND'} | {found.seeds} of {one.seeds_max} |")
+        sys.stdout.flush()
+    return blunt
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

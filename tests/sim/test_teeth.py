@@ -1,0 +1,18 @@
+"""Every planted defect is found within its number of seeds: the simulation sees what it is for."""
+
+import pytest
+
+from tests.sim.teeth import TEETH, Tooth, bite
+
+IN_EVERY_RUN = 5  # seeds; what takes more is for `make sim` and a patient machine
+
+
+@pytest.mark.parametrize("tooth", [one for one in TEETH if one.seeds_max <= IN_EVERY_RUN], ids=lambda one: one.name)
+def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
+    tooth.plant(monkeypatch)
+    found = bite(tooth, range(1, tooth.seeds_max + 1))
+    assert found.objection, f"{tooth.what}: not found in {found.seeds} seeds"
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(TEETH) >= 10
