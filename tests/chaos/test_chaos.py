@@ -17,24 +17,26 @@ RUN_SECONDS_MAX = 400
 PLACE = ("t", 0)
 
 
-def chaos(*arguments: str) -> str:
-    """Run it in a process of its own, which moves into namespaces where it may; what it says."""
+def chaos(directory: Path, *arguments: str) -> str:
+    """Run it in a process of its own, which moves into namespaces where it may; what it says. Logs stay for a while."""
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.chaos", "--short", *arguments],
+        [sys.executable, "-m", "tests.chaos", "--short", "--keep", str(directory / "nodes"), *arguments],
         cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False, timeout=RUN_SECONDS_MAX,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
 
-def test_nothing_acknowledged_is_lost_when_processes_die_or_stop() -> None:
-    said = chaos("--only", "kill-leader", "--only", "pause-leader", "--only", "lose-power", "--only", "stop-one")
+def test_nothing_acknowledged_is_lost_when_processes_die_or_stop(tmp_path: Path) -> None:
+    said = chaos(
+        tmp_path, "--only", "kill-leader", "--only", "pause-leader", "--only", "lose-power", "--only", "stop-one"
+    )
     assert "nothing lost, duplicated, reordered or inconsistent" in said
 
 
 @pytest.mark.root
-def test_nothing_acknowledged_is_lost_when_the_network_is_cut_or_a_disk_is_full() -> None:
-    said = chaos("--only", "isolate", "--only", "bridge", "--only", "deaf", "--only", "fill-disk")
+def test_nothing_acknowledged_is_lost_when_the_network_is_cut_or_a_disk_is_full(tmp_path: Path) -> None:
+    said = chaos(tmp_path, "--only", "isolate", "--only", "bridge", "--only", "deaf", "--only", "fill-disk")
     assert "nothing lost, duplicated, reordered or inconsistent" in said
     assert "left out" not in said
 

@@ -58,6 +58,7 @@ class Workload:
         self.is_reading = True
         self.failures: list[str] = []
         self.committed: dict[int, int] = {}
+        self.complaints: dict[str, str] = {}  # what the library last told each reader
         self._lock = threading.Lock()
         self._rate = values_a_second
         self._producers = [self._thread(self._produce, f"p{number}") for number in range(producers)]
@@ -153,6 +154,7 @@ class Workload:
         consumer = Consumer({
             **QUIET, "bootstrap.servers": self.bootstrap, "group.id": GROUP, "auto.offset.reset": "earliest",
             "enable.auto.commit": False, "session.timeout.ms": 10_000, "isolation.level": "read_committed",
+            "error_cb": lambda error: self.complaints.update({name: f"{time.monotonic():.1f} {error.str()}"}),
         })  # fmt: skip
 
         def on_assign(_: Consumer, assigned: Sequence[TopicPartition]) -> None:
@@ -224,7 +226,10 @@ class Workload:
             if not behind:
                 return
             if time.monotonic() > deadline:
-                self.history.note(f"stuck-group: after {DRAIN_SECONDS_MAX:g} s it has read {behind} (read, end)")
+                heard = f"{time.monotonic():.1f} {self.complaints}"
+                self.history.note(
+                    f"stuck-group: after {DRAIN_SECONDS_MAX:g} s it has read {behind} (read, end); {heard}"
+                )
                 return
             time.sleep(0.2)
 

@@ -29,6 +29,14 @@ class Seen:
     added: list[Written]
     before: "Seen | None" = None
 
+    @property
+    def leading_epoch(self) -> int | None:
+        """In which it leads, or has led until this step: one that replays several decisions may commit in between."""
+        if self.is_leader:
+            return self.epoch
+        before = self.before
+        return before.epoch if before is not None and before.is_leader and before.life == self.life else None
+
     def __str__(self) -> str:
         role = "leads" if self.is_leader else "follows"
         return (
@@ -137,9 +145,10 @@ def consistent_read(_: "Invariants", seen: Seen) -> Iterator[str]:
 @invariant("NoCommittedRecordLost")
 def no_committed_record_lost(_: "Invariants", seen: Seen) -> Iterator[str]:
     """Only a leader decides what is committed; a follower's high watermark never runs ahead of every leader's."""
-    if seen.is_leader:
+    epoch = seen.leading_epoch
+    if epoch is not None:
         for batch in newly_committed(seen):
-            seen.truth.committed.append(Committed(batch, seen.epoch))
+            seen.truth.committed.append(Committed(batch, epoch))
     elif seen.high_watermark > seen.truth.end_offset and seen.truth.committed:
         yield f"leaders have committed up to {seen.truth.end_offset}"
 
@@ -157,7 +166,7 @@ def place_of(topic: str, topic_id: bytes, index: int) -> Place:
 
 def newly_committed(seen: Seen) -> list[Written]:
     """What a leader's high watermark has passed that no leader's had before."""
-    if not seen.is_leader or seen.high_watermark <= seen.truth.end_offset:
+    if seen.leading_epoch is None or seen.high_watermark <= seen.truth.end_offset:
         return []
     return [one for one in seen.view.below(seen.high_watermark) if one.end_offset > seen.truth.end_offset]
 
@@ -256,7 +265,15 @@ class Invariants:
             node,
             METADATA,
             log,
-            (quorum.high_watermark, log.log_end_offset, quorum.is_leader, quorum.epoch, log.truncations, node.lives),
+            # A follower's rules know the high watermark before what it covers is appended; nobody is told of it yet.
+            (
+                quorum.high_watermark if quorum.is_leader else min(quorum.high_watermark, log.log_end_offset),
+                log.log_end_offset,
+                quorum.is_leader,
+                quorum.epoch,
+                log.truncations,
+                node.lives,
+            ),
         )
         self._check_image(node, quorum)
         for partition in broker.replicas or ():

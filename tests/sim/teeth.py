@@ -45,18 +45,21 @@ class Tooth:
     seeds_max: int
     is_synced: bool | None = None  # None: as the seed draws it
     settings: tuple[tuple[str, str], ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 TEETH: Final[list[Tooth]] = []
 
 
 def tooth(
-    what: str, kinds: str, seeds_max: int, *, is_synced: bool | None = None, **settings: str
+    what: str, kinds: str, seeds_max: int, *, is_synced: bool | None = None, changes: str = "", **settings: str
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
         name = plant.__name__.replace("_", " ")
         pairs = tuple((key.replace("_", "."), value) for key, value in settings.items())
-        TEETH.append(Tooth(name, what, plant, tuple(kinds.split()), seeds_max, is_synced, pairs))
+        TEETH.append(
+            Tooth(name, what, plant, tuple(kinds.split()), seeds_max, is_synced, pairs, tuple(changes.split()))
+        )
         return plant
 
     return register
@@ -110,8 +113,8 @@ def expansion_before_the_epoch_start(patch: Patch) -> None:
     patch.setattr(LeaderState, "joining", joining)
 
 
-@tooth("the high watermark waits for the ISR that is known, not for the one that was asked for (KIP-497)",
-       "isolate kill pause", 30)  # fmt: skip
+@tooth("the high watermark waits for the ISR that is known, not for the one asked for (KIP-497)", "isolate kill "
+       "pause", 30)  # fmt: skip
 def pending_isr_ignored(patch: Patch) -> None:
     def committed_end(self: LeaderState, end_offset: int, min_isr: int, *_: Any) -> int:
         if len(self.isr) < min_isr:
@@ -129,7 +132,8 @@ def repetitions_not_recognised(patch: Patch) -> None:
 # --- decisions about partitions --------------------------------------------------------------------------------------
 
 
-@tooth("a change of the ISR is taken from any leader of any epoch", "isolate pause kill cut_one_way", 30)
+@tooth("a change of the ISR is taken from any leader of any epoch", "kill pause bad_weather cut_pair", 40,
+       changes="elect_preferred")  # fmt: skip
 def stale_alter_partition_accepted(patch: Patch) -> None:
     patch.setattr(alter_partition, "_refusal", lambda *_: None)
     patch.setattr(alter_partition, "_ineligible", lambda *_: None)
@@ -192,7 +196,10 @@ class Found:
     def objection(self) -> str:
         """Which invariant or rule objected."""
         failure = None if self.outcome is None else self.outcome.failure
-        return "" if failure is None else failure.partition(":")[0]
+        if failure is None:
+            return ""
+        objection = failure.partition(":")[0]
+        return "an unexpected error" if objection.startswith("node") else objection
 
 
 def bite(tooth: Tooth, seeds: Sequence[int]) -> Found:
@@ -211,7 +218,9 @@ def play(tooth: Tooth, seed: int) -> Outcome:
         configs.pop("flush_messages", None)
     if tooth.is_synced:
         configs["flush_messages"] = "1"
-    shape = replace(shape, settings={**shape.settings, **dict(tooth.settings)}, topic_configs=configs, changes=())
+    shape = replace(
+        shape, settings={**shape.settings, **dict(tooth.settings)}, topic_configs=configs, changes=tooth.changes
+    )
     return Simulation(seed, shape, partial(storm, kinds=tooth.kinds)).run()
 
 

@@ -25,7 +25,7 @@ def play(seed: int, scenario: Callable[[Simulation], Awaitable[None]], shape: Sh
 
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_a_leader_that_is_back_from_a_loss_of_power_before_anybody_noticed_leads_nothing(seed: int) -> None:
-    """It registers first: the image still says that it leads, in the very epoch in which it lost the end of its log."""
+    """It has to register first: the image still says that it leads, in the epoch in which it lost its log's end."""
 
     async def scenario(simulation: Simulation) -> None:
         await asyncio.sleep(1)
