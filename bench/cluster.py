@@ -3,9 +3,9 @@
     python -m bench.cluster                         all sections, once each for both
     python -m bench.cluster --section failover --repetitions 3
 
-One product runs at a time, each repetition on a fresh cluster, and every second repetition begins with the other. The
-sections: `replicated` (produce with three replicas and acks=all), `failover` (kill -9 of a leader, and a controlled stop,
-under load), `partitions` (a thousand partitions: created, idle, a broker restarted).
+One product runs at a time, each repetition on a fresh cluster, and every second repetition begins with the other.
+The sections: `replicated` (produce with three replicas and acks=all), `failover` (kill -9 of a leader, and a controlled
+stop, under load), `partitions` (a thousand partitions: created, idle, a broker restarted).
 """
 
 import argparse

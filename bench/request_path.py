@@ -21,6 +21,7 @@ from typing import Final, cast
 
 from crc32c import crc32c
 
+from bench import memory
 from bench.wire import CLIENT_ID
 from kavka_broker.api.a00_produce import produce
 from kavka_broker.api.a01_fetch import fetch
@@ -236,7 +237,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--directory", type=Path, help="where the log is written; a temporary one by default")
     chosen = parser.parse_args()
-    asyncio.run(measure_all(chosen.rounds, chosen.directory))
+    with memory.Pool(memory.pool_bytes()):
+        asyncio.run(measure_all(chosen.rounds, chosen.directory))
 
 
 async def measure_all(rounds: int, where: Path | None) -> None:

@@ -3,8 +3,8 @@
     python -m tools.placement_table            rewrites the table; needs a JDK
     python -m tools.placement_table --check    says whether it has drifted
 
-Kafka's placer begins at a place that is drawn anew for each topic, so it is asked with several seeds; the table shows the
-median and the worst. Kavka's draws nothing: one answer.
+Kafka's placer begins at a place that is drawn anew for each topic, so it is asked with several seeds; the table shows
+the median and the worst. Kavka's draws nothing: one answer.
 """
 
 import subprocess

@@ -64,6 +64,11 @@ def kcat_is_here() -> bool:
     return any(shutil.which(program) for program in ("kcat", "kafkacat", "apt-get"))
 
 
+def promtool_is_here() -> bool:
+    """Prometheus' checker itself, or apt to take Debian's package from."""
+    return any(shutil.which(program) for program in ("promtool", "apt-get"))
+
+
 def root_is_here() -> bool:
     """Whether we are root."""
     return os.geteuid() == 0
@@ -74,6 +79,7 @@ ALL = (
     Prerequisite("go", "Go 1.24", "install Go 1.24 or newer", go_is_here),
     Prerequisite("node", "Node.js 20.19", "install Node.js 20.19 or newer with npm", node_is_here),
     Prerequisite("kcat", "kcat", "install kcat, for example Debian's package of that name", kcat_is_here),
+    Prerequisite("promtool", "promtool", "install Debian's package prometheus", promtool_is_here),
     Prerequisite("root", "root", "run as root", root_is_here),
 )
 

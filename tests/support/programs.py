@@ -1,4 +1,4 @@
-"""Client programs outside Python: Apache Kafka's tools, kcat, Node.js clients.
+"""Programs outside Python: Apache Kafka's tools, kcat, promtool, Node.js clients.
 
 Each is fetched once into the cache, by version, and verified; nothing is installed into the machine.
 """
@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.cache import cache
@@ -35,24 +36,38 @@ def kcat(*arguments: str, stdin: str = "") -> str:
     """Run kcat: the machine's own, or Debian's package unpacked in the cache."""
     if installed := shutil.which("kcat") or shutil.which("kafkacat"):
         return run([installed, *arguments], stdin=stdin)
-    root = unpacked_kcat()
+    root = debian("kcat", "librdkafka1", "libyajl2")  # the two libraries are those that a bare system lacks
     libraries = ":".join(str(path) for path in root.glob("usr/lib/*"))
     return run([str(root / "usr/bin/kcat"), *arguments], stdin=stdin, env={**os.environ, "LD_LIBRARY_PATH": libraries})
 
 
-def unpacked_kcat() -> Path:
-    """Debian's kcat with the two libraries that a bare system lacks, unpacked and not installed."""
-    root = cache("kcat") / "root"
+def promtool(*arguments: str, stdin: str = "") -> str:
+    """Run Prometheus' checker: the machine's own, or that of Debian's package unpacked in the cache."""
+    program = shutil.which("promtool") or str(debian("prometheus") / "usr/bin/promtool")
+    return run([program, *arguments], stdin=stdin)
+
+
+def debian(*packages: str) -> Path:
+    """Where these packages of Debian lie, unpacked and not installed. The first one names them in the cache."""
+    home = cache(packages[0])
+    root = home / "root"
     if not root.exists():
-        with tempfile.TemporaryDirectory(dir=root.parent) as scratch:
-            packages = ["kcat", "librdkafka1", "libyajl2"]
-            download = ["apt-get", "download", "-q", *packages]
-            subprocess.run(download, cwd=scratch, check=True, capture_output=True, timeout=FETCH_SECONDS_MAX)
+        with tempfile.TemporaryDirectory(dir=home) as scratch:
+            download(packages, Path(scratch))
             target = Path(scratch) / "root"
             for package in sorted(Path(scratch).glob("*.deb")):
                 subprocess.run(["dpkg-deb", "-x", str(package), str(target)], check=True)
             target.rename(root)
     return root
+
+
+def download(packages: Sequence[str], directory: Path) -> None:
+    """Fetch packages, with lists of our own: a new machine has none, and an old one's name what is gone."""
+    lists = directory / "lists"
+    (lists / "partial").mkdir(parents=True)
+    for words in (["update"], ["download", *packages]):
+        line = ["apt-get", "-q", "-o", f"Dir::State::Lists={lists}", *words]
+        subprocess.run(line, cwd=directory, check=True, capture_output=True, timeout=FETCH_SECONDS_MAX)
 
 
 NODE = Path(__file__).parents[1] / "conformance/clients/node"

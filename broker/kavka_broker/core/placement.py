@@ -5,8 +5,9 @@ within one of each other. Each further replica goes to a rack that the partition
 one, and there to the broker with the fewest replicas so far. `rotation` says where to begin: callers pass the number of
 partitions that exist, so that many small topics spread as one large topic does. "So far" therefore counts from a fixed
 place, the beginning of a cycle of several laps around the ring, and not from the first partition of the topic: else
-every small topic would begin with the same choice. A cycle ends after the lap that leaves the loads most even. Nothing is drawn at random: the same question has the same answer,
-in the controller, in a replay and in a plan that an operator shows.
+every small topic would begin with the same choice. A cycle ends after the lap that leaves the loads most even. Nothing
+is drawn at random: the same question has the same answer, in the controller, in a replay and in a plan that an operator
+shows.
 """
 
 from collections import Counter

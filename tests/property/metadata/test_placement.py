@@ -61,7 +61,7 @@ def test_with_equal_racks_replicas_are_spread_evenly(
 def test_many_small_topics_spread_as_one_large_topic_does(
     where: list[str | None], sizes: list[int], rotation: int, data: st.DataObject
 ) -> None:
-    """And a topic that grows spreads as one that was made so large: what is placed stays, the rest goes on from there."""
+    """A topic that grows spreads as one that was made so large: what is placed stays, the rest goes on from there."""
     sites = sites_of(where)
     factor = data.draw(st.integers(1, len(sites)))
     together = place(sum(sizes), factor, sites, rotation)
