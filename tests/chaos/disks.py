@@ -1,9 +1,9 @@
 """The disks of the nodes: small ones that can be filled, and a loss of power.
 
 In namespaces of our own each node's directory is a file system in memory of a few hundred MiB (`mount`), and `fill`
-leaves no byte of it. A loss of power is what a killed process and this file together look like: `lose_unsynced` cuts from
-each log a part of what the broker has not reported as synced in its recovery checkpoint. The metadata log is left alone:
-what is in it was synced before anybody was told.
+leaves no byte of it. A loss of power is what a killed process and this file together look like: `lose_unsynced` cuts
+from each log a part of what the broker has not reported as synced in its recovery checkpoint. The metadata log is left
+alone: what is in it was synced before anybody was told.
 """
 
 import os
