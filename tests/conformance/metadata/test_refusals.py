@@ -214,7 +214,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
         (4, "1", ("node.id", SET, "5"), E.INVALID_REQUEST),
         (4, "1", ("log.cleaner.threads", SET, "2"), E.NONE),
         (4, "1", ("log.cleaner.threads", SET, "x"), E.INVALID_REQUEST),
-        (4, "77", ("log.cleaner.threads", SET, "2"), E.INVALID_REQUEST),
+        (4, "77", ("log.cleaner.threads", SET, "2"), E.BROKER_ID_NOT_REGISTERED),
         (4, "abc", ("log.cleaner.threads", SET, "2"), E.INVALID_REQUEST),
         (4, "", ("listeners", SET, "PLAINTEXT://:1"), E.INVALID_REQUEST),
         (4, "", ("log.retention.ms", SET, "720000"), E.NONE),
