@@ -65,6 +65,8 @@ define install
 	@$(PIP) install --require-hashes --requirement requirements/build.txt
 	@$(PIP) install --require-hashes --requirement requirements/$(1).txt
 	@$(PIP) install --no-build-isolation --no-deps --editable broker --editable operator --editable audit --editable .
+	@# What pip does for packages, but not for editable ones: without bytecode a broker starts in twice the time.
+	@$(BIN)/python -m compileall -q -j 0 broker/kavka_broker operator/kavka_operator audit/kavka_audit
 	@mkdir -p $(VENV)/stamps && rm -f $(VENV)/stamps/$(1)-* && touch $@
 endef
 

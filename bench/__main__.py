@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench import load, machine, memory, processes, report, sections
-from bench.brokers import KAFKA, KAVKA, Broker, Product
+from bench.brokers import KAFKA, KAVKA, Broker, Product, compile_kavka
 from bench.measure import Measure
 from bench.sections import Plan
 from tools.kafka_jars import VERSION
@@ -148,6 +148,7 @@ def main() -> None:
     plan, started = plan_of(chosen), time.time()
     products = [PRODUCTS[name] for name in chosen.broker or PRODUCTS]
     processes.end_all_at_exit()
+    compile_kavka()
     directory = Path(tempfile.mkdtemp(prefix="kavka-bench-", dir=chosen.directory))
     run = Run(chosen.nice)
     try:

@@ -24,6 +24,7 @@ import confluent_kafka as ck
 
 from bench import latency, load, machine, memory, processes, report, sections, topics
 from bench.__main__ import FULL, NEEDS_WARM_UP, PRODUCTS, RESULTS, Run, environment
+from bench.brokers import compile_kavka
 from bench.load import Load
 from bench.measure import Measure
 from bench.trio import NODE_IDS, Trio
@@ -256,6 +257,7 @@ def main() -> None:
     amount = Amount(chosen.records, chosen.operations, chosen.warm_up_seconds)
     products = [PRODUCTS[name] for name in chosen.broker or PRODUCTS]
     processes.end_all_at_exit()
+    compile_kavka()
     root = Path(tempfile.mkdtemp(prefix="kavka-bench-"))
     run = Run(0)
     try:

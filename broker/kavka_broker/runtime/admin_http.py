@@ -18,7 +18,7 @@ from http import HTTPStatus
 from typing import Final
 
 from kavka_broker.logs import get
-from kavka_broker.runtime.metrics import CONTENT_TYPE, Sources, render
+from kavka_broker.runtime.sources import Sources
 
 log = get("admin")
 
@@ -97,6 +97,9 @@ class AdminHttp:
         return method, await page()
 
     async def _metrics(self) -> Answer:
+        # Not before the first scrape: a start has better things to import.
+        from kavka_broker.runtime.metrics import CONTENT_TYPE, render
+
         return Answer(HTTPStatus.OK, await render(self._sources), CONTENT_TYPE)
 
     async def _healthz(self) -> Answer:

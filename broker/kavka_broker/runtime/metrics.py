@@ -4,15 +4,14 @@ Nothing is counted here: the parts of the broker keep plain numbers, and a scrap
 names that clients choose are bounded, and `kavka_series_omitted` says how many are not shown; clients beyond the bound
 are summed up under `__other__` (see `quotas.byte_quota`).
 
-The library that writes the format costs 7 MiB, so it is imported by the first scrape (docs/adr/0005). One family is
-rendered at a time, and requests are served in between.
+The library that writes the format costs 7 MiB, so it and this page are imported by the first scrape
+(docs/adr/0005). One family is rendered at a time, and requests are served in between.
 """
 
 import asyncio
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from itertools import accumulate, islice
@@ -24,13 +23,11 @@ from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, ByteQuota
-from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.sensor import Usage
 from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
-from kavka_broker.runtime.health import Health
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
-from kavka_broker.seams import Clock
+from kavka_broker.runtime.sources import Sources
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -40,24 +37,6 @@ TOPIC_SERIES_MAX: Final = 500
 PARTITION_SERIES_MAX: Final = 1000
 
 Sample = tuple[str, tuple[str, ...], float]  # name, values of its labels, value
-
-
-@dataclass(slots=True)
-class Sources:
-    """What a scrape looks at."""
-
-    node_id: int
-    cluster_id: str
-    clock: Clock
-    health: Health
-    metadata: Metadata
-    quotas: ClientQuotas
-    requests: Sequence[tuple[str, ApiStats]]  # by the name of the API; brokers and controllers count apart
-    listeners: Iterable[Listener]
-    partitions: Iterable[Partition]
-    is_active_controller: Callable[[], bool]
-    quorum: Quorum
-    counts: ClusterCounts
 
 
 async def render(sources: Sources) -> bytes:

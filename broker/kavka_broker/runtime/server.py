@@ -30,7 +30,7 @@ from kavka_broker.net.outbound import Outbound
 from kavka_broker.runtime.addresses import Addresses, StartError, check
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.health import Health, starting, watch
-from kavka_broker.runtime.metrics import Sources
+from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.wiring import Node, Wiring
 from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.health import STARTING, Health
-from kavka_broker.runtime.metrics import Sources
+from kavka_broker.runtime.sources import Sources
 
 
 class StoppedClock:

@@ -7,7 +7,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.metric_table import FAMILIES
-from kavka_broker.runtime.metrics import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX, Sources, render
+from kavka_broker.runtime.metrics import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX, render
+from kavka_broker.runtime.sources import Sources
 from tests.unit.runtime.sources import partition, sources
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]

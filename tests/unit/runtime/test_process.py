@@ -4,6 +4,8 @@ import asyncio
 import logging
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -23,6 +25,14 @@ def test_as_many_files_may_be_open_as_the_system_allows() -> None:
         assert allow_open_files() == hard
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_start_imports_nothing_that_only_a_scrape_needs() -> None:
+    """Half a second to the first answer is for importing, above all (docs/adr/0005)."""
+    later = ("aiohttp", "prometheus_client", "kavka_broker.runtime.metrics", "multiprocessing", "urllib.request")
+    program = f"import sys, kavka_broker.runtime.process; print([one for one in {later} if one in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert ran.stdout.strip() == "[]"
 
 
 def run_callback(callback: Callable[[], object]) -> None:

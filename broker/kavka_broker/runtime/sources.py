@@ -1,0 +1,32 @@
+"""The parts of the broker that its admin pages look at, gathered once; the pages only read them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from kavka_broker.api.dispatch import ApiStats
+from kavka_broker.controller.quorum import Quorum
+from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.net.listener import Listener
+from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.replica.partition import Partition
+from kavka_broker.runtime.cluster_counts import ClusterCounts
+from kavka_broker.runtime.health import Health
+from kavka_broker.seams import Clock
+
+
+@dataclass(slots=True)
+class Sources:
+    """What a probe or a scrape looks at."""
+
+    node_id: int
+    cluster_id: str
+    clock: Clock
+    health: Health
+    metadata: Metadata
+    quotas: ClientQuotas
+    requests: Sequence[tuple[str, ApiStats]]  # by the name of the API; brokers and controllers count apart
+    listeners: Iterable[Listener]
+    partitions: Iterable[Partition]
+    is_active_controller: Callable[[], bool]
+    quorum: Quorum
+    counts: ClusterCounts
