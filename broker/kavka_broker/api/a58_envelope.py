@@ -9,10 +9,11 @@ Versions: 0, flexible.
 """
 
 from kavka_broker.api.broker import Broker, Client, Peer
-from kavka_broker.api.forwarding import decode_address, decode_principal, says
+from kavka_broker.api.forwarding import decode_address, decode_principal
 from kavka_broker.api.registry import APIS, CONTROLLER, api
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import read_request_header
+from kavka_broker.protocol.message import says
 from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
 from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
 

@@ -16,7 +16,6 @@ from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import decode, decoder, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.message import Struct as Part
 from kavka_broker.protocol.messages.default_principal_data import DefaultPrincipalData
 from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
 from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
@@ -78,14 +77,3 @@ def decode_address(data: bytes) -> str:
         return str(ip_address(data))
     except ValueError:
         raise ProtocolViolation(f"a client's address of {len(data)} bytes") from None
-
-
-def says(answer: Part, code: ErrorCode) -> bool:
-    """Whether an answer has this error at its top or in any of its parts."""
-    if getattr(answer, "error_code", None) == code:
-        return True
-    for name in answer.__match_args__:
-        value = getattr(answer, name)
-        if isinstance(value, list) and any(isinstance(part, Part) and says(part, code) for part in value):
-            return True
-    return False

@@ -15,15 +15,15 @@ from typing import Final, Protocol, TypeVar
 from kavka_broker.logs import get
 from kavka_broker.peers import Peer, Peers, Unreachable
 from kavka_broker.protocol.errors import ErrorCode
-from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.message import Message, says
 
 log = get("membership")
 
 R = TypeVar("R", bound=Message)
 
 #: Before a question is asked again where nobody has said that something changed.
-RETRY_MS: Final = 50
-RETRY_MS_MAX: Final = 1_000
+RETRY_MS: Final = 50.0
+RETRY_MS_MAX: Final = 1_000.0
 
 
 class Leadership(Protocol):
@@ -60,25 +60,26 @@ class ControllerChannel:
 
     async def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> R:
         """The active controller's answer. Raises Unreachable where none was found in time."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + timeout_ms / 1000
         changed = asyncio.Event()
         self._changes[changed] = None
-        reason = "no controller is known to lead"
+        left_ms, retry_ms = timeout_ms, RETRY_MS
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                retry_ms = RETRY_MS
-                while True:
-                    changed.clear()
-                    try:
-                        answer = await self._ask_once(request, response, timeout_ms)
-                        if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NOT_CONTROLLER:
-                            return answer
-                        reason = "the controller that was asked does not lead"
-                    except Unreachable as problem:
-                        reason = str(problem)
-                    await _wait(changed, retry_ms)
-                    retry_ms = min(2 * retry_ms, RETRY_MS_MAX)
-        except TimeoutError:
-            raise Unreachable(f"{request.NAME}: no controller has answered in {timeout_ms:.0f} ms: {reason}") from None
+            while True:
+                changed.clear()
+                try:
+                    answer = await self._ask_once(request, response, left_ms)
+                    if not is_elsewhere(answer):
+                        return answer
+                    reason = "the controller that was asked does not lead"
+                except Unreachable as problem:
+                    reason = str(problem)
+                await _wait(changed, min(retry_ms, 1000 * (ends - loop.time())))
+                retry_ms = min(2 * retry_ms, RETRY_MS_MAX)
+                left_ms = 1000 * (ends - loop.time())
+                if left_ms < RETRY_MS:  # too little for an answer, and who asks in vain ends the connection
+                    raise Unreachable(f"{request.NAME}: no controller has answered in {timeout_ms:.0f} ms: {reason}")
         finally:
             del self._changes[changed]
 
@@ -88,9 +89,7 @@ class ControllerChannel:
 
     async def _ask_once(self, request: Message, response: type[R], timeout_ms: float) -> R:
         if self._leads():
-            answer = await self._local(request)
-            assert isinstance(answer, response), f"{request.NAME} was answered with {type(answer).__name__}"
-            return answer
+            return await self._ask_here(request, response, timeout_ms)
         endpoint = self._quorum.leader_endpoint()
         if endpoint is None:
             raise Unreachable("no controller is known to lead")
@@ -98,7 +97,17 @@ class ControllerChannel:
             self._let_go()
             self._endpoint = endpoint
             self._peer = self._peers.to(*endpoint, client_id=self._client_id)
+        # The peer keeps the time: one that is silent for so long is no connection to ask the next question by.
         return await self._peer.ask(request, response, timeout_ms=timeout_ms)
+
+    async def _ask_here(self, request: Message, response: type[R], timeout_ms: float) -> R:
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                answer = await self._local(request)
+        except TimeoutError:
+            raise Unreachable("the controller of this node has not decided it") from None
+        assert isinstance(answer, response), f"{request.NAME} was answered with {type(answer).__name__}"
+        return answer
 
     def _leader_changed(self) -> None:
         endpoint = self._quorum.leader_endpoint()
@@ -111,6 +120,12 @@ class ControllerChannel:
         peer, self._peer = self._peer, None
         if peer is not None:
             peer.close()
+
+
+def is_elsewhere(answer: Message) -> bool:
+    """Whether whoever answered does not lead; some answers have no place for that but in their parts."""
+    code = getattr(answer, "error_code", None)
+    return says(answer, ErrorCode.NOT_CONTROLLER) if code is None else code == ErrorCode.NOT_CONTROLLER
 
 
 async def _wait(changed: asyncio.Event, delay_ms: float) -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias, TypeVar
 
 from kavka_broker.protocol.uuids import ZERO
 
-__all__ = ["EMPTY", "ZERO", "Buffer", "Default", "Message", "Records", "Row", "Struct", "Versions", "frozen"]
+__all__ = ["EMPTY", "ZERO", "Buffer", "Default", "Message", "Records", "Row", "Struct", "Versions", "frozen", "says"]
 
 Versions: TypeAlias = tuple[int, int]
 Default: TypeAlias = int | float | bool | str | bytes | None
@@ -63,6 +63,17 @@ class Message(Struct):
     FLEXIBLE_FROM: ClassVar[int | None] = None
     """The first version with compact lengths and tagged fields."""
     LATEST_UNSTABLE: ClassVar[bool] = False
+
+
+def says(answer: Struct, code: int) -> bool:
+    """Whether an answer has this error at its top or in any of its parts."""
+    if getattr(answer, "error_code", None) == code:
+        return True
+    for name in answer.__match_args__:
+        value = getattr(answer, name)
+        if isinstance(value, list) and any(isinstance(part, Struct) and says(part, code) for part in value):
+            return True
+    return False
 
 
 S = TypeVar("S", bound=Struct)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.api.forwarding import decode_address, decode_principal, encode_address, encode_principal, says
+from kavka_broker.api.forwarding import decode_address, decode_principal, encode_address, encode_principal
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
-from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.message import Message, says
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest

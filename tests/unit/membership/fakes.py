@@ -1,5 +1,6 @@
 """A controller that answers as the test says, and an image that moves when the test says so."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
@@ -38,11 +39,17 @@ class FakePeer:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.is_closed = False
+        self.silences = 0  # each would have ended the connection
 
     async def ask(self, request: Message, response: type[Any], *, timeout_ms: float) -> Any:
         if self.is_closed:
             raise Unreachable("closed")
-        return await self.answer(request)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await self.answer(request)
+        except TimeoutError:
+            self.silences += 1
+            raise Unreachable(f"no answer within {timeout_ms:.0f} ms") from None
 
     def close(self) -> None:
         self.is_closed = True

@@ -11,6 +11,8 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kavka_broker.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from kavka_broker.protocol.messages.create_topics_request import CreateTopicsRequest
+from kavka_broker.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from tests.unit.membership.fakes import Answer, FakePeers, FakeQuorum, refuse
 
 TIME_MS = 10_000.0
@@ -103,6 +105,43 @@ def test_nobody_leads_until_somebody_does() -> None:
 def test_the_time_is_over(node: Answer, words: str) -> None:
     with pytest.raises(Unreachable, match=f"AllocateProducerIdsRequest: no controller.*{words}"):
         asyncio.run(ask(channel(FakeQuorum(), FakePeers({("one", 1): node})), timeout_ms=120))
+
+
+async def for_ever(_: Message) -> Message:
+    await asyncio.sleep(60)
+    raise AssertionError
+
+
+def test_a_connection_that_gives_no_answer_in_time_is_not_used_again() -> None:
+    """Half of it may be gone: the peer has to hear that the time is over, since it ends the connection for that."""
+
+    async def scenario() -> None:
+        peers = FakePeers({("one", 1): for_ever})
+        with pytest.raises(Unreachable, match="no answer"):
+            await ask(channel(FakeQuorum(), peers), timeout_ms=80)
+        assert peers.opened[0].silences == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_controller_in_this_process_may_not_decide_in_time() -> None:
+    asked = ControllerChannel(1, FakeQuorum(), FakePeers({}), leads=lambda: True, local=for_ever)
+    with pytest.raises(Unreachable, match="has not decided"):
+        asyncio.run(ask(asked, timeout_ms=80))
+
+
+def test_an_answer_may_say_only_in_its_parts_that_another_leads() -> None:
+    async def scenario() -> None:
+        codes = iter([ErrorCode.NOT_CONTROLLER, ErrorCode.TOPIC_ALREADY_EXISTS])
+
+        async def answer(_: Message) -> Message:
+            return CreateTopicsResponse(topics=[CreatableTopicResult("t", error_code=next(codes))])
+
+        asked = channel(FakeQuorum(), FakePeers({("one", 1): answer}))
+        (topic,) = (await asked.ask(CreateTopicsRequest(), CreateTopicsResponse, timeout_ms=TIME_MS)).topics
+        assert topic.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+    asyncio.run(scenario())
 
 
 def test_another_error_is_the_callers() -> None:
