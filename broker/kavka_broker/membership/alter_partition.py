@@ -58,7 +58,7 @@ class AlterPartitionSender:
                 batch = self._next_batch()
                 try:
                     answers = await self._send([change for changes, _ in batch for change in changes])
-                except BrokerError as error:
+                except Exception as error:  # noqa: BLE001 - whoever waits sorts it out: nothing is swallowed
                     _fail(batch, error)
                 except asyncio.CancelledError:
                     _give_up(batch)
@@ -119,7 +119,7 @@ def _give_up(batch: Sequence[Waiting]) -> None:
         waiting.cancel()
 
 
-def _fail(batch: Sequence[Waiting], error: BrokerError) -> None:
+def _fail(batch: Sequence[Waiting], error: Exception) -> None:
     for _, waiting in batch:
         if not waiting.done():
             waiting.set_exception(error)

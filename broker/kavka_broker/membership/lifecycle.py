@@ -4,6 +4,7 @@
     catch up        until the own image holds that registration
     unfenced        by a heartbeat that says so; from here on it may lead and stand in in-sync sets
     (heartbeats)    each `broker.heartbeat.interval.ms`, and at once when there is something to say
+    step aside      heartbeats that want to be fenced, while the disk takes nothing and others can lead
     leave           heartbeats that want to shut down, until the controller has moved away what this broker leads
 
 A broker that the controller has fenced meanwhile (it was paused, or cut off) comes back the same way from the third
@@ -107,6 +108,7 @@ class Lifecycle:
     ) -> None:
         self.broker_epoch = -1
         self.offline_directories: list[bytes] = []
+        self.may_come_back: Callable[[], bool] = _always
         self._introduction = introduction
         self._times = times
         self._channel = channel
@@ -117,6 +119,7 @@ class Lifecycle:
         self._may_stop = asyncio.Event()
         self._wants_fence = True
         self._wants_shut_down = False
+        self._is_aside = self._is_aside_known = False
         self._was_fenced = True
         self._answered_ms = clock.monotonic_ms()
         self._beating: asyncio.Task[None] | None = None
@@ -163,6 +166,14 @@ class Lifecycle:
         self._wants_fence = False
         self.tell()
         await self._until(lambda: self.is_unfenced)
+
+    def step_aside(self, reason: str) -> None:
+        """Let others lead, and out of the in-sync sets, until `may_come_back`. The process goes on."""
+        if self._is_aside or self._wants_fence or self._wants_shut_down:
+            return
+        log.warning("broker.steps_aside", reason=reason)
+        self._is_aside = True
+        self.tell()
 
     async def leave(self, time_ms: float) -> bool:
         """Ask the controller to move what is led here; whether it has, within the time. No heartbeats afterwards."""
@@ -219,20 +230,40 @@ class Lifecycle:
     async def _beat_for_ever(self) -> None:
         while True:
             self._changed.clear()
-            await self._beat()
-            delay_ms = LEAVING_MS if self._wants_shut_down else self._times.heartbeat_ms
+            self._come_back()
+            delay_ms = self._times.heartbeat_ms if await self._beat_or_tell() else RETRY_MS
+            if self._wants_shut_down:
+                delay_ms = LEAVING_MS
             try:
                 async with asyncio.timeout(delay_ms / 1000):
                     await self._changed.wait()
             except TimeoutError:
                 continue
 
-    async def _beat(self) -> None:
+    def _come_back(self) -> None:
+        """The controller knows that this broker is aside, and it need not be any more."""
+        if self._is_aside_known and self.may_come_back():
+            log.info("broker.comes_back")
+            self._is_aside = self._is_aside_known = False
+
+    async def _beat_or_tell(self) -> bool:
+        """Whether a controller has answered. A defect of ours must not end the heartbeats: others would take this
+        broker for dead, and nobody here would notice.
+        """
+        try:
+            return await self._beat()
+        except AssertionError:
+            raise
+        except Exception as error:
+            log.exception("heartbeat.failed", error)  # noqa: TRY401
+            return False
+
+    async def _beat(self) -> bool:
         request = BrokerHeartbeatRequest(
             broker_id=self._introduction.node_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._metadata.offset,
-            want_fence=self._wants_fence,
+            want_fence=self._wants_fence or self._is_aside,
             want_shut_down=self._wants_shut_down,
             offline_log_dirs=list(self.offline_directories),
         )
@@ -242,15 +273,16 @@ class Lifecycle:
         except Unreachable as problem:
             log.warning("heartbeat.unanswered", reason=str(problem))
             self._give_up_if_leaving()
-            return
+            return False
         if answer.error_code != ErrorCode.NONE:
             log.warning("heartbeat.refused", reason=ErrorCode(answer.error_code).name)
             self._give_up_if_leaving()
-            await asyncio.sleep(RETRY_MS / 1000)
-            return
+            return True
         self._answered_ms = self._clock.monotonic_ms()
+        self._is_aside_known = self._is_aside and request.want_fence
         if answer.should_shut_down and self._wants_shut_down:
             self._may_stop.set()
+        return True
 
     def _give_up_if_leaving(self) -> None:
         if self._wants_shut_down and self._clock.monotonic_ms() - self._answered_ms >= SILENCE_MS_MAX:
@@ -280,3 +312,7 @@ def _raise_failure(task: "asyncio.Task[None]") -> None:
     """An unexpected error must reach the loop's exception handler, not wait for somebody to ask for it."""
     if not task.cancelled():
         task.result()
+
+
+def _always() -> bool:
+    return True

@@ -84,6 +84,23 @@ def test_a_partition_that_the_answer_forgets_is_an_error() -> None:
     asyncio.run(scenario())
 
 
+def test_a_defect_reaches_who_waits() -> None:
+    """Who waits for an answer that never comes would keep its in-sync set for ever."""
+
+    async def answer(_: Message) -> Message:
+        raise ValueError("a defect")
+
+    async def scenario() -> None:
+        alter = sender(answer)
+        async with asyncio.timeout(10):
+            with pytest.raises(ValueError, match="a defect"):
+                await alter([change(0)])
+            with pytest.raises(ValueError, match="a defect"):
+                await alter([change(1)])
+
+    asyncio.run(scenario())
+
+
 def test_closing_cancels_who_waits() -> None:
     async def answer(_: Message) -> Message:
         await asyncio.sleep(60)

@@ -9,6 +9,7 @@ from kavka_broker.core.config.listeners import Listener
 from kavka_broker.membership import lifecycle
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.lifecycle import CannotJoin, Introduction, Lifecycle, Times
+from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -42,6 +43,7 @@ class Controller:
         self.heartbeats: list[BrokerHeartbeatRequest] = []
         self.refusals: list[ErrorCode] = []
         self.lets_go = True
+        self.failures: list[Exception] = []  # of the next heartbeats
 
     async def answer(self, request: Message) -> Message:
         if isinstance(request, BrokerRegistrationRequest):
@@ -55,6 +57,8 @@ class Controller:
             return BrokerRegistrationResponse(broker_epoch=EPOCH)
         assert isinstance(request, BrokerHeartbeatRequest)
         self.heartbeats.append(request)
+        if self.failures:
+            raise self.failures.pop(0)
         registration = self.quorum.metadata.brokers.get(7)
         assert registration is not None
         if registration.fenced and not request.want_fence and request.current_metadata_offset >= EPOCH:
@@ -141,6 +145,19 @@ def test_a_broker_that_was_fenced_comes_back_without_waiting_for_its_next_heartb
         await broker.unfence()
 
     play(scenario, Times(heartbeat_ms=60_000))
+
+
+@pytest.mark.parametrize("failure", [Unreachable("lost"), ValueError("a defect")])
+def test_a_heartbeat_that_failed_is_repeated_before_the_session_is_over(failure: Exception) -> None:
+    """The channel has tried for half of the session: what is left of it is no time to wait in."""
+
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        controller.failures = [failure] * 4  # for longer than the channel tries
+        await broker.unfence()
+        assert broker.is_unfenced
+
+    play(scenario, Times(heartbeat_ms=60_000, session_ms=300))
 
 
 def test_a_broker_leaves_when_it_is_let_go() -> None:
