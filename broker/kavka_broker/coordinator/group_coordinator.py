@@ -114,10 +114,13 @@ class GroupCoordinator:
         started_ms = self._clock.monotonic_ms()
         try:
             loaded = await load(shard.partition, shard.image)
-        except (BrokerError, ProtocolViolation) as error:
+        except Exception as error:
+            # Whatever it was: members that are told of a load which has died would wait for it for ever.
             log.error("groups.unreadable", partition=index, reason=str(error))
             shard.is_loading, shard.is_unreadable = False, True
-            return
+            if isinstance(error, BrokerError | ProtocolViolation):
+                return
+            raise
         finally:
             if self._shards.get(index) is shard:  # else resigned, and the entry may be of a later load
                 self._loads.pop(index, None)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from kavka_broker.coordinator import group_coordinator as coordinator_module
 from kavka_broker.coordinator import shard as shard_module
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.shard import framed
@@ -160,6 +161,24 @@ def test_a_log_that_cannot_be_read_is_not_served_by_half() -> None:
         await settled(groups)
         assert code(groups) == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert list(groups.shards()) == []
+
+    play(scenario)
+
+
+def test_a_load_that_dies_of_a_defect_does_not_keep_members_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(coordinator_module, "load", broken)
+
+    async def scenario(groups: GroupCoordinator) -> None:
+        told: list[BaseException] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+        groups.leadership(with_log(committed(3)), True)
+        assert code(groups) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await asyncio.sleep(0.01)
+        assert code(groups) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert [type(error) for error in told] == [KeyError]
 
     play(scenario)
 
