@@ -98,7 +98,7 @@ class Dispatcher:
         if not api.supports(header.api_version):
             self._refuse_version(exchange, header)
             return exchange
-        if api.forwarded and self._role == "broker" and not self._broker.leads:
+        if api.forwarded and self._role == "broker":
             exchange.waiting = asyncio.ensure_future(forward(bytes(frame), body, api, self._broker, client))
             return exchange
         request, _ = decoder(api.request, header.api_version)(frame, body)

@@ -4,8 +4,10 @@
            <── its own answer ──      <── Envelope(the answer, with its header) ──
 
 The frame travels as the client sent it, correlation id and version included, so the answer can be given on without a
-look into it. Where no controller answers in time, the handler is asked here: it finds no active controller, and puts
-that error where the answer of its API has places for errors.
+look into it. Where the active controller is in this process the handler is asked here, and the envelope is for a
+controller that loses the lead before it has decided: the client hears nothing of that. Where no controller answers in
+time, the handler is asked here as well: it finds no active controller, and puts that error where the answer of its API
+has places for errors.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import decode, decoder, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
-from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.message import Message, says
 from kavka_broker.protocol.messages.default_principal_data import DefaultPrincipalData
 from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
 from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
@@ -38,17 +40,36 @@ class Forwarded:
 
 
 async def forward(frame: bytes, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
-    """Pass a request on, and its answer back."""
+    """Have a request decided by the active controller, wherever that is, and give its answer back."""
     request, _ = decoder(api.request, client.version)(memoryview(frame), body)
+    if broker.leads:
+        said = await decide_here(request, api, broker, client)
+        if said is not None:
+            return said
     envelope = EnvelopeRequest(frame, encode_principal(client.user), encode_address(client.address))
     try:
         answer = await broker.channel.ask(envelope, EnvelopeResponse, timeout_ms=FORWARD_MS_MAX)
     except Unreachable:
-        said = api.handle(request, broker, client)
-        return said if said is None or isinstance(said, Message) else await said
+        return await handle(request, api, broker, client)
     if answer.error_code != ErrorCode.NONE:
         raise BrokerError(ErrorCode(answer.error_code))
     return Forwarded(answer.response_data or b"")
+
+
+async def decide_here(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
+    """The answer, or None where the lead was lost before there was one."""
+    try:
+        said = await handle(request, api, broker, client)
+    except BrokerError as error:
+        if error.code is not ErrorCode.NOT_CONTROLLER:
+            raise
+        return None
+    return None if said is None or says(said, ErrorCode.NOT_CONTROLLER) else said
+
+
+async def handle(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
+    said = api.handle(request, broker, client)
+    return said if said is None or isinstance(said, Message) else await said
 
 
 def encode_principal(user: str) -> bytes:

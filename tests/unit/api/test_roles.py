@@ -8,7 +8,7 @@ import pytest
 
 from kavka_broker.api.forwarding import decode_address, decode_principal, encode_address, encode_principal
 from kavka_broker.protocol.codec import encode
-from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
 from kavka_broker.protocol.message import Message, says
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -96,6 +96,27 @@ def test_without_a_controller_every_part_is_told(tmp_path: Path, monkeypatch: py
         assert (await create(await first.connect(to_controller=True), "t")).error_code == ErrorCode.NOT_CONTROLLER
         controller.is_active = True
         assert (await create(await second.connect(), "t")).error_code == ErrorCode.NONE
+
+    play(tmp_path, scenario)
+
+
+def test_a_controller_that_loses_the_lead_while_it_decides_passes_on_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        controller = first.broker.controller
+        assert controller is not None
+        refusals = 0
+
+        async def lost(_: object) -> None:
+            nonlocal refusals
+            refusals += 1
+            monkeypatch.undo()
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller has lost its leadership")
+
+        monkeypatch.setattr(controller, "submit", lost)
+        assert (await create(await first.connect(), "t")).error_code == ErrorCode.NONE
+        assert refusals == 1
 
     play(tmp_path, scenario)
 
