@@ -2,6 +2,7 @@
 
 - The leader answers, for all: how far a replica is, when it last fetched, and when it last had all that there was.
 - Its own times are the present, since it is never behind itself. One that never fetched has -1 everywhere.
+- The high watermark of a new leader is -1 until it has committed something itself.
 - Only partition 0 of `__cluster_metadata` has a quorum; another topic is UNKNOWN_TOPIC_OR_PARTITION.
 - A controller that does not lead says NOT_LEADER_OR_FOLLOWER.
 Versions: flexible from 0; times from 1; directories and addresses from 2.
@@ -62,13 +63,13 @@ def partition(topic: str, index: int, broker: Broker) -> PartitionData:
         return PartitionData(
             index, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, leader_id=quorum.leader_id, leader_epoch=quorum.epoch
         )
-    voters, observers = quorum.node.replicas()
+    voters, observers = quorum.node.replicas(quorum.runner.now_ms)
     return PartitionData(
         partition_index=index,
         error_message=None,
         leader_id=quorum.node_id,
         leader_epoch=quorum.epoch,
-        high_watermark=quorum.high_watermark,
+        high_watermark=quorum.node.told_high_watermark,
         current_voters=[state(one, broker) for one in voters],
         observers=[state(one, broker) for one in observers],
     )

@@ -149,6 +149,7 @@ class Runner:
         self._idle: asyncio.Event = asyncio.Event()
         self._idle.set()
         self._later: dict[int, asyncio.Future[Any]] = {}
+        self._unanswered: dict[asyncio.Future[Any], None] = {}
         self._connections: dict[tuple[str, int, bool], Peer] = {}
         self._sends: dict[asyncio.Task[None], None] = {}
         self._flusher: asyncio.Task[None] | None = None
@@ -189,7 +190,7 @@ class Runner:
 
     def serve(self, handle: Handle, request: Message) -> Any:
         """The answer to a peer's request, or a future of it."""
-        if self.is_failed or len(self._events) + len(self._later) >= WAITING_MAX:
+        if self.is_failed or len(self._unanswered) >= WAITING_MAX:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "this controller is shutting down or overrun")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -199,8 +200,16 @@ class Runner:
             reply = Reply(future, response)
             return [reply, *effects] if isinstance(response, Later) else [*effects, reply]
 
+        self._unanswered[future] = None
         self.happen(event)
-        return future.result() if future.done() else future
+        if not future.done():
+            future.add_done_callback(self._answered)
+            return future
+        self._answered(future)
+        return future.result()
+
+    def _answered(self, future: "asyncio.Future[Any]") -> None:
+        self._unanswered.pop(future, None)
 
     @property
     def is_busy(self) -> bool:
@@ -383,10 +392,10 @@ class Runner:
             future.set_result(response)
 
     def _give_up_waiting(self) -> None:
-        waiting = [*self._later.values(), *(one.future for one in self._effects if isinstance(one, Reply))]
-        for future in waiting:
+        for future in self._unanswered:
             if not future.done():
                 future.set_exception(BrokerError(ErrorCode.NOT_CONTROLLER, "this controller is shutting down"))
+        self._unanswered.clear()
         self._later.clear()
         self._effects.clear()
         self._events.clear()
@@ -425,6 +434,8 @@ class Runner:
         except Unreachable as problem:
             is_lost = self._clock.monotonic_ms() - started_ms < self._request_timeout_ms
             log.debug("raft.unreachable", node=send.peer.node_id, request=request.NAME, reason=str(problem))
+        except Exception as error:  # noqa: BLE001 - rules that never hear of their question again would wait for ever
+            log.error("raft.unasked", node=send.peer.node_id, request=request.NAME, reason=repr(error))
 
         def event(now_ms: int) -> list[Effect]:
             if isinstance(response, FetchResponse):
@@ -435,7 +446,7 @@ class Runner:
             return self.node.leader_lost(now_ms) if send.peer.node_id == self.node.leader_id else []
 
         self.happen(event)
-        if is_lost and isinstance(request, FetchRequest):
+        if is_lost and isinstance(request, FetchRequest | FetchSnapshotRequest):
             self.happen(lost)
 
     def _connection(self, send: Send) -> Peer:

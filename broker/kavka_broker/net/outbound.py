@@ -62,6 +62,8 @@ class Outbound:
             return None
         except OSError as problem:
             return False if is_refused(problem) else None
+        except ValueError:
+            return None  # the host is no name; see `Remote._open`
         transport.abort()
         return True
 
@@ -129,6 +131,9 @@ class Remote:
             )
         except OSError as problem:
             raise Unreachable(f"{self}: {problem.strerror or problem}", refused=is_refused(problem)) from None
+        except ValueError as problem:
+            # An empty label, one that is too long, a null: others name the hosts, so this is no mistake of ours.
+            raise Unreachable(f"{self} is no address: {problem}") from None
         try:
             await link.greet()
         except BaseException:

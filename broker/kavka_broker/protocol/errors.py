@@ -31,7 +31,7 @@ class InvariantViolation(AssertionError):
 
 
 class ErrorCode(IntEnum):
-    """What went wrong, as Kafka's clients know it."""
+    """What went wrong, as Kafka's clients know it. A code of a newer Kafka reads as UNKNOWN_SERVER_ERROR."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -168,3 +168,7 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ErrorCode | None":
+        return cls.UNKNOWN_SERVER_ERROR if isinstance(value, int) else None

@@ -30,11 +30,6 @@ def test_anything_else_is_refused(text: str) -> None:
         parse_state(text)
 
 
-@pytest.mark.parametrize(("state_epoch", "log_epoch", "epoch"), [(0, -1, 1), (3, 2, 4), (3, 7, 8)])
-def test_a_leader_begins_an_epoch_that_nobody_has_seen(state_epoch: int, log_epoch: int, epoch: int) -> None:
-    assert QuorumState(leader_epoch=state_epoch).led_by(5, log_epoch) == QuorumState(leader_epoch=epoch, leader_id=5)
-
-
 @pytest.mark.parametrize(
     ("ends", "offset"),
     [([7], 7), ([7, 5], 5), ([9, 7, 5], 7), ([9, 7, 5, 3], 5), ([9, 9, 5, 3, 1], 5), ([9], 9)],

@@ -183,6 +183,16 @@ def test_nobody_listens() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 70, "a\0b"])
+def test_a_host_that_is_no_name_is_not_reached(host: str) -> None:
+    async def scenario() -> None:
+        with pytest.raises(Unreachable, match="is no address"):
+            await Outbound().to(host, 9, client_id="t").ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+        assert await Outbound().probe(host, 9, TIME_MS) is None
+
+    asyncio.run(scenario())
+
+
 def test_giving_up_leaves_the_answers_of_others_in_place() -> None:
     async def scenario() -> None:
         async with answering(metadata_answer) as port:

@@ -7,7 +7,10 @@ import pytest
 
 from kavka_broker.core.raft.effects import Answer, Later, Note, Persist
 from kavka_broker.core.raft.log_view import SnapshotId
+from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.core.raft.replicas import OBSERVERS_MAX
 from kavka_broker.core.raft.settings import Settings
+from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.errors import ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -15,6 +18,8 @@ from kavka_broker.protocol.messages.begin_quorum_epoch_request import PartitionD
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import TopicData as BegunTopic
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, FetchResponse
+from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest, PartitionSnapshot, TopicSnapshot
+from kavka_broker.protocol.messages.fetch_snapshot_request import SnapshotId as WantedId
 from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kavka_broker.protocol.uuids import ONE
 from tests.unit.raft.world import CLUSTER, World, voter
@@ -168,3 +173,81 @@ def test_a_directory_id_is_part_of_who_votes() -> None:
     process.start()
     assert process.node is not None
     assert (process.node.role, process.node.is_voter) == ("Observer", False)
+
+
+def test_an_error_that_nobody_here_knows_is_an_error_like_others() -> None:
+    """A newer controller has more of them."""
+    world = three()
+
+    def refuse(message: Message) -> None:
+        if isinstance(message, FetchResponse) and message.responses:
+            message.responses[0].partitions[0].error_code = 999
+
+    world.meddle = refuse
+    world.run(1_000)
+    assert any("fetch.refused" in line and "UNKNOWN_SERVER_ERROR" in line for line in world.trace)
+    world.meddle = None
+    world.run(5_000)
+    assert world.leader() is not None
+
+
+def test_more_observers_than_are_remembered_keep_no_voter_from_being_counted() -> None:
+    world = three()
+    leader = world.leader()
+    assert leader is not None
+    for process in world.processes.values():
+        if process is not leader:
+            world.crash(process.node_id)
+    leader.crash()
+    leader.start()
+    follower = world.processes[2 if leader.node_id != 2 else 3]
+    follower.start()
+    while world.leader() is None:
+        world.run(1)
+    leader = world.leader()
+    assert leader is not None
+    node = leader.node
+    assert node is not None
+    for node_id in range(100, 100 + OBSERVERS_MAX):
+        node.fetch(fetch_by(node_id, node.epoch), world.now_ms)
+    leader.append("a")
+    world.run(200)
+    assert node.high_watermark == leader.log.end_offset
+
+
+def fetch_by(node_id: int, epoch: int, *, bytes_max: int = 1) -> FetchRequest:
+    partition = FetchPartition(current_leader_epoch=epoch, last_fetched_epoch=0, replica_directory_id=bytes([7]) * 16)
+    topics = [FetchTopic(topic_id=ONE, partitions=[partition])]
+    return FetchRequest(CLUSTER, replica_state=ReplicaState(node_id), max_bytes=bytes_max, topics=topics)
+
+
+def test_an_answer_is_bounded_whatever_is_asked_for() -> None:
+    world = three(Settings(fetch_bytes_max=1_000))
+    leader = world.leader()
+    assert leader is not None
+    for _ in range(50):
+        leader.append("x" * 100)
+    world.run(50)
+    node = leader.node
+    assert node is not None
+    answer, _ = node.fetch(fetch_by(9, node.epoch, bytes_max=1 << 30), world.now_ms)
+    assert isinstance(answer, FetchResponse)
+    assert 0 < len(answer.responses[0].partitions[0].records or b"") <= 1_000
+    leader.log.pieces[SnapshotId(5, 1)] = bytes(5_000)
+    wanted = PartitionSnapshot(0, node.epoch, snapshot_id=WantedId(5, 1))
+    request = FetchSnapshotRequest(CLUSTER, 9, 1 << 30, [TopicSnapshot("__cluster_metadata", [wanted])])
+    piece, _ = node.fetch_snapshot(request, world.now_ms)
+    assert piece.topics[0].partitions[0].size == 5_000
+    assert len(piece.topics[0].partitions[0].unaligned_records or b"") == 1_000
+
+
+def test_a_leader_without_an_address_is_looked_for() -> None:
+    """The voters were named for another listener; `World.run` objects to a node that has something to do at once."""
+    world = World()
+    nowhere = Voter(2, voter(2).directory_id, (("ELSEWHERE", "node2", 9002),))
+    process = world.add(1, [voter(1), nowhere])
+    process.state = QuorumState(leader_epoch=3, leader_id=2)
+    process.start()
+    world.run(5_000)
+    assert process.node is not None
+    assert process.node.leader_id == -1

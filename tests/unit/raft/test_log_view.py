@@ -61,8 +61,11 @@ def test_voters_count_from_their_record_on_and_go_with_it() -> None:
     history = VoterHistory.of(voters(1), kraft_version=1)
     history.add_voters(4, voters(1, 2))
     history.add_voters(9, voters(1, 2, 3))
-    assert (history.voters, history.voters_offset, history.former_voters) == (voters(1, 2, 3), 9, voters(1, 2))
+    assert (history.voters, history.voters_offset) == (voters(1, 2, 3), 9)
     assert history.at(9) == (voters(1, 2), 1)
+    assert history.open_sets(4) == [voters(1), voters(1, 2), voters(1, 2, 3)]
+    assert history.open_sets(5) == [voters(1, 2), voters(1, 2, 3)]
+    assert history.open_sets(10) == [voters(1, 2, 3)]
     history.truncate(9)
     assert (history.voters, history.voters_offset) == (voters(1, 2), 4)
     history.truncate(0)
@@ -121,6 +124,8 @@ def test_observers_are_bounded() -> None:
     assert len(replicas.by_key) == OBSERVERS_MAX
     replicas.fetched((-1, bytes(16)), 0, 0, 1)
     assert (-1, bytes(16)) not in replicas.by_key
+    # Whoever has a vote is counted all the same: without it nothing might be committed.
+    assert replicas.fetched((9_998, bytes(16)), 0, 0, 1, votes=True) is not None
     # Those that are silent make room.
     replicas.fetched((9_999, bytes(16)), 0, 0, 1 << 40)
     assert list(replicas.by_key) == [(9_999, bytes(16))]

@@ -21,6 +21,7 @@
     vote on=1 from=2 epoch=5 ...     a request by hand: cluster= epoch= last=EPOCH/OFFSET pre directory= voter=
     fetch on=1 from=2 at=3/1 epoch=2 likewise: offset/epoch of its log's end, cluster= watermark=
     status                           role, epoch, log end and high watermark of each
+    describe 1                       what a leader says in DescribeQuorum, with times as milliseconds ago
     log 1                            offset/epoch/what of each record
 """
 
@@ -249,6 +250,19 @@ class Stage:
                 f"end={process.log.end_offset} committed={node.high_watermark} voters={voters}"
             )
         return lines
+
+    def play_describe(self, names: list[str], options: dict[str, str]) -> list[str]:
+        node, now_ms = self.world.processes[int(names[0])].node, self.world.now_ms
+        assert node is not None, f"{names[0]} is down"
+
+        def ago(time_ms: int) -> str:
+            return "never" if time_ms < 0 else f"{now_ms - time_ms}ms"
+
+        return [f"high watermark {node.told_high_watermark}"] + [
+            f"{kind} {one.node_id} end={one.end_offset} fetched={ago(one.fetched_ms)} caught_up={ago(one.caught_up_ms)}"
+            for kind, replicas in zip(("voter", "observer"), node.replicas(now_ms), strict=True)
+            for one in replicas
+        ]
 
     def play_log(self, names: list[str], options: dict[str, str]) -> list[str]:
         log = self.world.processes[int(names[0])].log

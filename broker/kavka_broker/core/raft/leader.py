@@ -70,11 +70,12 @@ def _makes_sense(request: FetchRequest, asked: FetchPartition) -> bool:
 def _count(member: Member, role: Leader, request: FetchRequest, asked: FetchPartition) -> None:
     """Take the fetch as a sign of life and, where the logs agree, for an acknowledgement."""
     key = (wire.replica_id(request), asked.replica_directory_id)
+    votes = member.has_vote(*key)
     if isinstance(standing(member.log, asked.fetch_offset, asked.last_fetched_epoch), Agrees):
-        role.replicas.fetched(key, asked.fetch_offset, member.log.end_offset, member.now_ms)
+        role.replicas.fetched(key, asked.fetch_offset, member.log.end_offset, member.now_ms, votes=votes)
         move_high_watermark(member, role)
     else:
-        role.replicas.heard(key, member.now_ms)
+        role.replicas.heard(key, member.now_ms, votes=votes)
 
 
 def _news(member: Member, role: Leader, request: FetchRequest, asked: FetchPartition) -> FetchResponse | None:
@@ -84,7 +85,7 @@ def _news(member: Member, role: Leader, request: FetchRequest, asked: FetchParti
     stands = standing(member.log, asked.fetch_offset, asked.last_fetched_epoch)
     if not isinstance(stands, Agrees):
         return wire.fetch_answer(member, ErrorCode.NONE, high_watermark=high_watermark, standing=stands)
-    records = member.log.read(asked.fetch_offset, request.max_bytes)
+    records = member.log.read(asked.fetch_offset, min(request.max_bytes, member.settings.fetch_bytes_max))
     if not len(records) and known_watermark(asked, replica) >= high_watermark:
         return None
     if replica is not None:
@@ -144,13 +145,16 @@ def on_fetch_snapshot(member: Member, request: FetchSnapshotRequest) -> FetchSna
     snapshot = next((one for one in member.log.snapshots if one == wanted and one.end_offset), None)
     if snapshot is None:
         return wire.snapshot_answer(member, ErrorCode.SNAPSHOT_NOT_FOUND)
-    piece = member.log.read_snapshot(snapshot, max(asked.position, 0), max(request.max_bytes, 1))
+    # Whatever is asked for: an answer is held in memory.
+    wanted_bytes = max(min(request.max_bytes, member.settings.fetch_bytes_max), 1)
+    piece = member.log.read_snapshot(snapshot, max(asked.position, 0), wanted_bytes)
     if piece is None:
         return wire.snapshot_answer(member, ErrorCode.SNAPSHOT_NOT_FOUND)
     size_bytes, records = piece
     if not 0 <= asked.position < size_bytes:
         return wire.snapshot_answer(member, ErrorCode.POSITION_OUT_OF_RANGE)
-    replica = role.replicas.heard((request.replica_id, asked.replica_directory_id), member.now_ms)
+    key = (request.replica_id, asked.replica_directory_id)
+    replica = role.replicas.heard(key, member.now_ms, votes=member.has_vote(*key))
     if replica is not None:
         replica.fetched_ms = member.now_ms
     return wire.snapshot_answer(

@@ -73,6 +73,10 @@ class Member:
         """Whether a voter is this node, with this disk."""
         return voter.node_id == self.node_id and voter.directory_id in (ZERO, self.identity.directory_id)
 
+    def has_vote(self, node_id: int, directory_id: bytes) -> bool:
+        """Whether a replica votes; by its id alone where the voters are named without their directories."""
+        return any(voter.node_id == node_id and voter.directory_id in (ZERO, directory_id) for voter in self.voters)
+
     @property
     def is_voter(self) -> bool:
         return self.identity.is_controller and any(map(self.is_self, self.voters))
@@ -86,8 +90,8 @@ class Member:
         """
         if self.is_voter:
             return True
-        is_open = self.history.voters_offset >= self.high_watermark
-        return self.identity.is_controller and is_open and any(map(self.is_self, self.history.former_voters))
+        is_open = any(self.is_self(one) for voters in self.history.open_sets(self.high_watermark) for one in voters)
+        return self.identity.is_controller and is_open
 
     @property
     def others(self) -> tuple[Voter, ...]:

@@ -140,12 +140,21 @@ class RaftNode:
             case role:
                 return election.due_ms(member, role)
 
-    def replicas(self) -> tuple[list[Replica], list[Replica]]:
-        """Voters and observers as a leader knows them, itself among the voters; for DescribeQuorum. Empty elsewhere."""
+    @property
+    def told_high_watermark(self) -> int:
+        """What a leader says of it: -1 before it has committed something of its own epoch."""
+        role = self._member.role
+        return leader.told_watermark(self._member, role) if isinstance(role, Leader) else self.high_watermark
+
+    def replicas(self, now_ms: int) -> tuple[list[Replica], list[Replica]]:
+        """Voters and observers as a leader knows them, itself among the voters; for DescribeQuorum. Empty elsewhere.
+
+        Observers that were silent for five minutes are left out, as in Kafka.
+        """
         member = self._member
         if not isinstance(member.role, Leader):
             return [], []
-        now_ms, end_offset = member.now_ms, member.log.end_offset
+        end_offset = member.log.end_offset
         voters: list[Replica] = []
         known: set[Key] = set()
         for voter in member.voters:
@@ -156,7 +165,7 @@ class RaftNode:
                 replica = Replica(voter.node_id, voter.directory_id)
             voters.append(replace(replica))
             known.add((replica.node_id, replica.directory_id))
-        observers = [replace(one) for key, one in member.role.replicas.by_key.items() if key not in known]
+        observers = [replace(one) for key, one in member.role.replicas.listed(now_ms) if key not in known]
         return voters, observers
 
     # --- local facts -------------------------------------------------------------------------------------------------
@@ -170,7 +179,7 @@ class RaftNode:
             # A fetch and a high watermark speak of what is on the disk; after a crash nobody knows what was.
             member.flush()
         known = LeaderAt(member.state.leader_id, member.endpoints_of(member.state.leader_id))
-        if known.node_id not in (NOBODY, member.node_id) and known.endpoints:
+        if known.node_id not in (NOBODY, member.node_id) and member.peer(known.node_id, known.endpoints) is not None:
             become_follower(member, member.epoch, known)
         else:
             become_unattached(member, member.epoch, patience_ms=member.soon_ms() if member.others else 0)
@@ -201,6 +210,13 @@ class RaftNode:
         member = self._at(now_ms)
         if isinstance(member.role, Leader):
             become_resigned(member, is_final=True)
+        return self._done()
+
+    def step_down(self, now_ms: int) -> Effects:
+        """A leader that cannot write gives its epoch up, and stays a voter."""
+        member = self._at(now_ms)
+        if isinstance(member.role, Leader):
+            become_resigned(member, is_final=False)
         return self._done()
 
     def snapshot_adopted(self, snapshot: SnapshotId, history: VoterHistory, now_ms: int) -> Effects:

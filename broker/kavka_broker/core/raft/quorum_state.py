@@ -27,10 +27,6 @@ class QuorumState:
     voted_id: int = NOBODY
     voted_directory_id: bytes = ZERO
 
-    def led_by(self, node_id: int, log_epoch: int) -> "QuorumState":
-        """The state once this node has won an election: in an epoch that nobody has seen yet."""
-        return QuorumState(leader_epoch=max(self.leader_epoch, log_epoch) + 1, leader_id=node_id)
-
 
 def format_state(state: QuorumState) -> str:
     """The file's text, in the order in which Kafka writes it."""

@@ -15,7 +15,7 @@ from kavka_broker.protocol.uuids import ZERO
 CAUGHT_UP_WITHIN_MS: Final = 3_600_000
 #: An observer that was not heard of for so long is forgotten.
 OBSERVER_SESSION_MS: Final = 300_000
-#: Observers that are remembered; more are served, but not counted.
+#: Observers that are remembered; more are served, but not listed.
 OBSERVERS_MAX: Final = 1_000
 NEVER: Final = -1
 
@@ -42,9 +42,9 @@ class Replicas:
     start_ms: int
     by_key: dict[Key, Replica] = field(default_factory=dict)
 
-    def fetched(self, key: Key, offset: int, leader_end: int, now_ms: int) -> Replica | None:
+    def fetched(self, key: Key, offset: int, leader_end: int, now_ms: int, *, votes: bool = False) -> Replica | None:
         """A replica has everything below `offset` on its disk."""
-        replica = self.heard(key, now_ms)
+        replica = self.heard(key, now_ms, votes=votes)
         if replica is None:
             return None
         if offset >= leader_end:
@@ -57,24 +57,32 @@ class Replicas:
         replica.fetched_ms = now_ms
         return replica
 
-    def heard(self, key: Key, now_ms: int) -> Replica | None:
-        """The replica, alive. None where it has no id or too many are known."""
+    def heard(self, key: Key, now_ms: int, *, votes: bool = False) -> Replica | None:
+        """The replica. None where it has no id, or where it has no vote and too many are known."""
         if key[0] < 0:
             return None
         replica = self.by_key.get(key)
         if replica is None:
-            if len(self.by_key) >= OBSERVERS_MAX:
-                self.forget_silent(now_ms)
-            if len(self.by_key) >= OBSERVERS_MAX:
+            if not votes and not self._has_room(now_ms):
                 return None
             replica = self.by_key[key] = Replica(*key)
         return replica
+
+    def _has_room(self, now_ms: int) -> bool:
+        if len(self.by_key) >= OBSERVERS_MAX:
+            self.forget_silent(now_ms)
+        return len(self.by_key) < OBSERVERS_MAX
 
     def forget_silent(self, now_ms: int) -> None:
         """Observers come and go; voters that are silent lose nothing by being made anew."""
         silent = [key for key, one in self.by_key.items() if one.fetched_ms <= now_ms - OBSERVER_SESSION_MS]
         for key in silent:
             del self.by_key[key]
+
+    def listed(self, now_ms: int) -> list[tuple[Key, Replica]]:
+        """Those that were heard of lately."""
+        since_ms = now_ms - OBSERVER_SESSION_MS
+        return [(key, one) for key, one in self.by_key.items() if one.fetched_ms > since_ms]
 
     def of(self, voter: Voter) -> Replica | None:
         """The replica of a voter. One named without a directory (kraft.version 0) is known by its id alone."""

@@ -31,10 +31,9 @@ class VoterHistory:
     def voters(self) -> tuple[Voter, ...]:
         return self.sets[-1][1] if self.sets else ()
 
-    @property
-    def former_voters(self) -> tuple[Voter, ...]:
-        """Those before the last change, as far as it is remembered."""
-        return self.sets[-2][1] if len(self.sets) > 1 else ()
+    def open_sets(self, high_watermark: int) -> list[tuple[Voter, ...]]:
+        """Those in force by what is committed, and all that follow: one of them will hold."""
+        return [voters for _, voters in _in_force(self.sets, high_watermark)]
 
     @property
     def voters_offset(self) -> int:

@@ -1,0 +1,139 @@
+"""The hands of the quorum's rules: what they do when a question cannot be asked, and when everything stops."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kavka_broker.controller.runner import Runner
+from kavka_broker.core.raft.effects import Effect, Persist, Send
+from kavka_broker.core.raft.effects import Peer as At
+from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.core.raft.roles import NEVER_MS
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kavka_broker.protocol.messages.vote_request import VoteRequest
+from kavka_broker.protocol.messages.vote_response import VoteResponse
+from kavka_broker.timers import Timers
+from tests.support.cluster import StillClock
+
+LEADER = 2
+
+
+class Rules:
+    """They take note of what they hear."""
+
+    deadline_ms = NEVER_MS
+    leader_id = LEADER
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        return []
+
+    def answered(self, send: Send, response: Message | None, now_ms: int) -> list[Effect]:
+        self.heard.append((send.request.NAME, response))
+        return []
+
+    def leader_lost(self, now_ms: int) -> list[Effect]:
+        self.heard.append("lost")
+        return []
+
+    def vote(self, request: VoteRequest, now_ms: int) -> tuple[VoteResponse, list[Effect]]:
+        return VoteResponse(), [Persist(QuorumState(1))]
+
+
+class Failing:
+    """Peers of which none can be asked."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def to(self, host: str, port: int, *, client_id: str) -> "Failing":
+        return self
+
+    async def ask(self, request: Message, response: Any, *, timeout_ms: float) -> Any:
+        raise self.error
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class Scene:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.rules: Any = Rules()
+        self.crashes: list[BaseException] = []
+        self.disk = asyncio.Event()
+        clock = StillClock()
+        anything: Any = None
+        peers: Any = Failing(error or Unreachable("gone"))
+        self.runner = Runner(
+            self.rules,
+            anything,
+            anything,
+            peers=peers,
+            clock=clock,
+            timers=Timers(clock, asyncio.get_running_loop()),
+            run_blocking=self.write,
+            crash=self.crashes.append,
+            request_timeout_ms=1_000,
+            client_id="t",
+        )
+
+    async def write(self, work: Callable[[], None]) -> None:
+        await self.disk.wait()
+
+    async def ask(self, request: Message) -> list[Any]:
+        send = Send(At(LEADER, "two", 9), request)
+        self.runner.happen(lambda _: [send])
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert self.crashes == []
+        heard: list[Any] = self.rules.heard
+        return heard
+
+
+def play(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 5))  # type: ignore[arg-type]
+
+
+def test_a_question_that_cannot_even_be_asked_has_no_answer() -> None:
+    async def scenario() -> None:
+        scene = Scene(ValueError("a mistake"))
+        assert await scene.ask(VoteRequest()) == [("VoteRequest", None)]
+        assert scene.crashes == []
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("request_", [FetchRequest(), FetchSnapshotRequest()], ids=lambda one: one.NAME)
+def test_a_leader_that_is_gone_is_lost_whatever_was_fetched(request_: Message) -> None:
+    async def scenario() -> None:
+        assert await Scene().ask(request_) == [(request_.NAME, None), "lost"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("is_failure", [True, False])
+def test_nobody_waits_for_a_runner_that_has_stopped(is_failure: bool) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        # The first waits for the disk, the second for the first.
+        waiting = [scene.runner.serve(scene.rules.vote, VoteRequest()) for _ in range(2)]
+        if is_failure:
+            scene.runner.fail(OSError("gone"))
+        else:
+            scene.disk.set()
+            await scene.runner.stop()
+        for future in waiting:
+            with pytest.raises(BrokerError) as refusal:
+                await future
+            assert refusal.value.code is ErrorCode.NOT_CONTROLLER
+        scene.disk.set()
+
+    play(scenario)
