@@ -2,7 +2,7 @@
 
 - Another cluster's id is INCONSISTENT_CLUSTER_ID.
 - Who may register, and what becomes of a former incarnation: `core.metadata.registration_commands`.
-- The session of the new incarnation begins with its registration.
+- The session of the new incarnation begins with its first heartbeat.
 - A broker that migrates from ZooKeeper is refused: there is nothing to migrate from.
 Versions: flexible throughout; the epoch of a clean stop comes from version 3.
 """
@@ -28,7 +28,8 @@ async def broker_registration(
 ) -> BrokerRegistrationResponse:
     def decide(metadata: Metadata, _: int) -> Decision[int]:
         check(request, broker)
-        return register(metadata, command(request), policy_of(broker.config))
+        is_heard = broker.sessions.hears(metadata.brokers.get(request.broker_id))
+        return register(metadata, command(request), policy_of(broker.config), is_heard=is_heard)
 
     try:
         epoch = await broker.active.submit(decide)

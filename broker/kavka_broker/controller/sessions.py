@@ -109,9 +109,10 @@ class Sessions:
             task.cancel()
         self._tasks.clear()
 
-    def has(self, broker_id: int) -> bool:
-        """Whether this broker's signs of life are waited for."""
-        return broker_id in self._sessions
+    def hears(self, broker: Registration | None) -> bool:
+        """Whether this incarnation has shown a sign of life and is given time for the next."""
+        session = None if broker is None else self._sessions.get(broker.broker_id)
+        return session is not None and broker is not None and session.epoch == broker.epoch
 
     def refused(self, broker_id: int, incarnation_id: bytes, reason: str) -> bool:
         """Note that a process may not register; whether this is news. It tries again ten times a second."""
@@ -230,6 +231,8 @@ class Sessions:
         if endpoint is None or await self._peers.probe(endpoint.host, endpoint.port, PROBE_MS_MAX) is not False:
             return False
         reason = f"its connection was lost, and nobody listens at {endpoint.host}:{endpoint.port}"
+        if (session := self._sessions.get(broker.broker_id)) is not None and session.epoch == broker.epoch:
+            self._forget(session)
         await self._fence(broker.broker_id, broker.epoch, reason)
         return True
 

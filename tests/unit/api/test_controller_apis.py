@@ -39,6 +39,7 @@ from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersReq
 from kavka_broker.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kavka_broker.protocol.uuids import to_text
 from tests.support.brokers import TOPIC_ID, epoch_of, replicated, state
 from tests.support.cluster import CLUSTER_ID, PROPERTIES, StillClock, enact, uuid
 
@@ -137,6 +138,23 @@ def test_who_may_not_join(wrong: dict[str, Any], code: ErrorCode) -> None:
     with pytest.raises(BrokerError) as refusal:
         Node(replicated(1, 2)).ask(registration(**wrong), 4)
     assert refusal.value.code is code
+
+
+def test_two_brokers_with_one_id(caplog: pytest.LogCaptureFixture) -> None:
+    """They start at the same time: the second is refused though the first still catches up, and the log names both."""
+    node = Node(replicated(1, 2))
+    epoch = node.ask(registration(), 4).broker_epoch
+    assert node.ask(BrokerHeartbeatRequest(7, epoch, epoch - 1), 2).is_fenced
+    second = registration(incarnation_id=uuid(80), log_dirs=[uuid(81)])
+    for _ in range(2):
+        with pytest.raises(BrokerError) as refusal:
+            node.ask(second, 4)
+        assert refusal.value.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    (note,) = [one.fields for one in caplog.records if one.message == "broker.refused"]  # type: ignore[attr-defined]
+    assert (note["broker"], note["error"]) == (7, "DUPLICATE_BROKER_REGISTRATION")
+    assert to_text(uuid(70)) in note["reason"]
+    # The first's own directory says that it is gone.
+    assert node.ask(registration(incarnation_id=uuid(80)), 4).broker_epoch > epoch
 
 
 @pytest.mark.parametrize("version", versions(AlterPartitionRequest))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -274,7 +275,26 @@ def test_a_stale_incarnation_has_no_session() -> None:
     async def scene(one: Scene) -> None:
         with pytest.raises(BrokerError):
             await one.sessions.heartbeat(Heartbeat(9, 0, 0), None)
-        assert not one.sessions.has(9)
+        assert not one.sessions.hears(None)
+
+    play(scene)
+
+
+def test_a_broker_is_heard_of_while_its_incarnation_has_a_session() -> None:
+    async def scene(one: Scene) -> None:
+        broker = one.metadata.brokers.get(1)
+        assert broker is not None
+        connection = Connection()
+        await one.beat(1, connection)
+        assert one.sessions.hears(broker)
+        assert not one.sessions.hears(replace(broker, epoch=broker.epoch + 1))
+        one.peers.answers[1] = [False]
+        connection.lose()
+        await settle()
+        assert not one.sessions.hears(broker), "nobody listens there: the id is free at once"
+        await one.beat(2)
+        await one.timers.pass_by(SESSION_MS + 1)
+        assert not one.sessions.hears(one.metadata.brokers.get(2))
 
     play(scene)
 
@@ -298,7 +318,7 @@ def test_a_broker_may_stop_when_the_others_have_seen_who_leads_instead() -> None
         await one.beat(3)
         assert (await one.beat(1, wants_shutdown=True)).should_shut_down
         assert one.alive() == [2, 3]
-        assert not one.sessions.has(1)
+        assert not one.sessions.hears(one.metadata.brokers.get(1))
 
     play(scene)
 

@@ -49,6 +49,17 @@ def test_a_second_process_is_refused_while_the_first_is_unfenced() -> None:
     assert enact(metadata, register(metadata, other)) == epoch_of(metadata, 1)
 
 
+def test_a_second_process_is_refused_while_the_first_catches_up() -> None:
+    # Two brokers with one id that start at the same time: one of them has to hear of it, and not the one that was first.
+    metadata = cluster(1)
+    enact(metadata, leave(metadata, 1))
+    other = replace(introduction(1, incarnation=1), directories=(uuid(77),))
+    with pytest.raises(BrokerError, match="broker 1 runs already") as refusal:
+        register(metadata, other, is_heard=True)
+    assert refusal.value.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert register(metadata, introduction(1, incarnation=1), is_heard=True).records
+
+
 def test_the_same_directory_proves_that_the_first_process_is_gone() -> None:
     metadata = cluster(1)
     first = epoch_of(metadata, 1)

@@ -4,9 +4,9 @@ A registration begins fenced: the broker leads nothing until it has replayed its
 (`heartbeat_commands`). Its epoch is the offset of the registration in the log, so whatever an earlier incarnation still
 sends is told apart.
 
-A second process under the same id is refused while the first is unfenced, unless it names one of the first's
-directories: a directory is locked by the process that uses it, so the first is gone. That is how a broker that was
-killed comes back at once, where Apache Kafka refuses it until the old session has ended.
+A second process under the same id is refused while the first is unfenced or still heard of, unless it names one of
+the first's directories: a directory is locked by the process that uses it, so the first is gone. That is how a broker
+that was killed comes back at once, where Apache Kafka refuses it until the old session has ended.
 
 The broker says which epoch its logs were closed in. Where that is not the one of the registration before, it stopped
 uncleanly: its logs may lack their ends, and it is no longer an eligible leader of anything (KIP-966).
@@ -45,8 +45,10 @@ class Register:
     previous_epoch: int = UNKNOWN_EPOCH
 
 
-def register(metadata: Metadata, command: Register, policy: Policy = BY_DEFAULT) -> Decision[int]:
-    """Register a broker, fenced. The answer is its epoch."""
+def register(
+    metadata: Metadata, command: Register, policy: Policy = BY_DEFAULT, *, is_heard: bool = False
+) -> Decision[int]:
+    """Register a broker, fenced. The answer is its epoch. `is_heard`: the incarnation before shows signs of life."""
     before = metadata.brokers.get(command.broker_id)
     _check_directories(metadata, command)
     _check_features(metadata, command)
@@ -63,7 +65,7 @@ def register(metadata: Metadata, command: Register, policy: Policy = BY_DEFAULT)
         return Decision([registration.record()], registration.epoch)
     if before.incarnation_id == command.incarnation_id:
         return _again(before, registration)
-    _check_replaces(before, command)
+    _check_replaces(before, command, is_heard=is_heard)
     return Decision([registration.record(), *_replaced(metadata, before, command, policy)], registration.epoch)
 
 
@@ -114,8 +116,9 @@ def _replaced(metadata: Metadata, before: Registration, command: Register, polic
     yield from forfeit(metadata, command.broker_id, policy, kept=kept)
 
 
-def _check_replaces(before: Registration, command: Register) -> None:
-    if before.fenced or set(before.directories) & set(command.directories):
+def _check_replaces(before: Registration, command: Register, *, is_heard: bool) -> None:
+    is_silent = before.fenced and not is_heard
+    if is_silent or set(before.directories) & set(command.directories):
         return
     problem = (
         f"broker {command.broker_id} runs already, with incarnation {to_text(before.incarnation_id)} at epoch "
