@@ -250,19 +250,23 @@ class NearPeers:
         self._asker = asker
 
     def to(self, host: str, port: int, *, client_id: str) -> "NearPeer":
-        return NearPeer(self._cluster, self._asker, self._cluster.nodes[int(host.removeprefix("node-"))])
+        return NearPeer(self._cluster, self._asker, int(host.removeprefix("node-")))
 
     async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:
         return self._cluster.nodes[int(host.removeprefix("node-"))].is_alive
 
 
 class NearPeer:
-    """One of them."""
+    """Whoever listens at its address."""
 
-    def __init__(self, cluster: Quorums, asker: Node, asked: Node) -> None:
+    def __init__(self, cluster: Quorums, asker: Node, asked_id: int) -> None:
         self._cluster = cluster
         self._asker = asker
-        self._asked = asked
+        self._asked_id = asked_id
+
+    @property
+    def _asked(self) -> Node:
+        return self._cluster.nodes[self._asked_id]
 
     async def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> R:
         request = carried(request)

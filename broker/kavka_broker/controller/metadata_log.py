@@ -61,6 +61,7 @@ class MetadataLog:
         if newest is not None and opened.end_offset < newest.end_offset:
             # A snapshot is committed and on the disk before the log may lack what it stands for.
             opened.start_behind(newest)
+        opened.drop_superseded()
         identity = os.path.join(directory, PARTITION_METADATA)
         if not disk.exists(identity):
             disk.write_file(identity, f"version: 0\ntopic_id: {to_text(ONE)}".encode())
@@ -93,9 +94,13 @@ class MetadataLog:
         entries = self._log.epochs.entries
         above = bisect_right(entries, epoch, key=lambda entry: entry.epoch)
         if not above:
-            return self.files.ids[0].epoch if self.files.ids else 0, self.start_offset
+            return self._base_epoch(), self.start_offset
         end_offset = entries[above].start_offset if above < len(entries) else self.end_offset
         return entries[above - 1].epoch, end_offset
+
+    def _base_epoch(self) -> int:
+        """Of the snapshot that the log begins behind."""
+        return next((one.epoch for one in reversed(self.files.ids) if one.end_offset <= self.start_offset), 0)
 
     def read(self, offset: int, bytes_max: int) -> Buffer:
         parts = self._log.read(offset, bytes_max).parts
@@ -137,7 +142,11 @@ class MetadataLog:
         """Forget log and snapshots below `snapshot`, which is there, and go on where it ends."""
         self._log.start_at(snapshot.end_offset)
         self._log.remove_deleted()
-        for older in [one for one in self.files.ids if one < snapshot]:
+        self.drop_superseded()
+
+    def drop_superseded(self) -> None:
+        """Delete snapshots that end below the log's beginning: nothing leads from them to the log."""
+        for older in [one for one in self.files.ids if one.end_offset < self.start_offset]:
             self.files.delete(older)
 
     # --- what is in it ------------------------------------------------------------------------------------------

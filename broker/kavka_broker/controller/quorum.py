@@ -396,6 +396,7 @@ class Quorum:
 
         await self._run_blocking(write)
         self.log.files.saved(snapshot)
+        self.log.drop_superseded()  # meanwhile the leader's may have taken the place of the log
         deleted = self.log.retain(now_ms)
         log.info("metadata.snapshot", offset=snapshot.end_offset, records=len(records), deleted=len(deleted))
         return snapshot

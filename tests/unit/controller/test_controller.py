@@ -297,6 +297,24 @@ def test_old_snapshots_and_the_log_below_them_go() -> None:
     play(scenario, metadata_max_retention_bytes="100")
 
 
+def test_a_snapshot_that_a_later_one_has_overtaken_is_forgotten() -> None:
+    """It was being written when the leader's took the place of the log. Its epoch is none that the log begins with."""
+    machine = Machine()
+    machine.format()
+    overtaken, adopted = SnapshotId(2, 1), SnapshotId(5, 3)
+    log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+    for snapshot in (overtaken, adopted):
+        log.files.save(snapshot, build([], [], epoch=snapshot.epoch, last_timestamp_ms=0, now_ms=0))
+    log.files.saved(adopted)
+    log.start_behind(adopted)
+    log.files.saved(overtaken)
+    assert log.epoch_end(2) == (3, 5)
+    # A crash may leave it there as well.
+    again = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+    assert (again.start_offset, list(again.snapshots), again.epoch_end(2)) == (5, [adopted], (3, 5))
+    assert file_name(overtaken) not in machine.disk.names(LOG)
+
+
 def test_a_transaction_that_a_crash_cut_short_is_aborted() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
@@ -308,7 +326,7 @@ def test_a_transaction_that_a_crash_cut_short_is_aborted() -> None:
     play(scenario)
 
 
-def test_a_torn_tail_is_cut_off() -> None:
+def test_a_torn_tail_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await join(controller, machine)
@@ -318,6 +336,9 @@ def test_a_torn_tail_is_cut_off() -> None:
         file.sync()
         async with machine.leading() as controller:
             assert names(controller.metadata) == ["a"]
+        (note,) = [one for one in caplog.records if one.message == "segment.truncated"]
+        fields = note.fields  # type: ignore[attr-defined]
+        assert (fields["path"], fields["lost_bytes"]) == (f"{LOG}/{0:020d}.log", 16)
 
     play(scenario)
 

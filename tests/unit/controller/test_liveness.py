@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.snapshots import SnapshotId, build
 from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
 from tests.support.cluster import START_MS, Machine, register_broker
 
@@ -41,5 +42,26 @@ def test_what_is_decided_while_a_snapshot_is_written_is_committed() -> None:
             machine.held.set()
             await waiting
             assert [*controller.metadata.topics.names()] == ["first", "second"]
+
+    asyncio.run(scenario())
+
+
+def test_a_snapshot_that_was_overtaken_while_it_was_written_is_not_kept() -> None:
+    async def scenario() -> None:
+        machine = HeldMachine()
+        machine.format()
+        async with asyncio.timeout(WITHIN_SECONDS), machine.leading() as controller:
+            await register_broker(controller, machine.config)
+            machine.held = asyncio.Event()
+            writing = asyncio.create_task(controller.snapshot())
+            await asyncio.sleep(0.01)
+            log = controller.quorum.log
+            adopted = SnapshotId(log.end_offset + 100, 9)
+            log.files.save(adopted, build([], [], epoch=9, last_timestamp_ms=0, now_ms=0))
+            log.files.saved(adopted)
+            log.start_behind(adopted)
+            machine.held.set()
+            await writing
+            assert list(log.snapshots) == [adopted]
 
     asyncio.run(scenario())
