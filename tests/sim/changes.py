@@ -14,6 +14,12 @@ from kavka_broker.protocol.messages.alter_partition_reassignments_request import
     ReassignableTopic,
 )
 from kavka_broker.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from kavka_broker.protocol.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from kavka_broker.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -41,6 +47,7 @@ class Changer(Client):
     is_stopping = False
     kinds: tuple[str, ...] = ()
     node_ids: tuple[int, ...] = ()
+    directories: tuple[str, ...] = ()
     replication_factor = 3
     places: tuple[Place, ...] = ()
 
@@ -79,5 +86,11 @@ class Changer(Client):
         )
         return request, IncrementalAlterConfigsResponse
 
+    def move_replica(self) -> tuple[Message, type[Message]]:
+        """To another directory of whichever node is asked."""
+        topic, index = self.random.choice(self.places)
+        moved = AlterReplicaLogDir(self.random.choice(self.directories), [AlterReplicaLogDirTopic(topic, [index])])
+        return AlterReplicaLogDirsRequest([moved]), AlterReplicaLogDirsResponse
 
-KINDS: Final = ("elect_preferred", "reassign", "create_topic", "delete_topic", "alter_config")
+
+KINDS: Final = ("elect_preferred", "reassign", "create_topic", "delete_topic", "alter_config", "move_replica")

@@ -8,7 +8,7 @@ again; a producer sends several batches ahead and, after a failure, all that is 
 import asyncio
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kavka_broker.net.outbound import Outbound
@@ -29,7 +29,7 @@ from kavka_broker.protocol.messages.metadata_request import MetadataRequest, Met
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
-from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.batch import crc_is_valid, split_batches
 from kavka_broker.protocol.records.record import build_batch, read_records
 from tests.sim.history import History, Place, place_text
 from tests.sim.loop import Process, SimLoop
@@ -252,6 +252,7 @@ class Reader(Client):
     ) -> None:
         super().__init__(name, loop, addresses, history)
         self._places = places
+        self._with_follower: dict[Place, None] = {}
         self.positions = dict.fromkeys(places, 0)
         self.high_watermarks = dict.fromkeys(places, -1)
         self.rack = ""
@@ -269,12 +270,25 @@ class Reader(Client):
             elif self.random.random() < 0.1:
                 await self.pause()
 
+    async def read_once(self, address: tuple[str, int]) -> None:
+        """All that there is now, and no more; of the node at `address` if it can be had there."""
+        for place in self._places:
+            await self.leader(place)
+            self._leaders[place] = address
+            self._with_follower[place] = None
+            records = await self.read_all(place)
+            self.history.polled(self.name, place, [*records.items()], 0)
+
     async def read_all(self, place: Place) -> dict[int, str]:
         """Everything from the start to the high watermark that the leader names at the end."""
         found: dict[int, str] = {}
         while not (0 <= self.high_watermarks[place] <= self.positions[place]):
             found.update(await self.fetch(place))
         return found
+
+    def forget_leader(self, place: Place) -> None:
+        super().forget_leader(place)
+        self._with_follower.pop(place, None)
 
     async def fetch(self, place: Place) -> list[tuple[int, str]]:
         """The next records; none where there are none, or nobody answers."""
@@ -283,7 +297,7 @@ class Reader(Client):
         wanted = FetchTopic(
             place[0],
             self.topic_ids[place[0]],
-            [FetchPartition(place[1], fetch_offset=position, partition_max_bytes=2_000)],
+            [FetchPartition(place[1], self._epochs.get(place, -1), position, partition_max_bytes=2_000)],
         )
         request = FetchRequest(max_wait_ms=FETCH_WAIT_MS, min_bytes=1, topics=[wanted], rack_id=self.rack)
         try:
@@ -297,7 +311,8 @@ class Reader(Client):
         return await self._take(place, answer.responses[0].partitions[0])
 
     async def _take(self, place: Place, data: PartitionData) -> list[tuple[int, str]]:
-        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        # A follower may lack what its leader has; a reader that was sent there goes back (KIP-392).
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and place not in self._with_follower:
             self.history.note(f"out-of-range: {self.name} at {place_text(place)}@{self.positions[place]}")
         if data.error_code:
             self.forget_leader(place)
@@ -305,13 +320,22 @@ class Reader(Client):
             return []
         if data.preferred_read_replica in self._nodes:
             self._leaders[place] = self._nodes[data.preferred_read_replica]  # until it disappoints (KIP-392)
+            self._with_follower[place] = None
         self.high_watermarks[place] = data.high_watermark
         records = [
             (record.offset, (record.value or b"").decode())
-            for _, batch in split_batches(data.records or b"")
+            for batch in self._sound(place, data)
             for record in read_records(batch)
             if record.offset >= self.positions[place]
         ]
         if records:
             self.positions[place] = records[-1][0] + 1
         return records
+
+    def _sound(self, place: Place, data: PartitionData) -> Iterator[memoryview]:
+        """A broker gives out no batch that its disk has changed."""
+        for header, batch in split_batches(data.records or b""):
+            if not crc_is_valid(batch):
+                self.history.note(f"damaged: {self.name} was served {place_text(place)}@{header.base_offset}")
+                return
+            yield batch

@@ -10,7 +10,7 @@ A run fails with the first violated invariant, defect or anomaly, or where heali
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -23,7 +23,7 @@ from tests.sim.history import History, Place
 from tests.sim.invariants import Invariants
 from tests.sim.loop import Deadlock, Ended, Escaped, SimLoop
 from tests.sim.network import Network, Weather
-from tests.sim.node import CLIENT_PORT, CONTROLLER_PORT, Node, traceback_of
+from tests.sim.node import CLIENT_PORT, CONTROLLER_PORT, DIRECTORIES, Node, traceback_of
 
 STARTING_SECONDS_MAX: Final = 60.0
 HEALING_SECONDS_MAX: Final = 90.0
@@ -48,6 +48,7 @@ class Shape:
     settings: dict[str, str] = field(default_factory=dict)
     topic_configs: dict[str, str] = field(default_factory=dict)
     changes: tuple[str, ...] = ()  # what is changed while clients work
+    directories: int = 1  # of logs, on each node
 
     @property
     def replication_factor(self) -> int:
@@ -88,6 +89,7 @@ class Simulation:
         self.invariants = Invariants(self)
         self._waiting_for: list[Running] = []
         self._inject = inject
+        self._readings = 0
         self._ended = self.loop.create_future()
         self.events.failed = self.fail
         self.nodes = [self._make_node(node_id) for node_id in range(1, shape.nodes + 1)]
@@ -110,6 +112,7 @@ class Simulation:
             "offsets.topic.replication.factor": str(self.shape.replication_factor),
             "default.replication.factor": str(self.shape.replication_factor),
             "offsets.topic.num.partitions": "1",
+            "log.dirs": ",".join(DIRECTORIES[: self.shape.directories]),
             **self.shape.settings,
         }
         node = Node(node_id, self.network, self.events, settings, self.fail)
@@ -131,24 +134,29 @@ class Simulation:
                 *(f"reader{n}" for n in range(self.shape.readers))]  # fmt: skip
 
     def may_lose_power(self, node: Node) -> bool:
-        """Whether what this node has not synced may go now.
+        """Whether what this node has not synced may go now."""
+        return not node.is_damaged if self.is_synced else self.may_lose_records(node)
+
+    def may_lose_records(self, node: Node) -> bool:
+        """Whether of this node anything may go now.
 
         That is so while, of every partition, somebody else has everything that is committed, and the controller knows
         it: a member of the ISR or the ELR that is well, and that the controller does not take for lossy itself.
         """
-        if self.is_synced:
-            return True
         if self.shape.min_isr < 2 or self.invariants.lossy or self.invariants.image is None:
             return False
-        well = [one.node_id for one in self.nodes if one is not node and one.is_serving and not one.is_disk_faulty]
+        well = [one.node_id for one in self.nodes if one is not node and is_well(one)]
         return self.invariants.is_complete_without(node.node_id, well)
 
     def may_end(self, node: Node) -> bool:
         """Whether this node may end uncleanly now.
 
         Not while the controller still counts on one that has lost power: it would take both for lossy, and could not
-        tell which of them has everything (KIP-966 is safe with min.insync.replicas - 1 unclean stops at a time).
+        tell which of them has everything (KIP-966 is safe with min.insync.replicas - 1 unclean stops at a time). Nor
+        where a bit of it has turned over: its recovery cuts the log there.
         """
+        if node.is_damaged:
+            return False
         return self.is_synced or not [one for one in self.invariants.lossy if one != node.node_id]
 
     def fail(self, why: str) -> None:
@@ -244,12 +252,22 @@ class Simulation:
             reader.rack = f"rack{number}"
         changer = Changer("changer", self.loop, self._addresses, self.history)
         changer.kinds, changer.places = self.shape.changes, tuple(self.places)
+        changer.directories = DIRECTORIES[: self.shape.directories]
         changer.node_ids = tuple(node.node_id for node in self.nodes)
         changer.replication_factor = self.shape.replication_factor
         return [self._run_client(client) for client in [*producers, *readers, changer]]
 
-    def _run_client(self, client: Any) -> "Running":
-        task = self.loop.create_task(client.run(), name=client.name, context=client.process.context())
+    def read_anew(self, node: Node) -> None:
+        """A reader comes to this node first and begins at the start, where nobody may have read for long."""
+        self._readings += 1
+        name = f"reader{self._readings % self.shape.readers}"
+        reader = Reader(f"{name}.{self._readings}", self.loop, self._addresses, self.history, self.places)
+        reader.process.host = name
+        self._run_client(reader, reader.read_once((node.host, CLIENT_PORT)))
+
+    def _run_client(self, client: Any, work: Coroutine[Any, Any, None] | None = None) -> "Running":
+        work = client.run() if work is None else work
+        task = self.loop.create_task(work, name=client.name, context=client.process.context())
         task.add_done_callback(self._client_ended)
         return Running(client, task)
 
@@ -266,7 +284,7 @@ class Simulation:
         for node in self.nodes:
             node.set_disk_delay(None)
             node.disk.fail_syncs = node.disk.fail_writes = False
-            node.disk.space_bytes = None
+            node.disk.space_bytes, node.disk.fail_under = None, ""
             node.resume()
             if node.is_alive and node.has_failed_logs:
                 node.kill()
@@ -299,6 +317,11 @@ class Simulation:
         states = [f"{node.host} {'serves' if node.is_serving else 'does not serve'}" for node in self.nodes]
         states += [f"{one.client.name} is not done" for one in self._waiting_for if not one.task.done()]
         return ", ".join([*states, *self.invariants.missing_at_the_end()])
+
+
+def is_well(node: Node) -> bool:
+    """Whether others can count on what it has."""
+    return node.is_serving and not node.is_disk_faulty and not node.is_damaged
 
 
 @dataclass(frozen=True, slots=True)

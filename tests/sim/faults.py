@@ -110,7 +110,7 @@ async def power_loss(simulation: Simulation) -> None:
 
 @fault
 async def power_loss_of_several(simulation: Simulation) -> None:
-    if not simulation.is_synced:
+    if not simulation.is_synced or any(node.is_damaged for node in simulation.nodes):
         return
     nodes = simulation.random.sample(simulation.nodes, simulation.random.randint(1, len(simulation.nodes)))
     begin(simulation, "power_loss_of_several", [node.host for node in nodes])
@@ -133,7 +133,9 @@ async def pause(simulation: Simulation) -> None:
 @fault
 async def controlled_restart(simulation: Simulation) -> None:
     node = some_node(simulation)
-    if node.is_serving:
+    if node.is_serving and (
+        not node.is_damaged or simulation.may_lose_records(node)
+    ):  # for it may fail to stop cleanly
         begin(simulation, "controlled_restart", node.host)
         await node.stop("a roll")
         await restart(simulation, node)
@@ -243,3 +245,45 @@ async def full_disk(simulation: Simulation) -> None:
     node.disk.space_bytes = simulation.random.randint(0, 4_000)
     await lasting(simulation, 2.0)
     node.disk.space_bytes = None
+
+
+@fault
+async def failing_directory(simulation: Simulation) -> None:
+    """One of several: the node stays, without the replicas that it had there, until it is started anew."""
+    node = some_node(simulation)
+    directories = node.config.log_dirs
+    if len(directories) < 2 or not simulation.may_end(node):
+        return
+    begin(simulation, "failing_directory", node.host)
+    node.disk.fail_under = directories[-1] + "/"
+    node.disk.fail_syncs = simulation.random.random() < 0.5
+    node.disk.fail_writes = not node.disk.fail_syncs
+    await lasting(simulation, 8.0)
+    node.disk.fail_syncs = node.disk.fail_writes = False
+    node.disk.fail_under = ""
+    await lasting(simulation)
+    if node.is_alive and node.has_failed_logs and simulation.may_end(node):
+        node.kill()
+        await restart(simulation, node)
+
+
+@fault
+async def flipped_bit(simulation: Simulation) -> None:
+    """The medium forgets a bit of what is committed, while the node is down. Others have it all."""
+    node = some_node(simulation)
+    if not node.is_serving or node.is_damaged or not simulation.may_lose_records(node):
+        return
+    if simulation.is_synced or simulation.random.random() < 0.7:
+        await node.stop("a roll")
+    else:
+        node.kill()
+    is_well_ended = node.is_clean or not simulation.is_synced
+    if not node.is_alive and is_well_ended and simulation.may_lose_records(node):
+        where = node.flip_bit(simulation.random, simulation.invariants.committed_ends)
+        if where is not None:
+            begin(simulation, "flipped_bit", where)
+            simulation.invariants.lost_power(node)  # it may have lost as much: a recovery cuts what it cannot trust
+    await restart(simulation, node)
+    while node.is_damaged:
+        await lasting(simulation)
+        simulation.read_anew(node)

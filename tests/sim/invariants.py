@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
 from kavka_broker.protocol.metadata_records import frame
 from tests.sim.history import Place, place_text
 from tests.sim.observed import Committed, Truth, View, Written
@@ -182,6 +183,12 @@ def committed_at(committed: list[Committed], batch: Written) -> Committed:
     return committed[low]
 
 
+def damaged_on(node: Any) -> list[str]:
+    """The replicas in which the broker has found a wrong CRC, and which it has not replaced yet."""
+    replicas = getattr(getattr(node.server, "broker", None), "replicas", None)
+    return [] if replicas is None else [str(one) for one in replicas if one.is_damaged]
+
+
 class Invariants:
     """All checks over one run."""
 
@@ -223,6 +230,11 @@ class Invariants:
         return topic.partitions.get(place[1])
 
     @property
+    def committed_ends(self) -> dict[Place, int]:
+        """Of the partitions that clients use: up to where they are committed."""
+        return {place: truth.end_offset for place, truth in self.truths.items() if place[0] == "t"}
+
+    @property
     def lossy(self) -> list[int]:
         """Nodes that have lost power, of which the controller has not heard yet."""
         return [node_id for node_id in self._lossy if self.is_lossy(node_id)]
@@ -247,6 +259,8 @@ class Invariants:
             return
         last = truth.committed[-1].batch
         for broker_id in (*state.isr, *state.elr):
+            if state.directory_of(broker_id) == LOST_DIRECTORY:
+                continue  # it counts for nothing until it says that it has a new one, and then is a candidate no more
             view = self.views.get((broker_id, place))
             if view is not None and not view.has(last) and not self.is_lossy(broker_id):
                 sets = f"isr {state.isr} or elr {state.elr}"
@@ -365,6 +379,7 @@ class Invariants:
                 if state.adding or state.removing:
                     missing.append(f"{place_text(place)} is being reassigned: {state}")
                 missing += self._parted(place, state.replicas)
+        missing += [f"{node.host}: {one} is damaged" for node in self.simulation.nodes for one in damaged_on(node)]
         return missing + self._parted(METADATA)
 
     def _parted(self, place: Place, node_ids: Sequence[int] = ()) -> list[str]:

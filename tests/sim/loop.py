@@ -24,6 +24,7 @@ from heapq import heappop, heappush
 from typing import Any, NoReturn
 
 STEPS_MAX = 20_000_000
+STEPS_AT_ONCE_MAX = 100_000  # without time going on
 
 
 class Deadlock(Exception):
@@ -114,6 +115,7 @@ class SimLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.random = random.Random(seed)
         self.steps = 0
+        self._moment = (0.0, 0)  # and how many steps there had been when it began
         self.tasks: list[asyncio.Task[Any]] = []
         self.network: Any = None
         self._now = 0.0
@@ -180,8 +182,10 @@ class SimLoop(asyncio.BaseEventLoop):
             handle = ready.popleft()
             if not handle._cancelled:
                 self._step(handle)
-        if self.steps > STEPS_MAX:
-            raise Deadlock(f"{STEPS_MAX} steps: somebody runs in a circle")
+        if self._now > self._moment[0]:
+            self._moment = (self._now, self.steps)
+        if self.steps > STEPS_MAX or self.steps - self._moment[1] > STEPS_AT_ONCE_MAX:
+            raise Deadlock(f"{self.steps} steps until {self._now:.3f} s: somebody runs in a circle")
 
     def _step(self, handle: Handle) -> None:
         process = handle._context.get(PROCESS)

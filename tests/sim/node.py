@@ -8,23 +8,27 @@ import asyncio
 import contextlib
 import random
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn
 
 from kavka_broker.controller.format import format_directory
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
+from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, crc_is_valid, split_batches
 from kavka_broker.runtime.server import Server, StartError
 from kavka_broker.runtime.world import World
+from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN
+from kavka_broker.storage.names import LOG, parse_partition
 from kavka_broker.storage.sim_disk import SimDisk
 from tests.sim.events import Events
+from tests.sim.history import Place
 from tests.sim.loop import Ended, Process, SimLoop
 from tests.sim.network import Network
 
 CLUSTER_ID = "a2F2a2Etc2ltdWxhdGVkMQ"
 EPOCH_MS = 1_800_000_000_000
 CLIENT_PORT, CONTROLLER_PORT = 9092, 9093
-DIRECTORY = "/data"
+DIRECTORIES = ("/data", "/more")  # of logs; the metadata is in the first
 DISK_DELAY_MS = (0.05, 2.0)
 
 
@@ -62,6 +66,15 @@ class NodeDisk(SimDisk):
         del value
 
 
+def whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Position, header and bytes of each; what a loss of power has torn is the end."""
+    position = 0
+    with contextlib.suppress(ProtocolViolation):
+        for header, batch in split_batches(data):
+            yield position, header, batch
+            position += len(batch)
+
+
 class Node:
     """A machine. `process` and `server` are those of the present life, or of the last one."""
 
@@ -76,8 +89,9 @@ class Node:
         self.random = random.Random(f"{self.loop.random.random()} {node_id}")
         self.clock = SimClock(self.loop)
         self.disk = NodeDisk(self.clock)
-        self.config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORY, **settings})
+        self.config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORIES[0], **settings})
         self.disk_delay = DISK_DELAY_MS
+        self.has_flipped = False  # see `is_damaged`
         self.lives = 0
         self.image_offset = -1  # of the metadata that was looked at last
         self.process: Process | None = None
@@ -119,6 +133,48 @@ class Node:
         """Whether its disk has failed it. Only a restart takes such a log into service again."""
         replicas = getattr(getattr(self.server, "broker", None), "replicas", None)
         return replicas is not None and not all(directory.is_online for directory in replicas.log_directories)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether its last process has stopped, and not died."""
+        return all(self.disk.exists(f"{directory}/{CLEAN_SHUTDOWN}") for directory in self.config.log_dirs)
+
+    # --- bits that turn over --------------------------------------------------------------------------------------
+
+    def flip_bit(self, chance: random.Random, committed_end: Mapping[Place, int]) -> str | None:
+        """Of a batch that is committed, behind its header; says where. None where there is none.
+
+        What is in the header, offsets and lengths, is read without a look at the CRC. The process is dead.
+        """
+        found = [
+            (path, position, header)
+            for place, path, position, header, _ in self.batches()
+            if header.next_offset <= committed_end.get(place, 0)
+        ]
+        if not found:
+            return None
+        path, position, header = chance.choice(found)
+        at = chance.randrange(position + HEADER_BYTES, position + header.size_bytes)
+        self.disk.flip_bit(path, at, chance.randrange(8))
+        self.has_flipped = True
+        return f"{self.host}:{path}: the batch at {header.base_offset}"
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether a bit of its logs has turned over and nobody has found it yet."""
+        if self.has_flipped:
+            self.has_flipped = not all(crc_is_valid(batch) for *_, batch in self.batches())
+        return self.has_flipped
+
+    def batches(self) -> Iterator[tuple[Place, str, int, BatchHeader, memoryview]]:
+        """Of all its logs, with path and position, whether it runs or not."""
+        for directory in self.config.log_dirs:
+            for entry in self.disk.names(directory):
+                name = parse_partition(entry)
+                for file in self.disk.names(f"{directory}/{entry}") if name is not None else ():
+                    if file.endswith(LOG):
+                        path = f"{directory}/{entry}/{file}"
+                        yield from ((tuple(name), path, *one) for one in whole_batches(self.disk.read_file(path)))
 
     # --- life and death -----------------------------------------------------------------------------------------
 

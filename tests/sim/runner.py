@@ -35,10 +35,13 @@ MUST_BE_REACHED: Final = {
     "log.truncated": "a log is cut",
     "metadata.snapshot": "a snapshot of the metadata",
     "metadata.snapshot.adopted": "a follower of the quorum far behind takes a snapshot",
+    "move.done": "a replica gets into another log directory",
     "partition.moved_away": "a reassignment is complete",
     "raft.leads": "an election of the quorum",
     "raft.resigned": "a leader of the quorum stops in a controlled way",
     "raft.truncated": "a voter's log parts from its leader's",
+    "replica.begins_anew": "a damaged replica is replaced from a good one",
+    "replica.damaged": "a bit that has turned over is found",
     "segment.truncated": "recovery cuts a torn batch",
 }
 
@@ -78,6 +81,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
         count = nodes
     min_isr = min(2, count)
     is_synced = count == 1 or random.random() < 0.3
+    directories = Random(f"directories {seed}").choice((1, 1, 2))
     return Shape(
         nodes=count,
         voters=random.choice((3, 3, 5)),
@@ -101,6 +105,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             **({"flush_messages": "1"} if is_synced else {}),
         },
         changes=tuple(kind for kind in KINDS if random.random() < 0.3),
+        directories=directories,
     )
 
 

@@ -23,6 +23,7 @@ from kavka_broker.core.raft import quorum_state
 from kavka_broker.replica import following
 from kavka_broker.replica import partition as replica_partition
 from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.log_reading import ReadableLog
 from tests.sim.cluster import Outcome, Simulation
 from tests.sim.faults import storm
 from tests.sim.runner import shape_of
@@ -124,6 +125,17 @@ def pending_isr_ignored(patch: Patch) -> None:
     patch.setattr(LeaderState, "committed_end", committed_end)
 
 
+@tooth("a fetch is answered whatever leader epoch it names (KIP-320)", "pause kill cut_one_way bad_weather", 40,
+       changes="elect_preferred reassign", broker_session_timeout_ms="9000")  # fmt: skip
+def leader_epoch_fence_off_in_fetch(patch: Patch) -> None:
+    patch.setattr(Partition, "check_epoch", lambda *_: None)
+
+
+@tooth("a batch is served as the disk has it, whatever its CRC", "flipped_bit controlled_restart", 10)
+def damage_not_looked_for(patch: Patch) -> None:
+    patch.setattr(ReadableLog, "_check", lambda *_: None)
+
+
 @tooth("a batch that is sent again is appended again", "reset bad_weather kill", 5)
 def repetitions_not_recognised(patch: Patch) -> None:
     patch.setattr(ProducerStates, "check", lambda *_: None)
@@ -147,6 +159,17 @@ def unclean_broker_stays_eligible(patch: Patch) -> None:
     patch.setattr(
         registration_commands, "forfeit", lambda metadata, broker_id, policy, **_: withdraw(metadata, broker_id, policy)
     )
+
+
+@tooth("whoever registers is taken for one that has closed its logs, whatever epoch it says it closed them in",
+       "power_loss kill pause", 40, is_synced=False)  # fmt: skip
+def broker_epoch_ignored_at_registration(patch: Patch) -> None:
+    replaced = registration_commands._replaced
+
+    def trusting(metadata: Any, before: Any, command: Any, policy: Any) -> Any:
+        return replaced(metadata, before, replace(command, previous_epoch=before.epoch), policy)
+
+    patch.setattr(registration_commands, "_replaced", trusting)
 
 
 @tooth("an ISR may hold an earlier incarnation of a broker (KIP-903)", "power_loss kill pause", 60, is_synced=False)
@@ -251,7 +274,8 @@ def main(names: Sequence[str]) -> int:
         found = bite(one, range(1, one.seeds_max + 1))
         planted.undo()
         blunt += found.outcome is None
-        print(f"| {one.name} | {one.what} | {found.objection or 'NOT FOUND'} | {found.seeds} of {one.seeds_max} |")
+        kinds, objection = ", ".join(one.kinds), found.objection or "NOT FOUND"
+        print(f"| {one.name} | {one.what} | {kinds} | {objection} | {found.seeds} | {one.seeds_max} |")
         sys.stdout.flush()
     return blunt
 

@@ -5,8 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.sim.cluster import Shape, Simulation
-from tests.sim.node import Node
+from tests.sim.clients import Reader
+from tests.sim.cluster import Outcome, Shape, Simulation
+from tests.sim.history import History
+from tests.sim.invariants import damaged_on
+from tests.sim.node import CLIENT_PORT, Node
 
 WORLDS = 4
 
@@ -17,10 +20,26 @@ def leader_of(simulation: Simulation, index: int = 0) -> Node:
     return simulation.nodes[state.leader - 1]
 
 
-def play(seed: int, scenario: Callable[[Simulation], Awaitable[None]], shape: Shape | None = None) -> None:
+def play(seed: int, scenario: Callable[[Simulation], Awaitable[None]], shape: Shape | None = None) -> Outcome:
     outcome = Simulation(seed, shape or Shape(partitions=1), scenario).run()
     assert outcome.failure is None, "\n".join([*outcome.story[-40:], outcome.failure or ""])
     assert outcome.acknowledged > 0
+    return outcome
+
+
+async def in_sync(simulation: Simulation, count: int = 3) -> None:
+    """Until so many are."""
+    while len(simulation.invariants.partition_state(simulation.places[0]).isr) != count:
+        await asyncio.sleep(0.05)
+
+
+async def roll(simulation: Simulation, node: Node) -> None:
+    """Stop and start, and wait until it is in sync again."""
+    await node.stop("a roll")
+    node.start()
+    while not node.is_serving:
+        await asyncio.sleep(0.05)
+    await in_sync(simulation)
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
@@ -48,6 +67,27 @@ def test_a_log_directory_that_fails_hands_its_leaders_over(seed: int) -> None:
         assert leader_of(simulation) is not leader
 
     play(seed, scenario, Shape(partitions=1, topic_configs={"flush_messages": "1"}))
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_a_leader_with_a_full_disk_hands_over_and_follows_when_there_is_room(seed: int) -> None:
+    """Its replicas leave the in-sync sets at once, too: nobody's acknowledgements wait for what it cannot write."""
+
+    async def scenario(simulation: Simulation) -> None:
+        await asyncio.sleep(1)
+        leader = leader_of(simulation)
+        leader.disk.space_bytes = 0
+        await asyncio.sleep(1)
+        assert leader_of(simulation) is not leader
+        assert leader.node_id not in simulation.invariants.partition_state(simulation.places[0]).isr
+        acknowledged = simulation.history.acknowledged_count
+        await asyncio.sleep(2)
+        assert simulation.history.acknowledged_count > acknowledged
+        leader.disk.space_bytes = None
+        while leader.node_id not in simulation.invariants.partition_state(simulation.places[0]).isr:
+            await asyncio.sleep(0.05)
+
+    play(seed, scenario)
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
@@ -93,3 +133,48 @@ def test_a_killed_broker_is_replaced_in_less_than_a_second(seed: int) -> None:
         assert leader.is_serving
 
     play(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_a_damaged_leader_is_found_and_begins_anew(seed: int) -> None:
+    """A bit of it has turned over while it was down, and nobody has read there until it leads."""
+
+    async def scenario(simulation: Simulation) -> None:
+        await asyncio.sleep(1)
+        damaged = simulation.nodes[0]
+        await damaged.stop("a roll")
+        assert damaged.flip_bit(simulation.random, simulation.invariants.committed_ends)
+        damaged.start()
+        await in_sync(simulation)
+        while leader_of(simulation) is not damaged:
+            await roll(simulation, leader_of(simulation))
+
+    outcome = play(seed, scenario)
+    assert outcome.events["replica.begins_anew"] == 1
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_a_damaged_leader_that_was_alone_is_replaced_when_others_are_back(seed: int) -> None:
+    """Nobody has what is damaged but for those who are down: it stays until they are back, and is not forgotten."""
+
+    async def scenario(simulation: Simulation) -> None:
+        await asyncio.sleep(1)
+        damaged, *others = simulation.nodes
+        await damaged.stop("a roll")
+        assert damaged.flip_bit(simulation.random, simulation.invariants.committed_ends)
+        damaged.start()
+        await in_sync(simulation)
+        for other in others:
+            await other.stop("maintenance")
+        await in_sync(simulation, 1)
+        assert leader_of(simulation) is damaged
+        reader = Reader("early", simulation.loop, [(damaged.host, CLIENT_PORT)], History(), simulation.places)
+        reading = simulation.loop.create_task(reader.read_all(simulation.places[0]), context=reader.process.context())
+        while not damaged_on(damaged):
+            await asyncio.sleep(0.05)
+        reading.cancel()
+        for other in others:
+            other.start()
+
+    outcome = play(seed, scenario)
+    assert outcome.events["replica.begins_anew"] == 1

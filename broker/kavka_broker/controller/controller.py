@@ -90,10 +90,11 @@ class Controller:
     async def finish(self) -> None:
         """No more decisions; those that are on their way come to their end."""
         self._is_stopping = True
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FINISH_MS_MAX / 1000):
-                while self._waiting and self.quorum.is_leader:
-                    await asyncio.gather(self._waiting[-1][1], return_exceptions=True)
+        if self._waiting and self.quorum.is_leader:
+            # A waiter of our own: who asked for the decision may have gone.
+            with suppress(TimeoutError, BrokerError):
+                async with asyncio.timeout(FINISH_MS_MAX / 1000):
+                    await self._committed(self._waiting[-1][0])
 
     def new_uuid(self) -> bytes:
         """An id for a topic, a directory or an incarnation."""

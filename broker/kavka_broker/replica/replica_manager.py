@@ -16,7 +16,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
 from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.metadata.image import ABOUT_BROKERS, Metadata
-from kavka_broker.core.metadata.topics import PartitionState, Topic
+from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.core.partition.isr_change import AlterIsr
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
@@ -239,7 +239,7 @@ class ReplicaManager:
                 if partition is not None:
                     self._drop_unless_placed(partition)
                 continue
-            if partition is not None and partition.is_damaged and self._node_id not in state.isr:
+            if partition is not None and partition.is_damaged and self._is_given_up(state):
                 self._begin_anew(partition)
                 partition = None
             if partition is not None and partition.topic_id == topic.topic_id:
@@ -276,6 +276,8 @@ class ReplicaManager:
             self._tell(partition, True)
         elif was_leader and not partition.is_leader:
             self._tell(partition, False)
+        if partition.is_damaged:
+            self._give_up_damaged(partition)
 
     def _follow(self, partition: Partition) -> None:
         if self._is_started and self.fetchers is not None and not partition.is_leader:
@@ -331,10 +333,19 @@ class ReplicaManager:
         """A batch of its log has changed on the disk. Where others have the records this replica leaves the in-sync
         set, as one that is lost, and then begins anew as their follower.
         """
-        others = [broker_id for broker_id in partition.isr if broker_id != self._node_id]
-        log.error("replica.damaged", partition=str(partition), in_sync=others)
-        if others:
+        log.error("replica.damaged", partition=str(partition), in_sync=list(partition.isr))
+        self._give_up_damaged(partition)
+
+    def _give_up_damaged(self, partition: Partition) -> None:
+        """As soon as others are in sync; until then nobody has more than the log here."""
+        if partition.state.directory_of(self._node_id) == LOST_DIRECTORY:
+            self._report_directory(partition)  # the others were gone before anybody led: it counts again
+        elif any(broker_id != self._node_id for broker_id in partition.isr):
             self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
+
+    def _is_given_up(self, state: PartitionState) -> bool:
+        """Whether the controller took the report of a damaged replica, and another leads what was damaged here."""
+        return state.directory_of(self._node_id) == LOST_DIRECTORY and state.leader not in (NO_LEADER, self._node_id)
 
     def _begin_anew(self, partition: Partition) -> None:
         log.warning("replica.begins_anew", partition=str(partition))

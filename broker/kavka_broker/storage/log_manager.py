@@ -160,7 +160,7 @@ class LogManager:
         except (OSError, BrokerError) as problem:
             log.error("log.unusable", log=str(name), directory=directory.path, reason=str(problem))
             self._unusable[name] = str(problem)
-            if isinstance(problem, OSError):
+            if isinstance(problem, OSError) or isinstance(problem.__cause__, OSError):
                 self._fail(directory)
             return directory, None
 

@@ -5,7 +5,8 @@ Every file has the bytes that processes see and the bytes that would survive; ev
 first part survives (file systems keep them in order), of appended bytes any part of each sector, the rest reads as
 zeros or is not there. Handles from before a crash belong to a dead process and refuse to work.
 
-Faults are plain attributes: `space_bytes` left on the disk, `fail_writes`, `fail_syncs`.
+Faults are plain attributes: `space_bytes` left on the disk, and `fail_writes` and `fail_syncs` of what lies under
+`fail_under`, which is everything unless said otherwise.
 """
 
 import errno
@@ -65,7 +66,7 @@ class SimFile:
 
     def append(self, piece: Buffer) -> None:
         inode = self._check()
-        self._disk.take_space(len(piece))
+        self._disk.take_space(len(piece), self.path)
         inode.data += piece
         inode.modified_ms = self._disk.now_ms
 
@@ -82,7 +83,7 @@ class SimFile:
 
     def sync(self) -> None:
         inode = self._check()
-        self._disk.check_sync()
+        self._disk.check_sync(self.path)
         inode.durable = bytes(inode.data)
 
     def release(self) -> None:
@@ -110,6 +111,7 @@ class SimDisk:
         self.space_bytes = space_bytes
         self.fail_writes = False
         self.fail_syncs = False
+        self.fail_under = ""  # a path's beginning
         self.now_ms = now_ms
         self.generation = 0
         self.locks: dict[str, None] = {}
@@ -142,8 +144,8 @@ class SimDisk:
         inode.data[position] ^= 1 << bit
         inode.durable = bytes(inode.data)
 
-    def take_space(self, size_bytes: int) -> None:
-        if self.fail_writes:
+    def take_space(self, size_bytes: int, path: str) -> None:
+        if self.fail_writes and path.startswith(self.fail_under):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         if self.space_bytes is not None:
             if size_bytes > self.space_bytes:
@@ -154,8 +156,8 @@ class SimDisk:
         if self.space_bytes is not None:
             self.space_bytes += size_bytes
 
-    def check_sync(self) -> None:
-        if self.fail_syncs:
+    def check_sync(self, path: str) -> None:
+        if self.fail_syncs and path.startswith(self.fail_under):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     # --- the seam -----------------------------------------------------------------------------------------------
@@ -190,12 +192,12 @@ class SimDisk:
         return bytes(self._inode(path).data)
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        self.take_space(len(data))
+        self.take_space(len(data), path)
         self._require_parent(path)
         inode = SimInode(self.now_ms)
         inode.data += data
         if durable:
-            self.check_sync()
+            self.check_sync(path)
             inode.durable = bytes(data)
         self._change({path: inode})
         if durable:
@@ -206,7 +208,7 @@ class SimDisk:
 
     def sync_directory(self, path: str) -> None:
         # One journal for all directories: syncing one writes what came before in the others too, as ext4 does.
-        self.check_sync()
+        self.check_sync(path + "/")
         if not self.is_directory(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         self._durable_names, self._journal = dict(self._names), []

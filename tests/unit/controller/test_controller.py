@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,34 @@ def test_an_epoch_that_was_promised_is_not_used_again() -> None:
         log.save_state(QuorumState(leader_epoch=8, leader_id=1))
         async with machine.leading() as controller:
             assert controller.epoch == 9
+
+    play(scenario)
+
+
+def test_a_controller_that_stops_waits_for_a_decision_whose_client_has_gone() -> None:
+    """It waits, and does not run in a circle until the disk has answered."""
+
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            loop = asyncio.get_running_loop()
+            asked = loop.create_future()
+            asked.cancel()
+            controller._waiting.append((controller.metadata.offset + 1, asked))
+            steps = 0
+
+            def call_soon(*args: Any, **options: Any) -> asyncio.Handle:
+                nonlocal steps
+                steps += 1
+                return type(loop).call_soon(loop, *args, **options)
+
+            loop.call_soon = call_soon  # type: ignore[method-assign]
+            finishing = asyncio.create_task(controller.finish())
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert not finishing.done()
+            assert steps < 150
+            controller._waiting.pop()[1].set_result(None)
+            await finishing
 
     play(scenario)
 

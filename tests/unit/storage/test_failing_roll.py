@@ -92,6 +92,15 @@ def test_a_sync_that_fails_within_an_append_takes_the_directory_offline() -> Non
     assert manager.online == []
 
 
+def test_a_sync_that_fails_while_a_log_is_recovered_takes_the_directory_offline() -> None:
+    """Else the broker would serve without the log, and nobody would know that it is to be started again."""
+    disk = formatted()
+    append(start(disk).create("t", 0, ID, config(flush_messages=1)), b"read by others")
+    disk.kill()
+    disk.fail_syncs = True
+    assert start(disk, log_config=config(flush_messages=1)).online == []
+
+
 def test_one_log_that_cannot_be_rolled_does_not_keep_the_others_from_retention() -> None:
     disk = formatted()
     manager = start(disk)
