@@ -38,6 +38,8 @@ R = TypeVar("R")
 PROBE_MS_MAX: Final = 500
 #: Before each look at a broker whose connection was lost.
 LOOK_AFTER_MS: Final = (0, 20, 50, 100, 250, 500)
+#: After a decision to fence that was not taken: too many others wait, or the lead is lost, which ends it.
+FENCE_AGAIN_MS: Final = 100
 NOTHING_SEEN: Final = -1
 #: Of so many node ids it is remembered that one was refused, so that it is logged once.
 REFUSALS_MAX: Final = 1000
@@ -240,14 +242,21 @@ class Sessions:
         broker = self._controller.metadata.brokers.get(broker_id)
         return None if broker is None or broker.epoch != epoch or broker.fenced else broker
 
-    async def _fence(self, broker_id: int, epoch: int, reason: str) -> None:
-        try:
-            fenced = await self._controller.submit(lambda metadata, _: fence(metadata, broker_id, epoch, self._policy))
-        except BrokerError as error:
-            log.warning("broker.not_fenced", broker=broker_id, epoch=epoch, reason=error.message or error.code.name)
-            return
-        if fenced:
-            log.warning("broker.fenced", broker=broker_id, epoch=epoch, reason=reason)
+    async def _fence(self, broker_id: int, broker_epoch: int, reason: str) -> None:
+        """Nobody waits for this broker's heartbeats any more, so it is tried until it is done or needs not be."""
+        while self._current(broker_id, broker_epoch) is not None and broker_id not in self._sessions:
+            try:
+                fenced = await self._controller.submit(
+                    lambda metadata, _: fence(metadata, broker_id, broker_epoch, self._policy)
+                )
+            except BrokerError as error:
+                problem = error.message or error.code.name
+                log.warning("broker.not_fenced", broker=broker_id, epoch=broker_epoch, reason=problem)
+                await asyncio.sleep(FENCE_AGAIN_MS / 1000)
+            else:
+                if fenced:
+                    log.warning("broker.fenced", broker=broker_id, epoch=broker_epoch, reason=reason)
+                return
 
     def _spawn(self, work: Awaitable[object]) -> None:
         async def run() -> None:

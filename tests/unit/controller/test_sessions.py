@@ -67,12 +67,16 @@ class HandController:
         self.node_id = OWN
         self.metadata = metadata
         self.is_active = False
+        self.refusals = 0  # decisions that are not taken
         self.activated: list[Callable[[], None]] = []
         self.deactivated: list[Callable[[], None]] = []
 
     async def submit(self, decide: Callable[[Metadata, int], Decision[R]]) -> R:
         if not self.is_active:
             raise BrokerError(ErrorCode.NOT_CONTROLLER)
+        if self.refusals:
+            self.refusals -= 1
+            raise BrokerError(ErrorCode.REQUEST_TIMED_OUT)
         return enact(self.metadata, decide(self.metadata, 0))
 
     def lead(self, leads: bool = True) -> None:
@@ -162,6 +166,20 @@ def test_a_session_ends_without_signs_of_life() -> None:
         assert one.alive() == [1, 3]
         assert state(one.metadata).isr == (1, 3)
         await one.timers.pass_by(SESSION_MS)
+        assert one.alive() == []
+
+    play(scene)
+
+
+def test_a_controller_that_is_too_busy_to_fence_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else would: the session is over, and the dead send no heartbeats."""
+    monkeypatch.setattr(module, "FENCE_AGAIN_MS", 0)
+
+    async def scene(one: Scene) -> None:
+        await one.beat(OWN)
+        one.controller.refusals = 3
+        await one.timers.pass_by(SESSION_MS + 1)
+        await settle()
         assert one.alive() == []
 
     play(scene)
