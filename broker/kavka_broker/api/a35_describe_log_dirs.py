@@ -68,5 +68,5 @@ def describe_replica(partition: Partition, directory: LogDirectory, broker: Brok
         return DescribeLogDirsPartition(partition.index, log.size_bytes, lag)
     move = broker.replicas.moves.get(partition.topic, partition.index)
     if move is not None and move.directory is directory:
-        return DescribeLogDirsPartition(partition.index, move.future.size_bytes, move.lag, is_future_key=True)
+        return DescribeLogDirsPartition(partition.index, move.size_bytes, move.lag, is_future_key=True)
     return None

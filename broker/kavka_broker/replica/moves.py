@@ -4,8 +4,8 @@ A move makes an empty log in the other directory (`orders-3.<id>-future`), copie
 a time, and follows what is appended meanwhile. When the copy has everything it is synced in a thread; what came during
 that is copied, and in one step of the loop the copy takes the log's place. Readers and writers notice nothing but that.
 
-A log that is cut meanwhile (its broker follows a new leader) makes its copy begin anew. A restart forgets moves: the
-log is where it was, and the tool that wanted the move says so.
+A log that is cut meanwhile (its broker follows a new leader) has its copy cut at the same place. A restart goes on
+where the copy ends: the copy itself is the note that the move was asked for.
 """
 
 import asyncio
@@ -13,9 +13,11 @@ from collections.abc import Callable
 from typing import Final
 
 from kavka_broker.logs import get
-from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.partition import Partition
 from kavka_broker.seams import Clock
+from kavka_broker.storage.future_logs import FoundCopy, cut_to_common
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
@@ -30,17 +32,26 @@ Place = tuple[str, int]
 
 
 class Move:
-    """One replica on its way into another directory."""
+    """One replica on its way into another directory. `found` is a copy from an earlier life that is not opened yet."""
 
-    def __init__(self, partition: Partition, directory: LogDirectory, future: Log) -> None:
+    def __init__(
+        self, partition: Partition, directory: LogDirectory, future: Log | None, found: FoundCopy | None = None
+    ) -> None:
         self.partition = partition
         self.directory = directory
         self.future = future
+        self.found = found
         self.truncations = partition.log.truncations
+        self.is_dropped = False
+
+    @property
+    def size_bytes(self) -> int:
+        return 0 if self.future is None else self.future.size_bytes
 
     @property
     def lag(self) -> int:
-        return max(0, self.partition.log.log_end_offset - self.future.log_end_offset)
+        copied = self.partition.log.log_start_offset if self.future is None else self.future.log_end_offset
+        return max(0, self.partition.log.log_end_offset - copied)
 
 
 class Moves:
@@ -66,6 +77,8 @@ class Moves:
     def get(self, topic: str, index: int) -> Move | None:
         return self._moves.get((topic, index))
 
+    # --- begin and end ------------------------------------------------------------------------------------------
+
     def begin(self, partition: Partition, directory: LogDirectory) -> None:
         """Move the replica there; a move elsewhere ends, and nothing happens where it is there already.
 
@@ -77,9 +90,39 @@ class Moves:
         self.cancel(partition)
         if self._logs.directory_of(partition.topic, partition.index) is directory:
             return
-        future = self._logs.make_future(partition.log, directory, self._clock.now_ms())
-        self._moves[partition.topic, partition.index] = Move(partition, directory, future)
+        future = self._logs.futures.make(partition.log, directory, self._clock.now_ms())
+        self._add(Move(partition, directory, future))
         log.info("move.begins", partition=str(partition), to=directory.path)
+
+    def resume(self, hosted: Callable[[str, int], Partition | None], is_placed: Callable[[str, int], bool]) -> None:
+        """Go on with what an earlier life has left half moved.
+
+        A copy that lost its id is begun anew. One whose log is placed here but not in service is left alone, for it may
+        be all there is; a copy of nothing that is placed here is kept under another name.
+        """
+        for found in self._logs.futures.take_found():
+            partition = hosted(*found.name)
+            if partition is None and is_placed(*found.name):
+                continue
+            is_away = self._logs.directory_of(*found.name) is not found.directory
+            if partition is None or not is_away or found.topic_id not in (partition.topic_id, ZERO):
+                self._logs.futures.set_aside(found)
+            elif found.topic_id == ZERO or found.name in self._moves:
+                self._logs.drop_future(found.path)
+                if found.name not in self._moves:
+                    self._try_begin(partition, found.directory)
+            else:
+                self._add(Move(partition, found.directory, None, found))
+                log.info("move.goes_on", partition=str(partition), to=found.directory.path)
+
+    def _try_begin(self, partition: Partition, directory: LogDirectory) -> None:
+        try:
+            self.begin(partition, directory)
+        except BrokerError as error:
+            log.error("move.failed", partition=str(partition), to=directory.path, reason=str(error))
+
+    def _add(self, move: Move) -> None:
+        self._moves[move.partition.topic, move.partition.index] = move
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="moves between directories")
             self._task.add_done_callback(self._ended)
@@ -88,51 +131,100 @@ class Moves:
         """The replica stays where it is, or leaves this broker."""
         move = self._moves.pop((partition.topic, partition.index), None)
         if move is not None:
-            self._logs.drop_future(move.future)
+            self._drop(move)
             log.info("move.cancelled", partition=str(partition), to=move.directory.path)
 
+    def leave(self, partition: Partition) -> None:
+        """The replica is offline: its copy may be all that can be read of it, and stays for the next start."""
+        move = self._moves.pop((partition.topic, partition.index), None)
+        if move is not None and move.future is not None:
+            move.future.abandon()
+
+    def _drop(self, move: Move) -> None:
+        move.is_dropped = True
+        if move.future is not None:
+            move.future.abandon()
+            self._logs.drop_future(move.future.directory)
+        elif move.found is not None:
+            self._logs.drop_future(move.found.path)
+
     async def stop(self) -> None:
+        """The copies stay as they are, for the next start to go on with."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        for move in list(self._moves.values()):
-            self.cancel(move.partition)
+        moves, self._moves = self._moves, {}
+        for move in moves.values():
+            if move.future is not None:
+                await asyncio.to_thread(self._close, move.future)
+
+    def _close(self, future: Log) -> None:
+        try:
+            future.close()
+        except BrokerError as error:
+            log.error("move.not_kept", partition=str(future.name), reason=str(error))
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._task = None
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crash(error)
 
+    # --- the work -----------------------------------------------------------------------------------------------
+
     async def _run(self) -> None:
         while self._moves:
             place, move = next(iter(self._moves.items()))
             try:
+                if move.found is not None:
+                    await self._open(place, move, move.found)
                 await self._carry_out(place, move)
             except BrokerError as error:
                 log.error("move.failed", partition=str(move.partition), to=move.directory.path, reason=str(error))
                 if self._moves.get(place) is move:
                     self.cancel(move.partition)
 
+    async def _open(self, place: Place, move: Move, found: FoundCopy) -> None:
+        """Take up the copy of an earlier life."""
+        config, now_ms = move.partition.log.config, self._clock.now_ms()
+        future = await asyncio.to_thread(self._logs.futures.open, found, config, now_ms)
+        if self._moves.get(place) is not move:
+            future.abandon()
+            if move.is_dropped and self._logs.disk.exists(found.path):
+                self._logs.drop_future(found.path)
+            return
+        move.future, move.found = future, None
+        move.truncations = move.partition.log.truncations
+        cut_to_common(future, move.partition.log)
+
     async def _carry_out(self, place: Place, move: Move) -> None:
         while self._moves.get(place) is move:
+            assert move.future is not None
+            self._check_directory(move)
             if move.partition.log.truncations != move.truncations:
-                self._begin_anew(move)
-            copied = self._copy(move, PIECE_BYTES)
+                move.truncations = move.partition.log.truncations
+                cut_to_common(move.future, move.partition.log)
+            copied = self._copy(move, move.future)
             if copied:
                 await self._breathe(copied)
                 continue
             synced_to = move.future.log_end_offset
             await asyncio.to_thread(move.future.flush)
             if self._moves.get(place) is move and move.partition.log.truncations == move.truncations:
-                self._copy(move, PIECE_BYTES)
+                self._check_directory(move)
+                self._copy(move, move.future)
                 if not move.lag and move.future.log_end_offset - synced_to < SYNC_AT_ONCE_MAX:
-                    self._finish(place, move)
+                    self._finish(place, move, move.future)
 
-    def _copy(self, move: Move, bytes_max: int) -> int:
-        source, future = move.partition.log, move.future
+    def _check_directory(self, move: Move) -> None:
+        if not move.directory.is_online:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{move.directory.path} is offline")
+
+    def _copy(self, move: Move, future: Log) -> int:
+        source = move.partition.log
         if source.log_start_offset > future.log_end_offset:
             future.start_at(source.log_start_offset)
-        chunk = source.read(future.log_end_offset, bytes_max)
+        # As a reader, so that a batch that the disk has changed is not only found but told of.
+        chunk = move.partition.read(future.log_end_offset, PIECE_BYTES, source.log_end_offset, at_least_one=True)
         for part in chunk.parts:
             future.append_as_follower(part, self._clock.now_ms())
         return chunk.size_bytes
@@ -141,16 +233,11 @@ class Moves:
         rate = self._bytes_per_second()
         await asyncio.sleep(size_bytes / rate if rate < UNLIMITED else 0)
 
-    def _begin_anew(self, move: Move) -> None:
-        self._logs.drop_future(move.future)
-        move.future = self._logs.make_future(move.partition.log, move.directory, self._clock.now_ms())
-        move.truncations = move.partition.log.truncations
-
-    def _finish(self, place: Place, move: Move) -> None:
+    def _finish(self, place: Place, move: Move, future: Log) -> None:
         partition = move.partition
-        move.future.config = partition.log.config
-        move.future.advance_start(partition.log.log_start_offset)
+        future.config = partition.log.config
+        future.advance_start(partition.log.log_start_offset)
+        partition.log = self._logs.replace(future, move.directory, self._clock.now_ms())
         del self._moves[place]
-        partition.log = self._logs.replace(move.future, move.directory, self._clock.now_ms())
         log.info("move.done", partition=str(partition), to=move.directory.path)
         self._moved(partition)

@@ -134,10 +134,10 @@ class Partition:
             self.log.assign_epoch(state.leader_epoch, start_offset)
             leadership = LeaderState(self._node_id, state.leader_epoch, start_offset, self._surroundings.lag_ms_max)
             self.leadership = leadership
-            self._uncommitted_bytes = 0
+            # How many bytes that is only the index knows; at least one a record, which is enough to wake readers.
+            self._uncommitted_bytes = start_offset - self.high_watermark
         leadership.apply(state, self._surroundings.contact, self._clock.monotonic_ms())
-        self._advance()
-        self._expand()
+        self.followers_changed()
 
     @property
     def leader_epoch(self) -> int:
@@ -289,9 +289,11 @@ class Partition:
         self.followers_changed()
 
     def followers_changed(self) -> None:
-        """Somebody was fenced or unfenced, or time has passed: others may count now."""
+        """Somebody came, went, was fenced or unfenced, or time has passed: others may count now."""
         self._advance()
         self._expand()
+        if len(self._trimmed):
+            self._trimmed.reached(self.low_watermark)
 
     def settled(self, change: IsrChange, answer: IsrAnswer) -> Settled:
         """The controller's answer to a proposal of ours."""
@@ -301,6 +303,9 @@ class Partition:
         outcome = leadership.settle(change, answer)
         if outcome is Settled.DONE:
             self.followers_changed()
+        elif outcome is Settled.REFUSED:
+            # Not proposed again at once: the controller knows something that is on its way here.
+            self._advance()
         return outcome
 
     def _expand(self) -> None:

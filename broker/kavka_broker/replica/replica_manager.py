@@ -1,9 +1,9 @@
 """The partitions of this broker, kept equal to what the controller has committed.
 
 `apply` is told of every committed metadata record, after the image has it. It opens the logs of partitions that are
-placed here, closes those that are gone, and hands over leadership and configuration: a partition that this broker
-leads waits for its followers, one that it does not gets a fetcher. The listeners of leadership (the group
-coordinator) hear of each change.
+placed here (a few at a time: `openings`), closes those that are gone, and hands over leadership and configuration: a
+partition that this broker leads waits for its followers, one that it does not gets a fetcher. The listeners of
+leadership (the group coordinator) hear of each change.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ from kavka_broker.replica.fetcher import FetchSettings
 from kavka_broker.replica.fetchers import Fetchers
 from kavka_broker.replica.in_sync import InSyncKeeper
 from kavka_broker.replica.moves import Moves
+from kavka_broker.replica.openings import Openings
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.throttles import Throttle, Throttles
 from kavka_broker.seams import Clock
@@ -100,6 +101,7 @@ class ReplicaManager:
             listener = config.inter_broker_listener_name
             self.fetchers = Fetchers(metadata.brokers, peers, settings, listener, clock, timers, crash)
         self.directory_listeners: list[Callable[[bytes], None]] = []
+        self._openings = Openings(self._open_placed, crash)
         self._reports = DirectoryReports(assign_directories, crash)
         self.moves = Moves(
             logs,
@@ -127,6 +129,7 @@ class ReplicaManager:
             self._drop_unless_placed(partition)
         for topic in self._metadata.topics:
             self._host(topic)
+        self._openings.open_all()
         self._logs.remove_strays({(p.topic, p.index) for p in self})
 
     def start(self) -> None:
@@ -139,12 +142,14 @@ class ReplicaManager:
                 self._directory_failed(directory)
         self.in_sync.start(lambda: self)
         self._reports.start()
+        self.moves.resume(self.get, self._is_placed)
         for partition in self:
             self._follow(partition)
 
     async def stop(self) -> None:
         """No more fetches and proposals; the partitions stay as they are."""
         self._is_started = False
+        await self._openings.stop()
         if self.fetchers is not None:
             await self.fetchers.stop()
         await self.in_sync.stop()
@@ -196,9 +201,14 @@ class ReplicaManager:
         known = self._metadata.topics.get(topic)
         if known is None or index not in known.partitions:
             return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if partition is None and self._node_id in known.partitions[index].replicas:
+        is_missing = partition is None and self._is_placed(topic, index)
+        if is_missing and (known.topic_id, index) not in self._openings:
             return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
         return BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _is_placed(self, topic: str, index: int) -> bool:
+        known = self._metadata.topics.get(topic)
+        return known is not None and index in known.partitions and self._node_id in known.partitions[index].replicas
 
     # --- what the controller decides ----------------------------------------------------------------------------
 
@@ -220,6 +230,7 @@ class ReplicaManager:
             topic = self._metadata.topics.by_id(topic_id)
             if topic is not None:
                 self._host(topic)
+        self._openings.open_soon()
         if have_brokers_changed:
             self._brokers_changed()
 
@@ -232,7 +243,6 @@ class ReplicaManager:
                 self._follow(partition)
 
     def _host(self, topic: Topic) -> None:
-        config: LogConfig | None = None
         for index, state in topic.partitions.items():
             partition = self.get(topic.name, index)
             if self._node_id not in state.replicas:
@@ -244,17 +254,23 @@ class ReplicaManager:
                 partition = None
             if partition is not None and partition.topic_id == topic.topic_id:
                 self._hand_over(partition, state)
-                continue
-            config = config or self._topic_config(topic.name)
-            self._open(topic, index, state, config)
+            else:
+                self._openings.add(topic.topic_id, index)
 
-    def _open(self, topic: Topic, index: int, state: PartitionState, config: LogConfig) -> None:
+    def _open_placed(self, topic_id: bytes, index: int) -> None:
+        """Its turn has come: open it, if it is still to be here."""
+        topic = self._metadata.topics.by_id(topic_id)
+        if topic is not None and self._is_placed(topic.name, index):
+            self._open(topic, index, topic.partitions[index])
+
+    def _open(self, topic: Topic, index: int, state: PartitionState) -> None:
+        config, directory_id = self._topic_config(topic.name), state.directory_of(self._node_id)
         try:
-            opened = self._logs.create(
-                topic.name, index, topic.topic_id, config, self._clock.now_ms(), state.directory_of(self._node_id)
-            )
+            opened = self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms(), directory_id)
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
+            if directory_id != LOST_DIRECTORY:
+                self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
             return
         high_watermark = self._logs.high_watermark(topic.name, index)
         partition = Partition(
@@ -307,7 +323,11 @@ class ReplicaManager:
             self.fetchers.leave(partition)
         if partition.is_leader:
             self._tell(partition, False)
-        self.moves.cancel(partition)
+        home = self.directory_of(partition)
+        if home is not None and not home.is_online:
+            self.moves.leave(partition)
+        else:
+            self.moves.cancel(partition)
         self._reports.forget((partition.topic_id, partition.index))
         partition.close(code)
         if code != ErrorCode.KAFKA_STORAGE_ERROR:
@@ -358,6 +378,9 @@ class ReplicaManager:
         log.error("directory.lost", directory=directory.path, partitions=len(lost))
         for partition in lost:
             self._give_up(partition, ErrorCode.KAFKA_STORAGE_ERROR)
+            if partition.state.directory_of(self._node_id) != directory.directory_id:
+                # The controller has yet to hear that it was here, and would not count it among what is lost.
+                self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
         for listener in self.directory_listeners:
             listener(directory.directory_id)
 

@@ -22,7 +22,7 @@ from crc32c import crc32c
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.producer_state import SEQUENCE_MAX, WrittenBatch
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -193,12 +193,18 @@ class Log(ReadableLog):
         """Append what the leader of `leader_epoch` has sent, with its offsets and epochs.
 
         A batch cut at the end is left out. All are judged before the first is written: raises BrokerError with
-        CORRUPT_MESSAGE for a wrong CRC, and with UNKNOWN_SERVER_ERROR for offsets or epochs that go back and epochs
-        that lie ahead of the leader's. Offsets may leave gaps, for compaction does.
+        CORRUPT_MESSAGE for a wrong CRC or length, and with UNKNOWN_SERVER_ERROR for offsets or epochs that go back and
+        epochs that lie ahead of the leader's. Offsets may leave gaps, for compaction does.
+
+        DeleteRecords may put a leader's start into the middle of a batch. A log that begins there is empty, and takes
+        the whole batch.
         """
         first_offset = end_offset = self.log_end_offset
         latest_epoch = self.epochs.latest
-        whole = list(split_batches(batches))
+        whole = self._whole(batches)
+        begins_within = bool(whole) and whole[0][0].base_offset < end_offset <= whole[0][0].last_offset
+        if begins_within and self.log_start_offset == end_offset:
+            end_offset = whole[0][0].base_offset
         for header, batch in whole:
             if header.magic != MAGIC or not crc_is_valid(batch):
                 raise corrupt(f"{self.name}: a fetched batch at offset {header.base_offset} has a wrong CRC")
@@ -207,11 +213,24 @@ class Log(ReadableLog):
             if not latest_epoch <= header.leader_epoch <= leader_epoch:
                 raise self._unexpected(header, f"the log is at epoch {latest_epoch}, the leader at {leader_epoch}")
             end_offset, latest_epoch = header.next_offset, header.leader_epoch
+        if begins_within:
+            self.start_at(whole[0][0].base_offset)
         for header, batch in whole:
             size, epoch, base_offset = len(batch), header.leader_epoch, header.base_offset
             self._write(batch, size, epoch, base_offset, header.last_offset, header.max_timestamp, now_ms)
             self.note_producer(header, batch)
+        if begins_within:
+            self.advance_start(first_offset)
         return Appended(first_offset, self.log_end_offset - 1)
+
+    def _whole(self, batches: memoryview) -> list[tuple[BatchHeader, memoryview]]:
+        try:
+            whole = list(split_batches(batches))
+        except ProtocolViolation as problem:
+            raise corrupt(f"{self.name}: what was fetched at offset {self.log_end_offset}: {problem}") from None
+        if len(batches) and not whole:
+            raise corrupt(f"{self.name}: not one whole batch in what was fetched at offset {self.log_end_offset}")
+        return whole
 
     def _unexpected(self, header: BatchHeader, why: str) -> BrokerError:
         return BrokerError(

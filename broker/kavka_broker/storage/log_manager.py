@@ -5,7 +5,7 @@ go on. What takes time is made for threads and touches no log's structure: `flus
 `remove_deleted`, `close`. What changes a log runs on the loop: `create`, `delete`, `retain`.
 
 A log that nobody knows any more is moved aside (`-stray`), as Kafka does it, and never removed by itself: metadata that
-was lost must not take the data with it.
+was lost must not take the data with it. Copies on their way into another directory are `future_logs`.
 """
 
 import os
@@ -21,6 +21,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import checkpoints, partition_metadata
 from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.future_logs import FutureLogs
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
 from kavka_broker.storage.names import (
@@ -29,6 +30,7 @@ from kavka_broker.storage.names import (
     STRAY_DIRECTORY,
     PartitionName,
     aside_directory,
+    parse_future,
     parse_partition,
 )
 
@@ -66,6 +68,7 @@ class LogManager:
         self._homes: dict[PartitionName, LogDirectory] = {}
         # Logs that are there but could not be opened; nothing new may take their place.
         self._unusable: dict[PartitionName, str] = {}
+        self.futures = FutureLogs(disk, random_bytes, self._fail)
         self._is_loaded = False
         self._deleted_directories: list[str] = []
 
@@ -126,8 +129,10 @@ class LogManager:
             path = os.path.join(directory.path, entry)
             if not self.disk.is_directory(path):
                 continue
-            if entry.endswith((DELETE_DIRECTORY, FUTURE_DIRECTORY)):
-                # A move that did not come to its end is begun anew by who wanted it; the log itself is where it was.
+            if entry.endswith(FUTURE_DIRECTORY) and (moving := parse_future(entry)) is not None:
+                self.futures.find(directory, path, moving)
+                continue
+            if entry.endswith(DELETE_DIRECTORY):
                 self._deleted_directories.append(path)
                 continue
             name = parse_partition(entry)
@@ -165,13 +170,30 @@ class LogManager:
             return directory, None
 
     def _add(self, directory: LogDirectory, opened: Log) -> None:
-        twin = self._homes.get(opened.name)
-        if twin is not None:
-            raise UnusableDirectory(f"{opened.name} is in {twin.path} and in {directory.path}; move one of them away")
+        twin = self._logs.get(opened.name)
+        if twin is not None and not self._give_way(twin, opened, directory):
+            return
         opened.on_recovery_point_lowered = partial(self._write_recovery_points, directory)
         opened.on_failed = partial(self._log_failed, opened)
         self._logs[opened.name] = opened
         self._homes[opened.name] = directory
+
+    def _give_way(self, twin: Log, opened: Log, directory: LogDirectory) -> bool:
+        """Whether `opened` takes the place of its twin in another directory. The other is kept under another name.
+
+        A crash within the last step of a move leaves both: the copy, which is synced, and the log, whose end may be
+        lost. Whichever reaches further has everything.
+        """
+        name, home = opened.name, self._homes[opened.name]
+        if twin.topic_id != opened.topic_id or twin.topic_id == ZERO:
+            raise UnusableDirectory(f"{name} is in {home.path} and in {directory.path}; move one of them away")
+        is_further = (opened.latest_epoch, opened.log_end_offset) > (twin.latest_epoch, twin.log_end_offset)
+        log.warning("log.twins", log=str(name), kept=(directory if is_further else home).path)
+        if is_further:
+            self._move_aside(name, STRAY_DIRECTORY)
+        else:
+            self._rename_aside(opened, directory, STRAY_DIRECTORY)
+        return is_further
 
     # --- logs ---------------------------------------------------------------------------------------------------
 
@@ -210,13 +232,7 @@ class LogManager:
         directory = next((one for one in self.online if one.directory_id == directory_id), None) or self._emptiest()
         path = os.path.join(directory.path, str(name))
         try:
-            if directory.vouches_for(name):
-                # For a deleted log of this name. A crash would cut the new one at the old one's start.
-                self._write_checkpoints(directory, None)
-            if name in directory.high_watermarks:
-                with directory.checkpoint_lock:
-                    marks = {other: offset for other, offset in directory.high_watermarks.items() if other != name}
-                    directory.write(checkpoints.HIGH_WATERMARKS, marks)
+            self._forget_former(directory, name)
             self.disk.make_directory(path)
             partition_metadata.write(self.disk, path, topic_id)
             made = Log.open(self.disk, path, config, recover=False, now_ms=now_ms)
@@ -224,6 +240,15 @@ class LogManager:
             raise _refused(name, "create", problem) from problem
         self._add(directory, made)
         return made
+
+    def _forget_former(self, directory: LogDirectory, name: PartitionName) -> None:
+        """What checkpoints say of an earlier log of this name: a crash would cut a new one at the old one's start."""
+        if directory.vouches_for(name):
+            self._write_checkpoints(directory, None)
+        if name in directory.high_watermarks:
+            with directory.checkpoint_lock:
+                marks = {other: offset for other, offset in directory.high_watermarks.items() if other != name}
+                directory.write(checkpoints.HIGH_WATERMARKS, marks)
 
     def _identify(self, existing: Log, topic_id: bytes) -> None:
         if existing.topic_id != topic_id:
@@ -242,49 +267,34 @@ class LogManager:
     def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
         return self._homes.get(PartitionName(topic, partition))
 
-    def make_future(self, one: Log, directory: LogDirectory, now_ms: int) -> Log:
-        """An empty log in `directory`, to become a copy of `one` and take its place. Raises KAFKA_STORAGE_ERROR."""
-        path = os.path.join(directory.path, aside_directory(one.name, self._random_bytes(16).hex(), FUTURE_DIRECTORY))
-        try:
-            self.disk.make_directory(path)
-            partition_metadata.write(self.disk, path, one.topic_id)
-            future = Log.open(self.disk, path, one.config, recover=False, now_ms=now_ms)
-        except OSError as problem:
-            raise _refused(one.name, "begin to move", problem) from problem
-        if one.log_start_offset:
-            future.start_at(one.log_start_offset)
-        return future
-
-    def drop_future(self, future: Log) -> None:
-        """Give up a copy."""
-        future.abandon()
-        self._deleted_directories.append(future.directory)
-
     def replace(self, future: Log, directory: LogDirectory, now_ms: int) -> Log:
-        """Put a finished copy in the place of its log; returns it as it is opened there. Raises KAFKA_STORAGE_ERROR.
+        """Put a finished copy in the place of its log; returns it as it is opened there. Raises KAFKA_STORAGE_ERROR,
+        and then the log is where it was.
 
-        The copy is whole and synced before the log goes; a crash in between leaves one of the two under the name.
+        Whatever can fail comes first. A crash in between leaves both under the name (`_give_way`).
         """
-        name, start_offset, recovery_point = future.name, future.log_start_offset, future.log_end_offset
-        future.close()
-        self.delete(*name)
-        path = os.path.join(directory.path, str(name))
         try:
-            self.disk.rename(future.directory, path)
-            self.disk.sync_directory(directory.path)
-            moved = Log.open(
-                self.disk,
-                path,
-                future.config,
-                recover=False,
-                recovery_point=recovery_point,
-                log_start_offset=start_offset,
-                now_ms=now_ms,
-            )
+            self._forget_former(directory, future.name)
         except OSError as problem:
-            raise _refused(name, "move", problem) from problem
+            raise _refused(future.name, "move", problem) from problem
+        moved = self.futures.settle(future, directory, now_ms)
+        self.delete(*moved.name)
         self._add(directory, moved)
         return moved
+
+    def drop_future(self, path: str) -> None:
+        """A copy that nobody wants any more: renamed at once, so that no start goes on with it."""
+        name = parse_future(os.path.basename(path))
+        assert name is not None, f"{path} is no copy of a log"
+        gone = os.path.join(
+            os.path.dirname(path), aside_directory(name, self._random_bytes(16).hex(), DELETE_DIRECTORY)
+        )
+        try:
+            self.disk.rename(path, gone)
+        except OSError as problem:
+            log.warning("log.rename_failed", log=str(name), path=path, reason=str(problem))
+        else:
+            self._deleted_directories.append(gone)
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """What the last run knew to be committed, between the log's start and its end."""
@@ -314,15 +324,15 @@ class LogManager:
 
     def _move_aside(self, name: PartitionName, suffix: str) -> str | None:
         gone = self._logs.pop(name, None)
-        if gone is None:
-            return None
-        directory = self._homes.pop(name)
+        return None if gone is None else self._rename_aside(gone, self._homes.pop(name), suffix)
+
+    def _rename_aside(self, gone: Log, directory: LogDirectory, suffix: str) -> str | None:
         gone.abandon()
-        path = os.path.join(directory.path, aside_directory(name, self._random_bytes(16).hex(), suffix))
+        path = os.path.join(directory.path, aside_directory(gone.name, self._random_bytes(16).hex(), suffix))
         try:
             self.disk.rename(gone.directory, path)
         except OSError as problem:
-            log.error("log.rename_failed", log=str(name), reason=str(problem))
+            log.error("log.rename_failed", log=str(gone.name), reason=str(problem))
             return None
         return path
 

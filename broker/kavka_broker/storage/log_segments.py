@@ -240,6 +240,8 @@ class SegmentedLog:
             self._discard(reversed(self.segments[keep:]))
             self._set_segments(self.segments[:keep])
             self.log_end_offset = self._active.truncate(offset)
+            # It may have stood in the middle of the batch that goes.
+            self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
             self.epochs.truncate_from_end(self.log_end_offset)
             self._drop_snapshots(lambda at: at > self.log_end_offset)
             self.seal_truncation()

@@ -4,6 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
+import pytest
+
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
@@ -15,6 +17,8 @@ from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLog
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from kavka_broker.protocol.records.record import read_records
 from kavka_broker.replica.partition import Partition
+from kavka_broker.storage import partition_metadata
+from kavka_broker.storage.disk import RealDisk
 from tests.support.in_process import Client, InProcess, batch, running
 
 RECORDS = 40
@@ -72,10 +76,11 @@ def test_a_replica_moves_while_it_is_written_to(tmp_path: Path) -> None:
             after = next(path for path in inside.server.config.log_dirs if path != before)
             assert await alter(client, after) == ErrorCode.NONE
             seen = RECORDS
-            while await home_of(inside) != after:
-                write(inside, b"%d" % seen)
-                seen += 1
-                await asyncio.sleep(0)
+            async with asyncio.timeout(20):
+                while await home_of(inside) != after:
+                    write(inside, b"%d" % seen)
+                    seen += 1
+                    await asyncio.sleep(0)
             write(inside, b"%d" % seen)
             assert values_of(partition) == [b"%d" % number for number in range(seen + 1)]
             assert (await places(client))[after] == [("t", False)]
@@ -88,7 +93,7 @@ def test_a_replica_moves_while_it_is_written_to(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_move_begins_anew_when_the_log_is_cut_and_ends_when_it_is_called_back(tmp_path: Path) -> None:
+def test_a_move_follows_a_log_that_is_cut_and_ends_when_it_is_called_back(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             client = await inside.connect()
@@ -107,8 +112,9 @@ def test_a_move_begins_anew_when_the_log_is_cut_and_ends_when_it_is_called_back(
             assert inside.broker.replicas.moves.get("t", 0) is None
             inside.broker.replicas.moves.begin(partition, directory)
             partition.log.truncate_to(5)
-            while inside.broker.replicas.moves.get("t", 0) is not None:
-                await asyncio.sleep(0.001)
+            async with asyncio.timeout(20):
+                while inside.broker.replicas.moves.get("t", 0) is not None:
+                    await asyncio.sleep(0.001)
             assert values_of(partition) == [b"%d" % number for number in range(5)]
 
     asyncio.run(scenario())
@@ -127,15 +133,142 @@ def test_what_cannot_be_moved(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_what_a_stop_left_half_moved_is_removed(tmp_path: Path) -> None:
+def futures(directory: Path) -> list[str]:
+    return [name for name in os.listdir(directory) if name.endswith("-future")]
+
+
+async def half_moved(directory: Path) -> str:
+    """A broker that stops with a copy of what it has written; the name of its directory."""
+    held_back = two(directory) | {"replica.alter.log.dirs.io.max.bytes.per.second": "1"}
+    async with running(directory / "a", held_back) as inside:
+        await inside.create("t")
+        for number in range(RECORDS):
+            write(inside, b"%d" % number)
+        client = await inside.connect()
+        assert await alter(client, str(directory / "b")) == ErrorCode.NONE
+        move = inside.broker.replicas.moves.get("t", 0)
+        assert move is not None
+        async with asyncio.timeout(20):
+            while move.lag:
+                await asyncio.sleep(0.001)
+    (name,) = futures(directory / "b")
+    return name
+
+
+async def arrived(inside: InProcess, path: Path) -> None:
+    async with asyncio.timeout(20):
+        while await home_of(inside) != str(path):
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_move_goes_on_after_a_restart(tmp_path: Path, is_clean: bool) -> None:
+    async def scenario() -> None:
+        copy = await half_moved(tmp_path)
+        if not is_clean:
+            for directory in ("a", "b"):
+                (tmp_path / directory / ".kafka_cleanshutdown").unlink()
+        segment = tmp_path / "b" / copy / "00000000000000000000.log"
+        was = segment.stat().st_ino
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            await arrived(inside, tmp_path / "b")
+            assert values_of(inside.broker.replicas.leader("t", 0)) == [b"%d" % number for number in range(RECORDS)]
+        # It is the very copy of before.
+        assert (tmp_path / "b" / "t-0" / segment.name).stat().st_ino == was
+        assert not futures(tmp_path / "b")
+
+    asyncio.run(scenario())
+
+
+def test_what_its_log_has_lost_meanwhile_the_copy_loses_too(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await half_moved(tmp_path)
+        segment = tmp_path / "a" / "t-0" / "00000000000000000000.log"
+        os.truncate(segment, segment.stat().st_size // 2)
+        for directory in ("a", "b"):
+            (tmp_path / directory / ".kafka_cleanshutdown").unlink()
+            (tmp_path / directory / "recovery-point-offset-checkpoint").unlink()
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            left = values_of(inside.broker.replicas.leader("t", 0))
+            assert 0 < len(left) < RECORDS
+            write(inside, b"new")
+            await arrived(inside, tmp_path / "b")
+            assert values_of(inside.broker.replicas.leader("t", 0)) == [*left, b"new"]
+
+    asyncio.run(scenario())
+
+
+def test_a_copy_that_lost_its_id_is_begun_anew(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        name = await half_moved(tmp_path)
+        (tmp_path / "b" / name / "partition.metadata").unlink()
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            await arrived(inside, tmp_path / "b")
+            assert len(values_of(inside.broker.replicas.leader("t", 0))) == RECORDS
+            inside.broker.replicas._logs.remove_deleted()
+        assert not futures(tmp_path / "b")
+
+    asyncio.run(scenario())
+
+
+def test_a_copy_of_what_is_not_here_any_more_is_kept_under_another_name(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        name = await half_moved(tmp_path)
+        partition_metadata.write(RealDisk(), str(tmp_path / "b" / name), os.urandom(16))
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            assert inside.broker.replicas.moves.get("t", 0) is None
+        assert not futures(tmp_path / "b")
+        assert [name for name in os.listdir(tmp_path / "b") if name.endswith("-stray")]
+
+    asyncio.run(scenario())
+
+
+def test_a_move_that_is_called_back_before_it_goes_on_leaves_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await half_moved(tmp_path)
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            replicas = inside.broker.replicas
+            move = replicas.moves.get("t", 0)
+            if move is not None:  # else it was quicker
+                replicas.moves.begin(move.partition, replicas.log_directories[0])
+                assert replicas.moves.get("t", 0) is None
+                assert await home_of(inside) == str(tmp_path / "a")
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            inside.broker.replicas._logs.remove_deleted()
+        assert not futures(tmp_path / "b")
+
+    asyncio.run(scenario())
+
+
+def test_a_move_into_a_directory_that_fails_ends_and_the_log_is_where_it_was(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        held_back = two(tmp_path) | {"replica.alter.log.dirs.io.max.bytes.per.second": "1000"}
+        async with running(tmp_path / "a", held_back) as inside:
+            await inside.create("t")
+            write(inside, b"x")
+            replicas = inside.broker.replicas
+            partition, target = replicas.leader("t", 0), replicas.log_directories[1]
+            replicas.moves.begin(partition, target)
+            replicas._logs._fail(target)
+            async with asyncio.timeout(20):
+                while replicas.moves.get("t", 0) is not None:
+                    await asyncio.sleep(0.001)
+            assert await home_of(inside) == str(tmp_path / "a")
+            write(inside, b"y")
+            assert values_of(partition) == [b"x", b"y"]
+
+    asyncio.run(scenario())
+
+
+def test_a_move_takes_a_log_that_begins_in_the_middle_of_a_batch(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             await inside.create("t")
-            write(inside, b"x")
-        (tmp_path / "b" / f"t-0.{os.urandom(16).hex()}-future").mkdir()
-        async with running(tmp_path / "a", two(tmp_path)) as inside:
-            assert values_of(inside.broker.replicas.leader("t", 0)) == [b"x"]
-            inside.broker.replicas._logs.remove_deleted()
-        assert not [name for name in os.listdir(tmp_path / "b") if name.endswith("-future")]
+            partition = inside.broker.replicas.leader("t", 0)
+            partition.append(memoryview(bytearray(batch(b"a", b"b", b"c", timestamp_ms=-1))))
+            partition.trim(1)
+            inside.broker.replicas.moves.begin(partition, inside.broker.replicas.log_directories[1])
+            await arrived(inside, tmp_path / "b")
+            assert (partition.log.log_start_offset, partition.log.log_end_offset) == (1, 3)
 
     asyncio.run(scenario())

@@ -100,6 +100,46 @@ def test_a_log_in_two_directories_is_refused() -> None:
         start(disk, "/data", "/more")
 
 
+def twins(copied: int, lost: int) -> tuple[SimDisk, LogManager]:
+    """What a crash in the last step of a move leaves: a log whose end was lost, and its copy under the same name."""
+    disk = formatted("/data", "/more")
+    manager = start(disk, "/data", "/more")
+    log, copy = manager.create("t", 0, ID, SMALL), manager.create("t", 1, ID, SMALL)
+    assert (log.directory, copy.directory) == ("/data/t-0", "/more/t-1")
+    for one, count in ((log, 12 - lost), (copy, copied)):
+        fill(one, count)
+        one.flush()
+    disk.rename("/more/t-1", "/more/t-0")
+    disk.kill()
+    return disk, start(disk, "/data", "/more")
+
+
+@pytest.mark.parametrize(("copied", "lost", "kept", "aside"), [(12, 3, "/more", "/data"), (12, 0, "/data", "/more")])
+def test_of_two_that_a_move_left_the_one_that_reaches_further_is_kept(
+    copied: int, lost: int, kept: str, aside: str
+) -> None:
+    disk, manager = twins(copied, lost)
+    (log,) = manager
+    assert (log.directory, log.log_end_offset) == (f"{kept}/t-0", 12)
+    assert [name for name in disk.names(aside) if name.endswith("-stray")]
+    append(log, b"more")
+    manager.close()
+    disk.kill()
+    (log,) = start(disk, "/data", "/more")
+    assert log.log_end_offset == 13
+
+
+def test_a_later_epoch_counts_for_more_than_a_longer_log() -> None:
+    disk = formatted("/data", "/more")
+    manager = start(disk, "/data", "/more")
+    fill(manager.create("t", 0, ID, SMALL), 12, epoch=4)
+    fill(manager.create("t", 1, ID, SMALL), 5, epoch=6)
+    disk.rename("/more/t-1", "/more/t-0")
+    disk.kill()
+    (log,) = start(disk, "/data", "/more")
+    assert (log.directory, log.log_end_offset) == ("/more/t-0", 5)
+
+
 def test_delete_renames_at_once_and_removes_later() -> None:
     disk = formatted()
     manager = start(disk)

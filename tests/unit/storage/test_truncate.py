@@ -32,6 +32,16 @@ def test_the_whole_batch_goes() -> None:
     assert log.log_end_offset == 1
 
 
+def test_below_the_start_within_its_batch() -> None:
+    log = open_log()
+    append(log, b"a", b"b", b"c", b"d")
+    log.advance_start(2)
+    assert log.truncate_to(3)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
+    append(log, b"new")
+    assert values(log) == [b"new"]
+
+
 def test_nothing_to_do() -> None:
     log = open_log()
     fill(log, 3)

@@ -58,6 +58,7 @@ class Settled(Enum):
     """What the leader does after the answer to a proposal."""
 
     DONE = auto()  # the set is known again
+    REFUSED = auto()  # it is what it was
     AGAIN = auto()  # propose it once more, a little later
     WAIT = auto()  # the controller knows better: its decision comes with the metadata
 
@@ -221,7 +222,7 @@ class LeaderState:
             return Settled.DONE
         if answer.error in REVERTED:
             self._settle(self.isr, self.partition_epoch)
-            return Settled.DONE
+            return Settled.REFUSED
         return Settled.WAIT if answer.error in OUTDATED else Settled.AGAIN
 
     def __iter__(self) -> Iterator[tuple[int, Follower]]:

@@ -1,0 +1,139 @@
+"""Copies of logs on their way into another log directory (KIP-113): `orders-3.<id>-future`.
+
+A copy is a log like any other, but for its name, which nobody looks up. When its broker stops, in whatever way, it
+stays as it is: the next start finds it, checks every batch of it and goes on. What it holds may have been cut off the
+log meanwhile, so both are compared by leader epochs first, as a follower compares its log with its leader's.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.partition.follower import truncation_offset
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.storage import partition_metadata
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.names import (
+    FUTURE_DIRECTORY,
+    STRAY_DIRECTORY,
+    PartitionName,
+    aside_directory,
+    parse_future,
+)
+
+log = get("storage")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCopy:
+    """A copy that the start has found, not opened yet. `topic_id` is ZERO where it was lost."""
+
+    directory: LogDirectory
+    path: str
+    name: PartitionName
+    topic_id: bytes
+
+
+class FutureLogs:
+    """Makes, opens and settles copies. `failed` is told of a directory whose disk has failed."""
+
+    def __init__(
+        self, disk: Disk, random_bytes: Callable[[int], bytes], failed: Callable[[LogDirectory], None]
+    ) -> None:
+        self._disk = disk
+        self._random_bytes = random_bytes
+        self._failed = failed
+        self._found: list[FoundCopy] = []
+
+    def find(self, directory: LogDirectory, path: str, name: PartitionName) -> None:
+        """A start has come across a copy."""
+        try:
+            topic_id = partition_metadata.read(self._disk, path)
+        except (OSError, BrokerError) as problem:
+            log.warning("directory.ignored", path=path, reason=str(problem))
+        else:
+            self._found.append(FoundCopy(directory, path, name, topic_id))
+
+    def take_found(self) -> Iterable[FoundCopy]:
+        """What the start has found; told once."""
+        found, self._found = self._found, []
+        return found
+
+    def make(self, one: Log, directory: LogDirectory, now_ms: int) -> Log:
+        """An empty log in `directory`, to become a copy of `one` and take its place. Raises KAFKA_STORAGE_ERROR."""
+        base = aside_directory(one.name, self._random_bytes(16).hex(), FUTURE_DIRECTORY)
+        if parse_future(base) != one.name:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{one.name}: its name is too long for a copy beside it")
+        path = os.path.join(directory.path, base)
+        try:
+            self._disk.make_directory(path)
+            partition_metadata.write(self._disk, path, one.topic_id)
+            future = Log.open(self._disk, path, one.config, recover=False, now_ms=now_ms)
+        except OSError as problem:
+            raise _refused(one.name, "begin to move", problem) from problem
+        future.on_failed = partial(self._failed, directory)
+        if one.log_start_offset:
+            future.start_at(one.log_start_offset)
+        return future
+
+    def open(self, found: FoundCopy, config: LogConfig, now_ms: int) -> Log:
+        """A copy from an earlier life, every batch of it checked. Blocks: call it in a thread. Raises
+        KAFKA_STORAGE_ERROR.
+        """
+        try:
+            future = Log.open(self._disk, found.path, config, recover=True, now_ms=now_ms)
+        except OSError as problem:
+            raise _refused(found.name, "go on moving", problem) from problem
+        future.on_failed = partial(self._failed, found.directory)
+        return future
+
+    def settle(self, future: Log, directory: LogDirectory, now_ms: int) -> Log:
+        """Give a finished copy the name of its log, and open it there. Raises KAFKA_STORAGE_ERROR."""
+        start_offset, end_offset = future.log_start_offset, future.log_end_offset
+        path = os.path.join(directory.path, str(future.name))
+        future.close()
+        try:
+            self._disk.rename(future.directory, path)
+            self._disk.sync_directory(directory.path)
+            return Log.open(
+                self._disk,
+                path,
+                future.config,
+                recover=False,
+                recovery_point=end_offset,
+                log_start_offset=start_offset,
+                now_ms=now_ms,
+            )
+        except OSError as problem:
+            with suppress(OSError):
+                self._disk.rename(path, future.directory)
+            raise _refused(future.name, "move", problem) from problem
+
+    def set_aside(self, found: FoundCopy) -> None:
+        """Nobody knows what this is a copy of: it is kept under another name."""
+        base = aside_directory(found.name, self._random_bytes(16).hex(), STRAY_DIRECTORY)
+        log.warning("log.stray", log=str(found.name), moved_to=os.path.join(found.directory.path, base))
+        with suppress(OSError):
+            self._disk.rename(found.path, os.path.join(found.directory.path, base))
+
+
+def cut_to_common(future: Log, one: Log) -> None:
+    """Cut off a copy what its log does not have, or not any more."""
+    while future.log_end_offset:
+        # The log may have lost its newest epoch with its end.
+        shared = one.epoch_end_offset(min(future.latest_epoch, one.latest_epoch))
+        if shared.epoch == future.latest_epoch and shared.end_offset >= future.log_end_offset:
+            return
+        before = (future.latest_epoch, future.log_end_offset)
+        future.truncate_to(truncation_offset(shared, future.epochs, future.log_end_offset, 0))
+        assert (future.latest_epoch, future.log_end_offset) < before, f"{future.directory} goes back at every round"
+
+
+def _refused(name: PartitionName, what: str, problem: OSError) -> BrokerError:
+    return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: {what}: {problem.strerror}")

@@ -1,0 +1,71 @@
+"""What a follower takes from its leader, and what it does not: the log grows by whole, sound batches or not at all."""
+
+import pytest
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.storage.log import Log
+from tests.unit.storage.support import append, new_disk, open_log, values
+
+
+def fetched(*values: bytes, base_offset: int = 0, epoch: int = 0) -> memoryview:
+    return memoryview(build_batch([(None, value) for value in values], base_offset=base_offset, leader_epoch=epoch))
+
+
+def refusal(log: Log, batches: bytes | memoryview) -> ErrorCode:
+    before = (log.log_start_offset, log.log_end_offset, log.size_bytes)
+    with pytest.raises(BrokerError) as caught:
+        log.append_as_follower(memoryview(bytes(batches)))
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == before
+    return caught.value.code
+
+
+def test_a_leader_may_begin_in_the_middle_of_a_batch() -> None:
+    """DeleteRecords puts it there; a follower that begins anew at that offset gets the whole batch."""
+    disk = new_disk()
+    log = open_log(disk)
+    log.start_at(2)
+    log.append_as_follower(fetched(b"a", b"b", b"c", b"d", epoch=3))
+    assert (log.log_start_offset, log.log_end_offset, log.epochs.entries) == (2, 4, ((3, 2),))
+    assert values(log) == [b"c", b"d"]
+    log.append_as_follower(fetched(b"e", base_offset=4, epoch=3))
+    log.close()
+    assert values(open_log(disk, recover=False, log_start_offset=2)) == [b"c", b"d", b"e"]
+
+
+@pytest.mark.parametrize("base_offset", [1, 5])
+def test_a_log_that_has_records_takes_none_again(base_offset: int) -> None:
+    log = open_log()
+    log.start_at(2)
+    append(log, b"x")
+    log.append_as_follower(fetched(b"y", base_offset=7))
+    assert refusal(log, fetched(b"a", b"b", b"c", base_offset=base_offset)) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_nor_does_an_empty_one_that_ends_elsewhere() -> None:
+    log = open_log()
+    log.start_at(7)
+    assert refusal(log, fetched(b"a", b"b")) == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_batch_of_a_wrong_length_is_corrupt() -> None:
+    """Its CRC does not cover it, and nothing can be found behind it."""
+    log = open_log()
+    batch = bytearray(fetched(b"a"))
+    for length in (0, 40, 2**31 - 1, -1):
+        batch[8:12] = length.to_bytes(4, "big", signed=True)
+        assert refusal(log, batch) == ErrorCode.CORRUPT_MESSAGE
+    assert refusal(log, b"\0" * 10) == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_one_behind_a_sound_one_takes_it_along() -> None:
+    log = open_log()
+    torn = bytearray(fetched(b"b", base_offset=1))
+    torn[8:12] = bytes(4)
+    assert refusal(log, bytes(fetched(b"a")) + torn) == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_what_is_cut_at_the_end_is_left_out() -> None:
+    log = open_log()
+    log.append_as_follower(memoryview(bytes(fetched(b"a")) + bytes(fetched(b"b", base_offset=1))[:-1]))
+    assert values(log) == [b"a"]

@@ -1,0 +1,154 @@
+"""Copies on their way into another directory: compared with their log, and put in its place."""
+
+import pytest
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.storage.future_logs import cut_to_common
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.sim_disk import SimDisk
+from tests.unit.storage.support import NOW_MS, SMALL, append, fill, open_log, values
+from tests.unit.storage.test_log_manager import ID, formatted, names, start
+
+
+def two() -> tuple[SimDisk, LogManager]:
+    disk = formatted("/data", "/more")
+    return disk, start(disk, "/data", "/more")
+
+
+def copied(manager: LogManager, log: Log) -> Log:
+    future = manager.futures.make(log, manager.directories[1], NOW_MS)
+    for part in log.read(log.log_start_offset, 1 << 20).parts:
+        future.append_as_follower(part)
+    return future
+
+
+def written(*epochs: tuple[int, int]) -> Log:
+    """A log with so many records of each epoch."""
+    log = open_log()
+    for epoch, count in epochs:
+        for _ in range(count):
+            append(log, b"%d" % epoch, epoch=epoch)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("of_log", "of_copy", "left"),
+    [
+        ([(0, 9)], [(0, 4)], 4),  # the copy is behind
+        ([(0, 4)], [(0, 9)], 4),  # the end of the log was lost
+        ([(0, 4), (2, 9)], [(0, 9)], 4),  # and others were written there
+        ([(0, 4), (3, 5)], [(0, 4), (1, 2), (2, 2)], 4),
+        ([(0, 4), (1, 2)], [(0, 4), (1, 5), (2, 2)], 6),
+        ([(5, 3)], [(0, 9)], 0),  # nothing of it is left
+        ([], [(0, 9)], 0),
+        ([(0, 9)], [], 0),
+    ],
+)
+def test_a_copy_is_cut_where_it_parts_from_its_log(
+    of_log: list[tuple[int, int]], of_copy: list[tuple[int, int]], left: int
+) -> None:
+    log, copy = written(*of_log), written(*of_copy)
+    cut_to_common(copy, log)
+    assert copy.log_end_offset == left
+    assert all(log.epoch_at(offset) == copy.epoch_at(offset) for offset in range(left))
+
+
+def test_a_copy_takes_the_place_of_its_log() -> None:
+    disk, manager = two()
+    log = manager.create("t", 0, ID, SMALL)
+    fill(log, 4)
+    moved = manager.replace(copied(manager, log), manager.directories[1], NOW_MS)
+    assert (moved.directory, names(manager)) == ("/more/t-0", ["t-0"])
+    append(moved, b"more")
+    assert len(values(moved)) == 5
+    disk.kill()
+    (log,) = start(disk, "/data", "/more")
+    assert (log.directory, len(values(log))) == ("/more/t-0", 5)
+
+
+@pytest.mark.parametrize("crash_after", ["/more/t-0", "/data/t-0"])
+def test_a_crash_in_the_last_step_loses_nothing(crash_after: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of its two renames was the last that happened, a start finds the log, whole."""
+    disk, manager = two()
+    log = manager.create("t", 0, ID, SMALL)
+    fill(log, 4)
+    future, rename = copied(manager, log), disk.rename
+
+    def crash(source: str, target: str) -> None:
+        rename(source, target)
+        if crash_after in (source, target):
+            raise RuntimeError("kill -9")
+
+    monkeypatch.setattr(disk, "rename", crash)
+    with pytest.raises(RuntimeError):
+        manager.replace(future, manager.directories[1], NOW_MS)
+    monkeypatch.undo()
+    disk.kill()
+    manager = start(disk, "/data", "/more")
+    manager.remove_deleted()
+    (log,) = manager
+    assert len(values(log)) == 4
+
+
+def test_a_log_stays_where_it_is_when_its_copy_cannot_take_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, manager = two()
+    log = manager.create("t", 0, ID, SMALL)
+    fill(log, 4)
+    future, rename = copied(manager, log), disk.rename
+
+    def refuse(source: str, target: str) -> None:
+        if target == "/more/t-0":
+            raise OSError(5, "I/O error")
+        rename(source, target)
+
+    monkeypatch.setattr(disk, "rename", refuse)
+    with pytest.raises(BrokerError) as caught:
+        manager.replace(future, manager.directories[1], NOW_MS)
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert manager.get("t", 0) is log
+    append(log, b"more")
+    assert len(values(log)) == 5
+
+
+def test_checkpoints_of_an_earlier_log_of_the_name_say_nothing_of_the_moved_one() -> None:
+    """A start after a crash would begin the log where the earlier one did, and throw away what it has."""
+    disk, manager = two()
+    manager.create("other", 0, ID, SMALL)
+    former = manager.create("t", 0, ID, SMALL)
+    assert former.directory == "/more/t-0"
+    former.start_at(100)
+    fill(former, 4)
+    former.advance_start(102)
+    former.flush()
+    manager.write_checkpoints(lambda one: one.log_end_offset)
+    manager.delete("t", 0)
+    manager.create("another", 0, ID, SMALL)
+    log = manager.create("t", 0, ID, SMALL, directory_id=manager.directories[0].directory_id)
+    assert log.directory == "/data/t-0"
+    fill(log, 4)
+    manager.replace(copied(manager, log), manager.directories[1], NOW_MS)
+    disk.kill()
+    found = start(disk, "/data", "/more").get("t", 0)
+    assert found is not None
+    assert (found.log_start_offset, len(values(found))) == (0, 4)
+
+
+def test_a_name_too_long_for_a_copy_beside_it_is_refused() -> None:
+    _, manager = two()
+    log = manager.create("t" * 240, 0, ID, SMALL)
+    with pytest.raises(BrokerError, match="its name is too long"):
+        manager.futures.make(log, manager.directories[1], NOW_MS)
+
+
+def test_a_sync_that_fails_takes_the_directory_of_the_copy_offline() -> None:
+    disk, manager = two()
+    log = manager.create("t", 0, ID, SMALL)
+    fill(log, 4)
+    future = copied(manager, log)
+    disk.fail_syncs = True
+    with pytest.raises(BrokerError):
+        future.flush()
+    disk.fail_syncs = False
+    assert [one.path for one in manager.online] == ["/data"]
+    append(log)
