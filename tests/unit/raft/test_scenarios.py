@@ -5,6 +5,7 @@
     nodes 1 2 3                      voters; they start when time first runs. `kraft 0` before it: by configuration
     autojoin                         nodes that start from here on ask for a vote by themselves
     observer 4 [port=9104]           a controller without a vote, which knows where the others are
+    bootstrap 1 2                    nodes that start from here on know where these are now, whatever their logs say
     run 100ms                        let time pass, and show what the nodes note
     quiet 100ms                      the same, showing nothing
     append 1 a b                     the controller of a leader writes one batch; `leader`: of whoever leads
@@ -101,6 +102,11 @@ class Stage:
 
     def play_observer(self, names: list[str], options: dict[str, str]) -> None:
         self.world.add(int(names[0]), [], port=port_of(options)).start()
+
+    def play_bootstrap(self, names: list[str], options: dict[str, str]) -> None:
+        endpoints = [self.world.processes[int(name)].identity.endpoints[0] for name in names]
+        servers = tuple((host, port) for _, host, port in endpoints)
+        self.world.settings = replace(self.world.settings, bootstrap_servers=servers)
 
     def play_crash(self, names: list[str], options: dict[str, str]) -> None:
         self.world.crash(int(names[0]), int(options["keeps"]) if "keeps" in options else None)

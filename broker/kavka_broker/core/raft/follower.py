@@ -12,12 +12,12 @@ from typing import Final
 
 from kavka_broker.core.raft import wire
 from kavka_broker.core.raft.control import voter_records
-from kavka_broker.core.raft.effects import AdoptSnapshot, AppendFetched, SaveChunk, Send, Truncate
+from kavka_broker.core.raft.effects import AdoptSnapshot, AppendFetched, Peer, SaveChunk, Send, Truncate
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.core.raft.member import Member
 from kavka_broker.core.raft.quorum_state import NOBODY
-from kavka_broker.core.raft.roles import NEVER_MS, Download, Fetching, Follower, Unattached
-from kavka_broker.core.raft.transitions import become_prospective, become_unattached, bootstrap_peers, learn
+from kavka_broker.core.raft.roles import NEVER_MS, Download, Fetching, Follower, Prospective, Unattached
+from kavka_broker.core.raft.transitions import become_prospective, become_unattached, learn
 from kavka_broker.core.raft.voter_history import VoterHistory
 from kavka_broker.protocol.errors import ErrorCode, InvariantViolation, ProtocolViolation
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -132,7 +132,7 @@ def on_fetched(member: Member, send: Send, response: FetchResponse | None) -> No
 
 
 def _fetching(member: Member) -> Fetching | None:
-    return member.role.fetching if isinstance(member.role, Follower | Unattached) else None
+    return member.role.fetching if isinstance(member.role, Follower | Unattached | Prospective) else None
 
 
 def _refused(member: Member, role: Follower, send: Send, error: ErrorCode) -> None:
@@ -298,21 +298,29 @@ def _is_synced(member: Member) -> bool:
     return member.adopting is None and member.log.synced_offset == member.end_offset == member.log.end_offset
 
 
-def discover(member: Member, role: Unattached) -> None:
-    """Ask somebody who leads."""
-    fetching = role.fetching
-    if fetching.in_flight is not None or member.now_ms < fetching.retry_at_ms:
+def discover(member: Member, role: Unattached | Prospective) -> None:
+    """Ask somebody who leads. Whoever is asked may be the leader, and takes the question for an acknowledgement."""
+    if member.now_ms < discovery_due_ms(member, role):
         return
-    peers = bootstrap_peers(member)
-    fetching.retry_at_ms = member.after(DISCOVERY_INTERVAL_MS)
-    if peers:
-        peer = peers[member.random(0, len(peers) - 1)]
-        fetching.in_flight = member.send(peer, wire.ask_fetch(member, 0))
+    peers = _who_may_know(member, role)
+    role.fetching.retry_at_ms = member.after(DISCOVERY_INTERVAL_MS)
+    peer = peers[member.random(0, len(peers) - 1)]
+    role.fetching.in_flight = member.send(peer, wire.ask_fetch(member, 0))
 
 
-def discovery_due_ms(role: Unattached) -> int:
+def _who_may_know(member: Member, role: Unattached | Prospective) -> list[Peer]:
+    """The voters are where the log says, or have moved since. Whoever asks for votes asks them anyhow."""
+    servers = [Peer(-2 - index, *server) for index, server in enumerate(member.settings.bootstrap_servers)]
+    if isinstance(role, Prospective):
+        return servers
+    voters = [member.peer(voter.node_id, voter.endpoints) for voter in member.others]
+    return [*(peer for peer in voters if peer is not None), *servers]
+
+
+def discovery_due_ms(member: Member, role: Unattached | Prospective) -> int:
     """When `discover` has something to do."""
-    return NEVER_MS if role.fetching.in_flight is not None else role.fetching.retry_at_ms
+    may_ask = role.fetching.in_flight is None and _is_synced(member) and _who_may_know(member, role)
+    return role.fetching.retry_at_ms if may_ask else NEVER_MS
 
 
 #: Between two questions who leads.

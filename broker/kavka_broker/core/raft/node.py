@@ -24,7 +24,7 @@ from kavka_broker.core.raft.log_view import LogView, SnapshotId
 from kavka_broker.core.raft.member import Member
 from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState
 from kavka_broker.core.raft.replicas import Key, Replica
-from kavka_broker.core.raft.roles import Follower, Leader, LeaderAt, Unattached
+from kavka_broker.core.raft.roles import Follower, Leader, LeaderAt, Prospective, Unattached
 from kavka_broker.core.raft.settings import Identity, Settings
 from kavka_broker.core.raft.transitions import become_follower, become_resigned, become_unattached
 from kavka_broker.core.raft.voter_history import VoterHistory
@@ -135,8 +135,8 @@ class RaftNode:
                 return min(leader.due_ms(member, role), voter_changes.due_ms(role))
             case Follower() as role:
                 return min(follower.due_ms(member, role), own_vote.due_ms(member, role))
-            case Unattached() as role:
-                return min(follower.discovery_due_ms(role), election.due_ms(member, role))
+            case Unattached() | Prospective() as role:
+                return min(follower.discovery_due_ms(member, role), election.due_ms(member, role))
             case role:
                 return election.due_ms(member, role)
 
@@ -319,7 +319,7 @@ def _drive(member: Member) -> None:
             follower.drive(member, role)
             if member.role is role:
                 own_vote.drive(member, role)
-        case Unattached() as role:
+        case Unattached() | Prospective() as role:
             election.drive(member, role)
             if member.role is role:
                 follower.discover(member, role)

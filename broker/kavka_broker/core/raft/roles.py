@@ -86,6 +86,7 @@ class Prospective:
     tally: Tally
     over_at_ms: int
     is_over: bool = False
+    fetching: Fetching = field(default_factory=Fetching)  # who leads may be known to a bootstrap server
 
 
 @dataclass(slots=True)

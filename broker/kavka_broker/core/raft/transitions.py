@@ -6,7 +6,7 @@ Whatever must survive a crash is persisted here, before anything that follows fr
 from typing import Final
 
 from kavka_broker.core.raft import wire
-from kavka_broker.core.raft.effects import Followed, Led, Peer
+from kavka_broker.core.raft.effects import Followed, Led
 from kavka_broker.core.raft.member import Member
 from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState
 from kavka_broker.core.raft.replicas import Replicas
@@ -187,7 +187,7 @@ def learn(member: Member, epoch: int, leader_id: int, endpoints: Endpoints, *, i
         else:
             become_unattached(member, epoch)
         return
-    if not is_known or (member.leader is not None and not is_leader_itself):
+    if not is_known or not (member.leader is None or is_leader_itself or _has_moved(member, leader_id, endpoints)):
         return
     if member.state.leader_id not in (NOBODY, leader_id):
         member.warn("raft.leader.disputed", epoch=epoch, known=member.state.leader_id, claimed=leader_id)
@@ -195,8 +195,8 @@ def learn(member: Member, epoch: int, leader_id: int, endpoints: Endpoints, *, i
         become_follower(member, epoch, LeaderAt(leader_id, endpoints))
 
 
-def bootstrap_peers(member: Member) -> list[Peer]:
-    """Whom to ask who leads."""
-    peers = [member.peer(voter.node_id, voter.endpoints) for voter in member.others]
-    servers = [Peer(-2 - index, *server) for index, server in enumerate(member.settings.bootstrap_servers)]
-    return [peer for peer in peers if peer is not None] or servers
+def _has_moved(member: Member, leader_id: int, endpoints: Endpoints) -> bool:
+    """Whether the leader that nobody hears of at its address has another, as others know."""
+    role = member.role
+    is_same = isinstance(role, Prospective) and role.leader is not None and role.leader.node_id == leader_id
+    return is_same and member.peer(leader_id, endpoints) != member.leader_peer()
