@@ -132,7 +132,12 @@ class Controller:
         self._epoch = epoch
         bootstrap = self.quorum.log.bootstrap_records()
         records = opening_records(ahead, self.quorum.config, bootstrap, self.incarnation_id)
-        self._append(ahead, records)
+        try:
+            self._append(ahead, records)
+        except BrokerError as error:
+            if error.code != ErrorCode.NOT_CONTROLLER:
+                raise
+            return  # the lead is over before it began
         self._active_at = ahead.next_offset
         self.quorum.catch_up_with(ahead.next_offset)
 
@@ -174,7 +179,17 @@ class Controller:
         ahead.move_to(self.quorum.log.end_offset - 1)
 
     def _append(self, ahead: Metadata, records: Sequence[Message]) -> None:
-        offset = self.quorum.append(records, self._epoch)
+        try:
+            offset = self.quorum.append(records, self._epoch)
+        except BrokerError as error:
+            if error.code != ErrorCode.KAFKA_STORAGE_ERROR or len(self.quorum.voters) == 1:
+                raise
+            # As long as this node leads, nothing can be decided; another may have room.
+            log.warning("controller.steps_down", node=self.node_id, epoch=self._epoch, reason=error.message)
+            self.quorum.runner.happen(self.quorum.runner.node.step_down)
+            raise BrokerError(
+                ErrorCode.NOT_CONTROLLER, f"node {self.node_id} has no room to decide anything"
+            ) from error
         assert offset == ahead.next_offset, f"the log is at {offset}, the image at {ahead.next_offset}"
         for record in records:
             ahead.replay(record)

@@ -3,13 +3,14 @@
 `ask` goes to the controller that leads: by a call where it is in this process, else over one connection that all
 questions share. Where it does not answer, or does not lead any more, the question waits for the quorum to name another
 and is asked again, until its time is over. A change of leader ends the connection to the former one at once, so that
-nobody waits for a process that is stopped while another leads.
+nobody waits for a process that is stopped while another leads. A node that knows of no leader asks the other
+controllers in turn: it may be the last to hear, because its disk is full and it cannot take note of an election.
 
 A question may thus be served twice; each of those that go this way is either harmless twice or numbered by an epoch.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from kavka_broker.logs import get
@@ -47,11 +48,14 @@ class ControllerChannel:
         *,
         leads: Callable[[], bool],
         local: Callable[[Message], Awaitable[Message]],
+        others: Callable[[], Sequence[tuple[str, int]]] = tuple,
     ) -> None:
         self._quorum = quorum
         self._peers = peers
         self._leads = leads
         self._local = local
+        self._others = others
+        self._turn = 0
         self._client_id = f"node-{node_id}"
         self._endpoint: tuple[str, int] | None = None
         self._peer: Peer | None = None
@@ -75,6 +79,7 @@ class ControllerChannel:
                     reason = "the controller that was asked does not lead"
                 except Unreachable as problem:
                     reason = str(problem)
+                self._turn += 1
                 await _wait(changed, min(retry_ms, 1000 * (ends - loop.time())))
                 retry_ms = min(2 * retry_ms, RETRY_MS_MAX)
                 left_ms = 1000 * (ends - loop.time())
@@ -92,13 +97,19 @@ class ControllerChannel:
             return await self._ask_here(request, response, timeout_ms)
         endpoint = self._quorum.leader_endpoint()
         if endpoint is None:
-            raise Unreachable("no controller is known to lead")
+            endpoint, timeout_ms = self._another(), min(timeout_ms, RETRY_MS_MAX)
         if self._peer is None or endpoint != self._endpoint:
             self._let_go()
             self._endpoint = endpoint
             self._peer = self._peers.to(*endpoint, client_id=self._client_id)
         # The peer keeps the time: one that is silent for so long is no connection to ask the next question by.
         return await self._peer.ask(request, response, timeout_ms=timeout_ms)
+
+    def _another(self) -> tuple[str, int]:
+        others = self._others()
+        if not others:
+            raise Unreachable("no controller is known to lead")
+        return others[self._turn % len(others)]
 
     async def _ask_here(self, request: Message, response: type[R], timeout_ms: float) -> R:
         try:

@@ -58,6 +58,7 @@ def take(partition: Partition, data: PartitionData, now_ms: int) -> Next:
     except BrokerError as error:
         name = "fetch.corrupt" if error.code == ErrorCode.CORRUPT_MESSAGE else "fetch.not_taken"
         log.error(name, partition=str(partition), leader=partition.state.leader, reason=str(error))
+        partition.refused(error)
         return Next.LATER
     return Next.FETCH
 

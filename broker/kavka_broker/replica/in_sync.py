@@ -39,6 +39,7 @@ class InSyncKeeper:
         self._brokers = brokers
         self._crash = crash
         self.on_damaged: Callable[[Partition], None] = _nothing
+        self.on_refused: Callable[[Partition], None] = _nothing
         self._contacts: dict[int, Contact] = {}
         # Held so that they live until they are done; in the order of their start, as a seed repeats it.
         self._asking: dict[asyncio.Task[None], None] = {}
@@ -64,6 +65,9 @@ class InSyncKeeper:
 
     def damaged(self, partition: Partition) -> None:
         self.on_damaged(partition)
+
+    def refused(self, partition: Partition) -> None:
+        self.on_refused(partition)
 
     async def _ask(self, alter_isr: AlterIsr, partition: Partition, change: IsrChange) -> None:
         wait_ms = RETRY_MS

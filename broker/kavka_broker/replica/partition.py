@@ -48,6 +48,10 @@ class Surroundings(Protocol):
         """A batch of the log has a wrong CRC."""
         ...
 
+    def refused(self, partition: "Partition") -> None:
+        """The disk has refused to take records."""
+        ...
+
 
 class Partition:
     """A replica of `topic`-`index`. `log` is open as long as the partition is hosted here."""
@@ -187,7 +191,11 @@ class Partition:
         followers, end_offset = leadership.followers, self.log.log_end_offset
         if acks == ACKS_ALL and followers and len(leadership.isr) < self.min_isr:
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        appended = self.log.append_as_leader(batches, leadership.leader_epoch, self._clock.now_ms(), origin)
+        try:
+            appended = self.log.append_as_leader(batches, leadership.leader_epoch, self._clock.now_ms(), origin)
+        except BrokerError as error:
+            self.refused(error)
+            raise
         if appended.duplicate:
             return appended
         size_bytes = len(batches)
@@ -201,6 +209,11 @@ class Partition:
                 for watcher in list(self.watchers):
                     watcher.progressed(size_bytes)
         return appended
+
+    def refused(self, error: BrokerError) -> None:
+        """The log has taken nothing. Where its directory failed as a whole, those who must know are told by it."""
+        if error.code == ErrorCode.KAFKA_STORAGE_ERROR and not self.log.is_failed:
+            self._surroundings.refused(self)
 
     def _replicate(self, leadership: LeaderState, end_offset_before: int, size_bytes: int) -> None:
         """There is something new for the followers."""
@@ -417,3 +430,6 @@ class Alone:
 
     def damaged(self, partition: Partition) -> None:
         """Nobody has another copy."""
+
+    def refused(self, partition: Partition) -> None:
+        """Nobody else has room for it."""

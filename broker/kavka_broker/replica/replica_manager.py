@@ -94,6 +94,7 @@ class ReplicaManager:
             crash=crash,
         )
         self.in_sync.on_damaged = self._damaged
+        self.in_sync.on_refused = self._refused
         self.throttles = Throttles(node_id, self._throttle("leader", config), self._throttle("follower", config))
         self.fetchers: Fetchers | None = None
         if peers is not None and timers is not None:
@@ -101,6 +102,7 @@ class ReplicaManager:
             listener = config.inter_broker_listener_name
             self.fetchers = Fetchers(metadata.brokers, peers, settings, listener, clock, timers, crash)
         self.directory_listeners: list[Callable[[bytes], None]] = []
+        self.refusal_listeners: list[Callable[[], None]] = []
         self._openings = Openings(self._open_placed, crash)
         self._reports = DirectoryReports(assign_directories, crash)
         self.moves = Moves(
@@ -366,6 +368,22 @@ class ReplicaManager:
     def _is_given_up(self, state: PartitionState) -> bool:
         """Whether the controller took the report of a damaged replica, and another leads what was damaged here."""
         return state.directory_of(self._node_id) == LOST_DIRECTORY and state.leader not in (NO_LEADER, self._node_id)
+
+    def _refused(self, partition: Partition) -> None:
+        """Its log takes no records. That holds up everybody who counts on this replica: as the leader it refuses what
+        others could take, in the in-sync set it lets the leader wait. So this broker should not take part, unless
+        something replicated that it leads would have no leader then.
+        """
+        is_awaited = len(partition.isr) > 1 and self._node_id in partition.isr
+        led = (one for one in self if one.is_leader and len(one.state.replicas) > 1)
+        if is_awaited and all(len(one.isr) > 1 for one in led):
+            for listener in self.refusal_listeners:
+                listener()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something that is placed here has no leader."""
+        return any(one.state.leader < 0 for one in self)
 
     def _begin_anew(self, partition: Partition) -> None:
         log.warning("replica.begins_anew", partition=str(partition))

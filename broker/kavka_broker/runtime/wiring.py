@@ -114,7 +114,12 @@ class Wiring:
         of_controllers = Dispatcher(broker, apis, self._crash, "controller")
         broker.serve_enveloped = of_controllers.serve_enveloped
         broker.channel = ControllerChannel(
-            config.node_id, quorum, self._peers, leads=lambda: broker.leads, local=of_controllers.ask
+            config.node_id,
+            quorum,
+            self._peers,
+            leads=lambda: broker.leads,
+            local=of_controllers.ask,
+            others=lambda: other_controllers(quorum, config.node_id),
         )
         balancing = None if controller is None else self._lead(broker, controller)
         alter_partition = AlterPartitionSender(broker.channel, config.node_id, lambda: broker.lifecycle.broker_epoch)
@@ -171,6 +176,8 @@ class Wiring:
             crash=self._crash,
         )
         broker.replicas.directory_listeners.append(self._directory_lost(lifecycle))
+        broker.replicas.refusal_listeners.append(lambda: lifecycle.step_aside("a log directory takes no records"))
+        lifecycle.may_come_back = lambda: self._logs.has_room or broker.replicas.is_needed
         broker.fetch_sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"], self._world.session_id
         )
@@ -214,3 +221,10 @@ def times_of(config: BrokerConfig) -> Times:
         session_ms=config["broker.session.timeout.ms"],
         registration_ms=config["initial.broker.registration.timeout.ms"],
     )
+
+
+def other_controllers(quorum: Quorum, node_id: int) -> list[tuple[str, int]]:
+    """Where the other voters listen."""
+    return [
+        (host, port) for voter in quorum.voters if voter.node_id != node_id for _, host, port in voter.endpoints[:1]
+    ]

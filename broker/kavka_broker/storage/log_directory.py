@@ -29,6 +29,9 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 CLEAN_SHUTDOWN_VERSION: Final = 0
 LOCK: Final = ".lock"
 UNKNOWN_BROKER_EPOCH: Final = -1
+#: What a directory that was full has to have left to count again, or that share of a small volume.
+ROOM_BYTES: Final = 16 * 1024 * 1024
+ROOM_SHARE: Final = 20
 
 
 class UnusableDirectory(Exception):
@@ -141,6 +144,16 @@ class LogDirectory:
     def space(self) -> tuple[int, int]:
         """How many bytes its volume has, and how many are left."""
         return self._disk.space(self.path)
+
+    @property
+    def has_room(self) -> bool:
+        """More than crumbs: what comes back to a full disk for a few records is gone again at once."""
+        try:
+            total_bytes, left_bytes = self.space()
+        except OSError:
+            return True  # nobody knows: the next write tells
+        wanted_bytes = ROOM_BYTES if total_bytes < 0 else min(ROOM_BYTES, total_bytes // ROOM_SHARE)
+        return left_bytes < 0 or left_bytes >= wanted_bytes
 
     def release(self) -> None:
         self._lock.release()

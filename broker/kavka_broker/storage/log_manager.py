@@ -99,6 +99,11 @@ class LogManager:
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self.directories if directory.is_online]
 
+    @property
+    def has_room(self) -> bool:
+        """Whether every directory can take some more, after one could not."""
+        return all(directory.has_room for directory in self.online)
+
     # --- start --------------------------------------------------------------------------------------------------
 
     def load(

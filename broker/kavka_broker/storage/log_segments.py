@@ -11,6 +11,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from errno import ENOSPC
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import EpochEnd, LeaderEpochs
@@ -233,10 +234,10 @@ class SegmentedLog:
             return True
         holder = self.segments_from(offset)[0].locate(offset)
         offset = offset if holder is None else min(offset, holder.base_offset)
-        log.info("log.truncated", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
         keep = bisect_right(self._bases, offset)
         try:
-            self._lower_recovery_point(offset)
+            self._prepare_to_cut(offset)
+            log.info("log.truncated", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
             self._discard(reversed(self.segments[keep:]))
             self._set_segments(self.segments[:keep])
             self.log_end_offset = self._active.truncate(offset)
@@ -250,6 +251,18 @@ class SegmentedLog:
             raise self._storage_error("truncate", problem) from problem
         self.load_producers()
         return True
+
+    def _prepare_to_cut(self, offset: int) -> None:
+        """Raises KAFKA_STORAGE_ERROR where the disk is full: that has to be found before anything is gone."""
+        before = self.recovery_point
+        try:
+            self._write_epochs(durable=False)  # as it has to be written again afterwards
+            self._lower_recovery_point(offset)
+        except OSError as problem:
+            if problem.errno != ENOSPC:
+                raise
+            self.recovery_point = before
+            raise self._storage_error("truncate", problem) from problem
 
     def seal_truncation(self) -> None:
         """Sync files and names before anything is appended: nothing of the old history may come back beside the new."""

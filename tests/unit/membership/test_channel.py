@@ -152,3 +152,17 @@ def test_another_error_is_the_callers() -> None:
         return answer.error_code
 
     assert asyncio.run(scenario()) == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_a_node_that_knows_of_no_leader_asks_the_others_in_turn() -> None:
+    """Its disk may be full, and keeps it from taking note of who leads now."""
+
+    async def scenario() -> int:
+        quorum = FakeQuorum()
+        quorum.elect(None)
+        peers = FakePeers({("one", 1): says(1, ErrorCode.NOT_CONTROLLER), ("two", 2): says(2)})
+        others = [("one", 1), ("two", 2)]
+        asked = ControllerChannel(1, quorum, peers, leads=lambda: False, local=says(0), others=lambda: others)
+        return await ask(asked)
+
+    assert asyncio.run(scenario()) == 2

@@ -196,3 +196,37 @@ def test_a_quorum_that_is_gone_does_not_hold_the_last_broker(monkeypatch: pytest
         assert await broker.leave(60_000)
 
     play(scenario)
+
+
+def test_a_broker_that_cannot_write_steps_aside_until_it_can() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        room = False
+        broker.may_come_back = lambda: room
+        await broker.register()
+        await broker.unfence()
+        broker.step_aside("no room")
+        count = len(controller.heartbeats)
+        while len(controller.heartbeats) < count + 3:
+            await asyncio.sleep(0.01)
+        assert all(one.want_fence for one in controller.heartbeats[count:])
+        room = True
+        while controller.heartbeats[-1].want_fence:
+            await asyncio.sleep(0.01)
+        assert not any(one.want_shut_down for one in controller.heartbeats)
+
+    play(scenario, Times(heartbeat_ms=10))
+
+
+def test_a_broker_that_steps_aside_is_heard_before_it_comes_back() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        await broker.unfence()
+        controller.failures = [Unreachable("nobody is there")]
+        count = len(controller.heartbeats)
+        broker.step_aside("the disk refuses everything")
+        broker.tell()
+        while len(controller.heartbeats) < count + 3:
+            await asyncio.sleep(0.01)
+        assert [one.want_fence for one in controller.heartbeats[count : count + 3]] == [True, True, False]
+
+    play(scenario, Times(heartbeat_ms=10))

@@ -50,6 +50,22 @@ def test_a_roll_that_finds_no_room_changes_nothing() -> None:
     assert open_log(disk).log_end_offset == 6
 
 
+def test_a_log_that_cannot_be_cut_for_lack_of_room_is_whole_and_can_be_cut_later() -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    log.assign_epoch(1, 0)
+    fill(log, 5)
+    log.flush()
+    disk.space_bytes = 0
+    with pytest.raises(BrokerError):
+        log.truncate_to(3)
+    assert (log.log_end_offset, log.recovery_point, log.is_failed) == (5, 5, False)
+    assert len(values(log)) == 5
+    disk.space_bytes = None
+    assert log.truncate_to(3)
+    assert (log.log_end_offset, log.recovery_point) == (3, 3)
+
+
 def test_failing_writes_are_refused_too() -> None:
     disk = new_disk()
     log = open_log(disk)
