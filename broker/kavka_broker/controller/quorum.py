@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kavka_broker.controller.batches import metadata_batch
+from kavka_broker.controller.identity import Endpoints, identity_of, settings_of
 from kavka_broker.controller.images import image_of
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
 from kavka_broker.controller.publishing import Publisher, Subscriber
@@ -32,10 +33,9 @@ from kavka_broker.controller.recovery import (
 from kavka_broker.controller.runner import Handle, RunBlocking, Runner
 from kavka_broker.controller.snapshots import SnapshotId, build
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.raft.effects import Effect
 from kavka_broker.core.raft.node import RaftNode
-from kavka_broker.core.raft.settings import Identity, Settings
+from kavka_broker.core.raft.settings import Identity
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.logs import get
 from kavka_broker.peers import Peer, Peers, Unreachable
@@ -51,12 +51,9 @@ from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftV
 from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.seams import Clock
-from kavka_broker.storage.log_directory import read_meta_properties
 from kavka_broker.timers import Timers
 
 log = get("raft")
-
-Endpoints = Sequence[tuple[str, str, int]]  # listener, host, port
 
 #: How long a leader that stops waits for its successor to hear of it.
 RESIGN_MS_MAX: Final = 1_000
@@ -443,51 +440,6 @@ class NoPeers:
 
     async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:
         return None
-
-
-def settings_of(config: BrokerConfig) -> Settings:
-    """The quorum's times and sizes."""
-    prefix = "controller.quorum."
-    return Settings(
-        election_timeout_ms=config[prefix + "election.timeout.ms"],
-        fetch_timeout_ms=config[prefix + "fetch.timeout.ms"],
-        election_backoff_max_ms=config[prefix + "election.backoff.max.ms"],
-        request_timeout_ms=config[prefix + "request.timeout.ms"],
-        retry_backoff_ms=config[prefix + "retry.backoff.ms"],
-        fetch_bytes_max=config[prefix + "fetch.max.bytes"],
-        snapshot_chunk_bytes=config[prefix + "fetch.snapshot.max.bytes"],
-        bootstrap_servers=tuple(map(_address, config[prefix + "bootstrap.servers"])),
-        auto_join=config[prefix + "auto.join.enable"],
-    )
-
-
-def identity_of(config: BrokerConfig, metadata_log: MetadataLog, endpoints: Endpoints | None) -> Identity:
-    """Who this node is in the quorum. Raises CannotStart where its directory is not formatted."""
-    meta = read_meta_properties(metadata_log.disk, config.metadata_log_dir)
-    if meta is None:
-        raise CannotStart(f"{config.metadata_log_dir} is not formatted; run kavka-broker format on it first")
-    if meta.node_id != config.node_id:
-        raise CannotStart(
-            f"{config.metadata_log_dir} belongs to node {meta.node_id}, node.id is {config.node_id}; "
-            f"correct one of them"
-        )
-    if endpoints is None:
-        endpoints = [(one.name, one.host or "localhost", one.port) for one in config.controller_listeners]
-    return Identity(
-        node_id=config.node_id,
-        directory_id=meta.directory_id,
-        cluster_id=meta.cluster_id,
-        listener=config.controller_listener_names[0],
-        endpoints=tuple(endpoints),
-        is_controller="controller" in config.roles,
-    )
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.strip().rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit()):
-        raise ConfigError("controller.quorum.bootstrap.servers", f'"{text}" is no address; write HOST:PORT')
-    return host.strip("[]"), int(port)
 
 
 def _nothing(*_: object) -> None:
