@@ -52,6 +52,12 @@ Who is held back, and for what share of the time (above 1: by several connection
 topk(10, rate(kavka_client_throttle_seconds_total[5m]))
 ```
 
+Which broker is behind, and by how many records of one partition? Apache Kafka counts it on the follower, as `MaxLag`.
+
+```promql
+max by (follower) (kavka_replica_lag_records_max)
+```
+
 How long does a request take, by API, waiting included?
 
 ```promql

@@ -137,6 +137,11 @@ class Lifecycle:
         registration = self.registration
         return registration is not None and not registration.fenced
 
+    @property
+    def silent_ms(self) -> float:
+        """For how long no controller has taken a heartbeat of this broker."""
+        return self._clock.monotonic_ms() - self._answered_ms
+
     def tell(self) -> None:
         """Something has changed that the controller should know: the next heartbeat goes out at once."""
         self._changed.set()

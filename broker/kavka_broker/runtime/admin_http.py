@@ -1,7 +1,7 @@
 """`/metrics`, `/healthz` and `/readyz` for probes and scrapers, on the port of `kavka.admin.listener`.
 
 - `/healthz`: 200 while the loop answers, with who this is.
-- `/readyz`: 200 when clients are served; else 503 and what stands in the way.
+- `/readyz`: 200 when clients are served; else 503 and what stands in the way (docs/reference/probes.md).
 - `/metrics`: Prometheus' text format.
 
 Three pages without state need no framework: a request line is read, its headers are passed over, one answer is

@@ -124,6 +124,18 @@ FAMILIES = tuple(
             "Partitions led here that refuse acks=all because too few replicas are in sync.",
         ),
         (
+            "kafka_server_replicamanager_atminisrpartitioncount",
+            Kind.GAUGE,
+            (),
+            "Partitions led here that would refuse acks=all if one more replica fell out of sync.",
+        ),
+        (
+            "kavka_replica_lag_records_max",
+            Kind.GAUGE,
+            ("follower",),
+            "Records that a broker lacks of the partition led here that it lacks most of, dead or alive.",
+        ),
+        (
             "kafka_server_replicamanager_isrshrinks_total",
             Kind.COUNTER,
             (),

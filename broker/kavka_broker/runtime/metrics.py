@@ -185,12 +185,28 @@ def replica_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
     yield f"{prefix}partitioncount", (), len(partitions)
     yield f"{prefix}leadercount", (), len(led)
     yield f"{prefix}underreplicatedpartitions", (), sum(len(p.state.isr) < len(p.state.replicas) for p in led)
-    yield f"{prefix}underminisrpartitioncount", (), sum(is_under_min_isr(partition) for partition in led)
+    spare = [len(partition.state.isr) - min_isr(partition) for partition in led]
+    yield f"{prefix}underminisrpartitioncount", (), sum(count < 0 for count in spare)
+    yield f"{prefix}atminisrpartitioncount", (), sum(count == 0 for count in spare)
+    for follower_id, lag in sorted(lags(led).items()):
+        yield "kavka_replica_lag_records_max", (str(follower_id),), lag
 
 
-def is_under_min_isr(partition: Partition) -> bool:
-    state = partition.state
-    return len(state.isr) < effective_min_isr(partition.log.config.min_insync_replicas, len(state.replicas))
+def min_isr(partition: Partition) -> int:
+    return effective_min_isr(partition.log.config.min_insync_replicas, len(partition.state.replicas))
+
+
+def lags(led: Iterable[Partition]) -> dict[int, int]:
+    """By follower, how much it lacks of the partition that it lacks most of. One that is dead lags as well, and more
+    and more: so this is looked at from the leader's side.
+    """
+    found: dict[int, int] = {}
+    for partition in led:
+        log = partition.log
+        for follower_id, follower in partition.leadership.followers.items() if partition.leadership else ():
+            lag = max(0, log.log_end_offset - max(follower.log_end_offset, log.log_start_offset))
+            found[follower_id] = max(lag, found.get(follower_id, 0))
+    return found
 
 
 def topic_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:

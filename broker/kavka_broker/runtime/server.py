@@ -29,7 +29,7 @@ from kavka_broker.membership.lifecycle import CannotJoin
 from kavka_broker.net.outbound import Outbound
 from kavka_broker.runtime.addresses import Addresses, StartError, check
 from kavka_broker.runtime.admin_http import AdminHttp
-from kavka_broker.runtime.health import Health, starting, watch
+from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.wiring import Node, Wiring
 from kavka_broker.runtime.world import REAL, World
@@ -52,6 +52,7 @@ class Server:
     """
 
     broker: Broker
+    contact: Contact
 
     def __init__(self, config: BrokerConfig, crash: Callable[[BaseException], None], world: World = REAL) -> None:
         self.config = config
@@ -119,6 +120,7 @@ class Server:
         self._stops.append(("addresses", self._addresses.close))
         await self._addresses.bind()
         quorum = self._open_quorum(peers)
+        self.contact = Contact(quorum, self._clock, config["broker.session.timeout.ms"])
         wiring = Wiring(config, world, self._timers, peers, logs, quorum, self._addresses, self._crash)
         self.node = node = wiring.node()
         self.broker = node.broker
@@ -159,6 +161,7 @@ class Server:
         # From here on it is news. Ahead of the replicas, which are to stand where they stood.
         quorum.subscribers.append(lambda records: node.counts.count(records, broker.replicas))
         self.health.cleared("quorum")
+        self.health.watch("leader", self.contact.no_leader)
 
     def _register_controller(self, broker: Broker) -> None:
         assert broker.controller is not None
@@ -206,7 +209,8 @@ class Server:
         self.health.cleared("listeners")
         self._stops.append(("leadership", lambda: self._leave(broker)))
         await broker.lifecycle.unfence()
-        watch(self.health, broker.lifecycle, broker.quorum)
+        watch_fence(self.health, broker.lifecycle, broker.quorum)
+        self.health.watch("heartbeats", lambda: self.contact.no_answer(broker.lifecycle))
 
     async def _open_admin(self) -> None:
         """Health and metrics first, so that a probe sees what a start is waiting for."""

@@ -23,7 +23,12 @@ def partition(topic: str, index: int, isr: Sequence[int] = (1,), replicas: Seque
     )
     state = SimpleNamespace(leader=1, isr=list(isr), replicas=list(replicas))
     counts = {"bytes_in": 100, "bytes_out": 50, "messages_in": 7}
-    return SimpleNamespace(topic=topic, index=index, is_leader=True, state=state, log=log, **counts)
+    # Those in sync have all, the others have not fetched yet.
+    followers = {one: SimpleNamespace(log_end_offset=10 if one in isr else -1) for one in replicas if one != 1}
+    leadership = SimpleNamespace(followers=followers)
+    return SimpleNamespace(
+        topic=topic, index=index, is_leader=True, state=state, log=log, leadership=leadership, **counts
+    )
 
 
 def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:

@@ -77,7 +77,17 @@ def test_partitions_topics_and_replicas() -> None:
     assert value(found, "kafka_server_replicamanager_leadercount") == 3
     assert value(found, "kafka_server_replicamanager_underreplicatedpartitions") == 1
     assert value(found, "kafka_server_replicamanager_underminisrpartitioncount") == 1
+    assert value(found, "kafka_server_replicamanager_atminisrpartitioncount") == 2
     assert value(found, "kafka_log_log_logendoffset", topic="b", partition="0") == 10
+
+
+def test_the_farthest_replica_of_each_broker_is_shown() -> None:
+    hosted = [partition("a", 0, [1, 2], [1, 2, 3]), partition("a", 1, [1, 2, 3], [1, 2, 3])]
+
+    found = scrape(sources(hosted))
+
+    assert value(found, "kavka_replica_lag_records_max", follower="2") == 0
+    assert value(found, "kavka_replica_lag_records_max", follower="3") == 7, "what is left of the log"
     assert value(found, "kafka_controller_kafkacontroller_offlinepartitionscount") == 1
 
 
@@ -119,7 +129,7 @@ def test_the_process_is_measured() -> None:
 
 def test_every_family_of_the_table_can_be_seen() -> None:
     """The table promises nothing that no code gives."""
-    text = asyncio.run(render(sources([partition("a", 0)], quotas=throttled()))).decode()
+    text = asyncio.run(render(sources([partition("a", 0, [1, 2], [1, 2])], quotas=throttled()))).decode()
 
     assert {family.name for family in FAMILIES} == {
         line.split()[2] for line in text.splitlines() if line.startswith("# TYPE k")
