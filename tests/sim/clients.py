@@ -293,11 +293,11 @@ class Reader(Client):
     async def fetch(self, place: Place) -> list[tuple[int, str]]:
         """The next records; none where there are none, or nobody answers."""
         peer = await self.leader(place)
-        position = self.positions[place]
+        position, epoch = self.positions[place], self._epochs.get(place, -1)
         wanted = FetchTopic(
             place[0],
             self.topic_ids[place[0]],
-            [FetchPartition(place[1], self._epochs.get(place, -1), position, partition_max_bytes=2_000)],
+            [FetchPartition(place[1], epoch, position, partition_max_bytes=2_000)],
         )
         request = FetchRequest(max_wait_ms=FETCH_WAIT_MS, min_bytes=1, topics=[wanted], rack_id=self.rack)
         try:
@@ -308,9 +308,9 @@ class Reader(Client):
             return []
         if answer.error_code or not answer.responses:
             return []
-        return await self._take(place, answer.responses[0].partitions[0])
+        return await self._take(place, epoch, answer.responses[0].partitions[0])
 
-    async def _take(self, place: Place, data: PartitionData) -> list[tuple[int, str]]:
+    async def _take(self, place: Place, epoch: int, data: PartitionData) -> list[tuple[int, str]]:
         # A follower may lack what its leader has; a reader that was sent there goes back (KIP-392).
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and place not in self._with_follower:
             self.history.note(f"out-of-range: {self.name} at {place_text(place)}@{self.positions[place]}")
@@ -324,7 +324,7 @@ class Reader(Client):
         self.high_watermarks[place] = data.high_watermark
         records = [
             (record.offset, (record.value or b"").decode())
-            for batch in self._sound(place, data)
+            for batch in self._sound(place, epoch, data)
             for record in read_records(batch)
             if record.offset >= self.positions[place]
         ]
@@ -332,10 +332,15 @@ class Reader(Client):
             self.positions[place] = records[-1][0] + 1
         return records
 
-    def _sound(self, place: Place, data: PartitionData) -> Iterator[memoryview]:
-        """A broker gives out no batch that its disk has changed."""
+    def _sound(self, place: Place, epoch: int, data: PartitionData) -> Iterator[memoryview]:
+        """A broker gives out no batch that its disk has changed, and none of a later epoch than the reader has named:
+        it would have to tell the reader of that epoch first (KIP-320).
+        """
         for header, batch in split_batches(data.records or b""):
             if not crc_is_valid(batch):
                 self.history.note(f"damaged: {self.name} was served {place_text(place)}@{header.base_offset}")
                 return
+            if -1 < epoch < header.leader_epoch:
+                what = f"{place_text(place)}@{header.base_offset} of epoch {header.leader_epoch}"
+                self.history.note(f"unfenced: {self.name} named epoch {epoch} and was served {what}")
             yield batch

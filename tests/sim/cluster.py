@@ -298,6 +298,8 @@ class Simulation:
         self._waiting_for = ending
         await self._until(lambda: all(one.task.done() for one in ending))
         await self._until(lambda: all(node.is_serving for node in self.nodes))
+        # A new leader's high watermark may lag behind what the former one has acknowledged, until it has heard of all.
+        await self._until(lambda: not self.invariants.missing_at_the_end())
         reader = Reader("last", self.loop, self._addresses, self.history, self.places)
         for place in self.places:
             reading = self.loop.create_task(reader.read_all(place), context=reader.process.context())

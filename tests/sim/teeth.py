@@ -125,8 +125,7 @@ def pending_isr_ignored(patch: Patch) -> None:
     patch.setattr(LeaderState, "committed_end", committed_end)
 
 
-@tooth("a fetch is answered whatever leader epoch it names (KIP-320)", "pause kill cut_one_way bad_weather", 40,
-       changes="elect_preferred reassign", broker_session_timeout_ms="9000")  # fmt: skip
+@tooth("a fetch is answered whatever leader epoch it names (KIP-320)", "pause kill", 5)
 def leader_epoch_fence_off_in_fetch(patch: Patch) -> None:
     patch.setattr(Partition, "check_epoch", lambda *_: None)
 

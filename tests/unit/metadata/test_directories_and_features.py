@@ -49,8 +49,11 @@ def test_a_replica_that_is_begun_anew_is_not_eligible() -> None:
     metadata = replicated(1, 2)
     assigned(metadata, 1, Assign(TOPIC_ID, 0, uuid(99)))
     assert state(metadata).elr == (1,)
+    epoch = state(metadata).leader_epoch
     assigned(metadata, 1, Assign(TOPIC_ID, 0, directory_of(1)))
     assert (state(metadata).isr, state(metadata).elr) == ((2,), ())
+    # What the leader knows of the former log must not be taken for the new one's.
+    assert (state(metadata).leader, state(metadata).leader_epoch) == (2, epoch + 1)
     assert isinstance(propose(metadata, 2, 1), PartitionState)
 
 

@@ -3,7 +3,8 @@
 It says so when it has chosen one for a new replica, when a replica has moved to another, and when it finds replicas
 in places that the metadata does not name. A replica in a directory that is not among the broker's online ones
 leaves the ISR. One that is begun anew, because its directory failed, is no longer an eligible leader either: it has
-nothing yet.
+nothing yet. Its leader would not know, for the same broker fetches at the same epoch as before; so a new leader epoch
+begins, and a fetch that is still on its way says nothing about the new log.
 """
 
 from collections.abc import Sequence
@@ -68,5 +69,7 @@ def _assign(metadata: Metadata, broker_id: int, command: Assign, policy: Policy)
     lost = () if broker.has_online(before.directory_of(broker_id)) else (broker_id,)
     rules = rules_of(metadata, topic.name, policy)
     after = settle(before, wanted, rules, usable_in(metadata.brokers), lost=lost)
+    if lost and after.leader_epoch == before.leader_epoch:
+        after = after._replace(leader_epoch=before.leader_epoch + 1)
     record = difference(command.topic_id, command.partition, before, after)
     return [] if record is None else [record]
