@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 #: So many logs in one turn of the loop.
-SLICE_MAX: Final = 16
+SLICE_MAX: Final = 8
 Place = tuple[bytes, int]  # topic id, index
 
 

@@ -1,0 +1,132 @@
+"""New partitions are opened a few a turn of the loop; what happens to them meanwhile counts when their turn comes."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.topic_commands import delete_topic
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.replica.openings import SLICE_MAX, Openings
+from kavka_broker.storage.log import Log
+from tests.support.in_process import InProcess, running
+
+MANY = 5 * SLICE_MAX
+ID = b"i" * 16
+TOPIC_CONFIG = 2
+
+
+def test_a_slice_a_turn_in_their_order() -> None:
+    async def scenario() -> None:
+        opened = list[int]()
+        openings = Openings(lambda _, index: opened.append(index), pytest.fail)
+        for index in range(3 * SLICE_MAX - 1):
+            openings.add(ID, index)
+        counts = []
+        openings.open_soon()
+        while True:
+            counts.append(len(opened))
+            openings.open_soon()  # news meanwhile changes nothing
+            if not len(openings):
+                break
+            assert ((ID, 0) in openings, (ID, 3 * SLICE_MAX - 2) in openings) == (False, True)
+            await asyncio.sleep(0)
+        assert set(counts) == {SLICE_MAX, 2 * SLICE_MAX, 3 * SLICE_MAX - 1}
+        assert opened == sorted(opened)
+
+    asyncio.run(scenario())
+
+
+def test_a_defect_ends_the_broker() -> None:
+    async def scenario() -> None:
+        crashes = list[BaseException]()
+
+        def opened(_: bytes, index: int) -> None:
+            assert index < SLICE_MAX
+
+        openings = Openings(opened, crashes.append)
+        for index in range(2 * SLICE_MAX):
+            openings.add(ID, index)
+        openings.open_soon()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert [type(error) for error in crashes] == [AssertionError]
+
+    asyncio.run(scenario())
+
+
+async def all_open(inside: InProcess, count: int) -> None:
+    async with asyncio.timeout(20):
+        while len(list(inside.broker.replicas)) < count:
+            await asyncio.sleep(0)
+
+
+def code_of(inside: InProcess, index: int) -> ErrorCode:
+    try:
+        inside.broker.replicas.leader("t", index)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def test_who_asks_for_one_that_waits_for_its_turn_comes_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            seen = list[tuple[ErrorCode, ErrorCode]]()
+            inside.broker.quorum.subscribers.append(
+                lambda _: seen.append((code_of(inside, 0), code_of(inside, MANY - 1)))
+            )
+            await inside.create("t", MANY)
+            await all_open(inside, MANY)
+            assert (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER) in seen
+            assert code_of(inside, MANY - 1) == ErrorCode.NONE
+
+    asyncio.run(scenario())
+
+
+def test_what_is_decided_meanwhile_counts(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t", MANY)
+            altered = ConfigRecord(TOPIC_CONFIG, "t", "segment.bytes", "7777777")
+            await inside.broker.active.submit(lambda *_: Decision([altered], None))
+            await all_open(inside, MANY)
+            assert {one.log.config.segment_bytes_max for one in inside.broker.replicas} == {7777777}
+
+    asyncio.run(scenario())
+
+
+def test_a_topic_that_is_deleted_before_its_turn_leaves_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t", MANY)
+            topic = inside.broker.metadata.topics.get("t")
+            assert topic is not None
+            await inside.broker.active.submit(lambda metadata, _: delete_topic(topic))
+            await inside.create("u")
+            await all_open(inside, 1)
+            assert [str(one) for one in inside.broker.replicas] == ["u-0"]
+            assert [str(one.name) for one in inside.broker.replicas._logs] == ["u-0"]
+
+    asyncio.run(scenario())
+
+
+def test_a_log_that_cannot_be_made_is_told_to_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+
+            def refuse(*_: object, **__: object) -> Log:
+                raise OSError(28, "No space left on device")
+
+            monkeypatch.setattr("kavka_broker.storage.log_manager.Log.open", refuse)
+            await inside.create("t")
+            topic = inside.broker.metadata.topics.get("t")
+            assert topic is not None
+            async with asyncio.timeout(20):
+                while topic.partitions[0].leader >= 0:
+                    await asyncio.sleep(0.001)
+            monkeypatch.undo()
+
+    asyncio.run(scenario())
