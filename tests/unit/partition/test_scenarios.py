@@ -3,7 +3,7 @@
 `pytest tests/unit/partition --rewrite` writes what happened into the files; read the diff before you commit it.
 
     brokers 3 [min.isr=2] [lag=30s]  replicas, the first of which leads; all in sync
-    produce a b [acks=all|1] [via=2] append a batch each: their offsets, and what acks=all gets
+    produce a b+c [acks=all|1] [via=2] append a batch each: their offsets, and what acks=all gets
     waiting                          what the producers that wait have got by now
     fetch 2                          one fetch of a follower: what it brings
     settle                           fetches and ISR changes until nothing moves

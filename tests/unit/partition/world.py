@@ -271,9 +271,9 @@ class World:
     # --- clients ------------------------------------------------------------------------------------------------
 
     def produce(self, node: Node, value: bytes, acks: int) -> "tuple[int, asyncio.Future[None] | None]":
-        """Append at `node`: the offset, and what acks=all waits for. Raises BrokerError."""
+        """Append a batch at `node`: its first offset, and what acks=all waits for. Raises BrokerError."""
         assert node.partition is not None
-        batch = build_batch([(None, value)], timestamp_ms=self.clock.time_ms)
+        batch = build_batch([(None, one) for one in value.split(b"+")], timestamp_ms=self.clock.time_ms)
         appended = node.partition.append(memoryview(batch), acks)
         return appended.base_offset, node.partition.when_committed(appended.last_offset) if acks == -1 else None
 
