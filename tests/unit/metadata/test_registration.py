@@ -50,7 +50,7 @@ def test_a_second_process_is_refused_while_the_first_is_unfenced() -> None:
 
 
 def test_a_second_process_is_refused_while_the_first_catches_up() -> None:
-    # Two brokers with one id that start at the same time: one of them has to hear of it, and not the one that was first.
+    # Two brokers with one id that start at the same time: one of them has to hear of it, and not the first.
     metadata = cluster(1)
     enact(metadata, leave(metadata, 1))
     other = replace(introduction(1, incarnation=1), directories=(uuid(77),))

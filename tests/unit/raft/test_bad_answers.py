@@ -18,6 +18,7 @@ from kavka_broker.protocol.messages.begin_quorum_epoch_request import PartitionD
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import TopicData as BegunTopic
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, FetchResponse
+from kavka_broker.protocol.messages.fetch_response import SnapshotId as ToldId
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest, PartitionSnapshot, TopicSnapshot
 from kavka_broker.protocol.messages.fetch_snapshot_request import SnapshotId as WantedId
 from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshotResponse
@@ -82,6 +83,44 @@ def test_a_follower_does_not_cut_what_was_committed() -> None:
     world.meddle = cut
     with pytest.raises(InvariantViolation, match="below 3, which was committed"):
         world.run(1_000)
+
+
+def test_a_follower_does_not_replace_what_was_committed() -> None:
+    world = three()
+
+    def replace_log(message: Message) -> None:
+        if isinstance(message, FetchResponse):
+            message.responses[0].partitions[0].snapshot_id = ToldId(2, 1)
+
+    world.meddle = replace_log
+    with pytest.raises(InvariantViolation, match="ends at 2 in the place of the log, of which everything below 3"):
+        world.run(1_000)
+
+
+def test_a_snapshot_that_does_not_go_on_is_not_asked_for_in_a_hurry() -> None:
+    world = three()
+    leader = world.leader()
+    assert leader is not None
+    late = world.processes[3 if leader.node_id != 3 else 2]
+    world.crash(late.node_id)
+    leader.append("a")
+    world.run(50)
+    leader.snapshot()
+    leader.log.trim(4)
+    pieces = []
+
+    def keep(message: Message) -> None:
+        if isinstance(message, FetchSnapshotResponse):
+            pieces.append(message)
+            message.topics[0].partitions[0].unaligned_records = b""
+
+    world.meddle = keep
+    late.start()
+    world.run(1_000)
+    assert 1 < len(pieces) < 1_000 / Settings().retry_backoff_ms
+    world.meddle = None
+    world.run(1_000)
+    assert late.log.start_offset == 4
 
 
 def test_a_snapshot_comes_in_pieces_and_again_where_it_is_damaged() -> None:

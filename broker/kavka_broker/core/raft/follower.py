@@ -153,12 +153,21 @@ def _take(member: Member, role: Follower, answer: Fetched) -> None:
     if answer.diverging_epoch.epoch >= 0:
         _truncate(member, answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
     elif answer.snapshot_id.end_offset >= 0 and answer.snapshot_id.epoch >= 0:
-        role.download = Download(SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch))
-        member.note("raft.snapshot.wanted", end_offset=answer.snapshot_id.end_offset, epoch=answer.snapshot_id.epoch)
+        _want(member, role, SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch))
     else:
         if answer.records is not None and len(answer.records):
             _append(member, memoryview(answer.records))
         member.commit(min(answer.high_watermark, member.end_offset))
+
+
+def _want(member: Member, role: Follower, snapshot: SnapshotId) -> None:
+    if snapshot.end_offset < member.high_watermark:
+        raise InvariantViolation(
+            f"the leader of epoch {member.epoch} would put a snapshot that ends at {snapshot.end_offset} in the place "
+            f"of the log, of which everything below {member.high_watermark} was committed"
+        )
+    role.download = Download(snapshot)
+    member.note("raft.snapshot.wanted", end_offset=snapshot.end_offset, epoch=snapshot.epoch)
 
 
 def _truncate(member: Member, epoch: int, end_offset: int) -> None:
@@ -226,14 +235,15 @@ def on_snapshot_fetched(member: Member, send: Send, response: FetchSnapshotRespo
         return
     wanted = role.download
     told = SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch)
-    if answer.error_code or told != wanted.snapshot or answer.position != wanted.position:
+    piece = answer.unaligned_records if answer.unaligned_records is not None else b""
+    is_next = told == wanted.snapshot and answer.position == wanted.position and len(piece) > 0
+    if answer.error_code or not is_next:
         # It may be gone: begin again with a fetch, which names the newest.
         member.note("raft.snapshot.refused", by=send.peer.node_id, error=ErrorCode(answer.error_code).name)
         role.download = None
         return
     _heard(member, role)
     role.fetching.retry_at_ms = member.now_ms
-    piece = answer.unaligned_records if answer.unaligned_records is not None else b""
     member.emit(SaveChunk(wanted.snapshot, wanted.position, piece))
     wanted.position += len(piece)
     if wanted.position >= answer.size:
