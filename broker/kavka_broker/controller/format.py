@@ -185,7 +185,7 @@ def _check_voters(config: BrokerConfig, voters: Voters) -> None:
 
 def _knows_nobody(config: BrokerConfig) -> bool:
     """Whether no other controller is named: the only address, if there is one, is this node's own."""
-    own = {f"{one.host or 'localhost'}:{one.port}" for one in config.controller_listeners}
+    own = {f"{one.host}:{one.port}" for one in (*config.controller_listeners, *config.advertised_controllers)}
     return set(config["controller.quorum.bootstrap.servers"]) <= own
 
 
@@ -201,7 +201,7 @@ def first_voters(config: BrokerConfig, voters: Voters, directory_id: bytes) -> t
     is_alone = voters.standalone or ("controller" in config.roles and not voters.none)
     if config["controller.quorum.voters"] or not is_alone:
         return ()
-    endpoints = tuple((one.name, one.host or "localhost", one.port) for one in config.controller_listeners)
+    endpoints = tuple((one.name, one.host, one.port) for one in config.advertised_controllers)
     return (Voter(config.node_id, directory_id, endpoints),)
 
 

@@ -39,7 +39,7 @@ def identity_of(config: BrokerConfig, metadata_log: MetadataLog, endpoints: Endp
             f"correct one of them"
         )
     if endpoints is None:
-        endpoints = [(one.name, one.host or "localhost", one.port) for one in config.controller_listeners]
+        endpoints = [(one.name, one.host, one.port) for one in config.advertised_controllers]
     return Identity(
         node_id=config.node_id,
         directory_id=meta.directory_id,

@@ -176,8 +176,7 @@ def registration(config: BrokerConfig, incarnation_id: bytes) -> RegisterControl
         controller_id=config.node_id,
         incarnation_id=incarnation_id,
         end_points=[
-            ControllerEndpoint(one.name, one.host or "localhost", one.port, one.protocol_id)
-            for one in config.controller_listeners
+            ControllerEndpoint(one.name, one.host, one.port, one.protocol_id) for one in config.advertised_controllers
         ],
         features=[ControllerFeature(name, low, high) for name, (low, high) in sorted(SUPPORTED_LEVELS.items())],
     )

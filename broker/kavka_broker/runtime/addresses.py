@@ -42,8 +42,7 @@ class Addresses:
         if "controller" in roles:
             ports = await self._bind_all(self._config.controller_listeners, self.of_controllers)
             self.controllers = tuple(
-                replace(one, host=one.host or "localhost", port=ports[one.name])
-                for one in self._config.controller_listeners
+                replace(one, port=one.port or ports[one.name]) for one in self._config.advertised_controllers
             )
         if "broker" in roles:
             ports = await self._bind_all(self._config.listeners, self.of_brokers)

@@ -60,6 +60,24 @@ def test_listeners_are_parted_by_who_they_are_for() -> None:
     assert config.inter_broker_listener_name == "PLAINTEXT"
 
 
+@pytest.mark.parametrize(
+    ("listener", "advertised", "found"),
+    [
+        ("CONTROLLER://10.0.0.1:9093", None, Listener("CONTROLLER", "10.0.0.1", 9093)),
+        ("CONTROLLER://:9093", None, Listener("CONTROLLER", "localhost", 9093)),
+        ("CONTROLLER://0.0.0.0:9093", None, Listener("CONTROLLER", "localhost", 9093)),
+        ("CONTROLLER://0.0.0.0:9093", "PLAINTEXT://a:1", Listener("CONTROLLER", "localhost", 9093)),
+        ("CONTROLLER://0.0.0.0:9093", "PLAINTEXT://a:1,CONTROLLER://b:2", Listener("CONTROLLER", "b", 2)),
+    ],
+)
+def test_a_controller_is_found_where_it_advertises_itself(
+    listener: str, advertised: str | None, found: Listener
+) -> None:
+    told = {} if advertised is None else {"advertised_listeners": advertised}
+    config = parse(listeners=f"PLAINTEXT://127.0.0.1:9092,{listener}", **told)
+    assert config.advertised_controllers == (found,)
+
+
 def test_a_listener_may_be_of_six_bytes_or_of_none() -> None:
     config = parse(
         listeners="PLAINTEXT://[::1]:9092,CONTROLLER://:9093", advertised_listeners="PLAINTEXT://kafka.example:19092"
@@ -81,6 +99,7 @@ def test_a_listener_may_be_of_six_bytes_or_of_none() -> None:
         ({"listeners": "CONTROLLER://:9093"}, "has only controller listeners"),
         ({"advertised_listeners": "SSL://a:1"}, "SSL is not among listeners"),
         ({"advertised_listeners": "PLAINTEXT://0.0.0.0:9092"}, "is no address to connect to"),
+        ({"advertised_listeners": "PLAINTEXT://a:1,CONTROLLER://0.0.0.0:2"}, "is no address to connect to"),
         ({"inter_broker_listener_name": "SSL"}, "SSL is not advertised"),
         ({"process_roles": "observer"}, "write one of broker, controller"),
         ({"process_roles": ""}, "process.roles: is empty"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
+#: Hosts to listen on, and none to connect to.
+EVERYWHERE: Final = ("", "0.0.0.0")
 
 #: Kavka's own keys; all of them begin with "kavka.", so none can meet one of Kafka's.
 KAVKA_KEYS: Final = {
@@ -175,11 +178,24 @@ class BrokerConfig:
         return tuple(one for one in self.all_listeners if one.name in self.controller_listener_names)
 
     @cached_property
+    def _advertised(self) -> tuple[Listener, ...] | None:
+        given = self._values["advertised.listeners"]
+        return parse_listeners("advertised.listeners", given, self._protocols) if given else None
+
+    @cached_property
     def advertised_listeners(self) -> tuple[Listener, ...]:
         """What clients are told, by listener. An unset one is the listener itself."""
-        given = self._values["advertised.listeners"]
-        listeners = parse_listeners("advertised.listeners", given, self._protocols) if given else self.listeners
+        listeners = self.listeners if self._advertised is None else self._advertised
         return tuple(one for one in listeners if one.name not in self.controller_listener_names)
+
+    @cached_property
+    def advertised_controllers(self) -> tuple[Listener, ...]:
+        """Where other nodes find the controller of this one: as advertised, else where it listens."""
+        advertised = {one.name: one for one in self._advertised or ()}
+        return tuple(
+            advertised.get(one.name) or replace(one, host="localhost" if one.host in EVERYWHERE else one.host)
+            for one in self.controller_listeners
+        )
 
     @cached_property
     def inter_broker_listener_name(self) -> str:
@@ -248,6 +264,6 @@ class BrokerConfig:
         if self.inter_broker_listener_name not in advertised:
             name = self.inter_broker_listener_name
             raise ConfigError("inter.broker.listener.name", f"{name} is not advertised; choose of {sorted(advertised)}")
-        for listener in self.advertised_listeners:
+        for listener in self._advertised or self.listeners:
             if listener.host == "0.0.0.0":
                 raise ConfigError("advertised.listeners", f"{listener} is no address to connect to; name the host")
