@@ -46,7 +46,7 @@ _TOPIC: Final = {
 }
 
 _BROKER: Final = {
-    "advertised.listeners": "The addresses that clients and other nodes are told, by listener; else those of listeners.",
+    "advertised.listeners": "The addresses that clients and other nodes are told, by listener; or those of listeners.",
     "auto.create.topics.enable": "Whether a topic that a client asks for is made when it does not exist.",
     "broker.heartbeat.interval.ms": "How often a broker tells the controller that it lives.",
     "broker.rack": "Where this broker stands. Replicas of a partition are spread over racks.",
