@@ -12,6 +12,8 @@ Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but no
 """
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
@@ -25,7 +27,6 @@ from kavka_broker.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from kavka_broker.protocol.records.batch import TRANSACTIONAL_BIT
-from kavka_broker.replica.partition import Partition
 
 TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 10  # KIP-951
@@ -33,7 +34,8 @@ ACKS = (-1, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
 
-Waiting = tuple[PartitionProduceResponse, Partition, asyncio.Future[None]]
+NamesLeader = Callable[[PartitionProduceResponse], None]
+Waiting = tuple[PartitionProduceResponse, asyncio.Future[None], NamesLeader]
 
 
 @api(ProduceRequest, ProduceResponse, versions=(3, 13), advertised=(0, 13), pipelined=True)
@@ -100,7 +102,7 @@ def append(
     if acks == -1:
         future = partition.when_committed(appended.last_offset)
         if future is not None:
-            waiting.append((response, partition, future))
+            waiting.append((response, future, partial(name_leader, topic, broker, client)))
     return response
 
 
@@ -118,18 +120,24 @@ def check(request: ProduceRequest, data: PartitionProduceData) -> None:
 
 def refusal(topic: str, index: int, error: BrokerError, broker: Broker, client: Client) -> PartitionProduceResponse:
     response = PartitionProduceResponse(index, error.code, -1, error_message=error.message)
-    if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and client.version >= NAMES_LEADER_FROM:
-        known = broker.metadata.topics.get(topic)
-        if known is not None and index in known.partitions:
-            state = known.partitions[index]
-            response.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
+    name_leader(topic, broker, client, response)
     return response
+
+
+def name_leader(topic: str, broker: Broker, client: Client, response: PartitionProduceResponse) -> None:
+    """Who leads instead of this broker, as far as it knows (KIP-951)."""
+    if response.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER or client.version < NAMES_LEADER_FROM:
+        return
+    known = broker.metadata.topics.get(topic)
+    if known is not None and response.index in known.partitions:
+        state = known.partitions[response.index]
+        response.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
 
 
 async def when_committed(answer: ProduceResponse, waiting: list[Waiting], timeout_ms: int) -> ProduceResponse:
     """The answer once every partition has moved its high watermark past what was appended."""
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
-    for response, _, future in waiting:
+    for response, future, names_leader in waiting:
         try:
             async with asyncio.timeout_at(deadline):
                 await future
@@ -137,6 +145,7 @@ async def when_committed(answer: ProduceResponse, waiting: list[Waiting], timeou
             response.error_code, response.base_offset = ErrorCode.REQUEST_TIMED_OUT, -1
         except BrokerError as error:
             response.error_code, response.base_offset = error.code, -1
+            names_leader(response)
     return answer
 
 

@@ -1,0 +1,167 @@
+"""acks=all over a connection, with a follower that the test plays: who waits for what, and what comes of it."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.core.decision import Decision
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from tests.support.in_process import Client, InProcess, batch
+from tests.unit.api.test_follower_fetch import OTHER, call, fetch, opened, parts_of, play, size
+
+VERSION = 12
+TOPIC_CONFIG = 2
+IN_FLIGHT = 5
+
+
+def request(*partitions: int, value: bytes = b"v", wait_ms: int = 60_000, **producer: int) -> ProduceRequest:
+    data = [PartitionProduceData(index, batch(value, timestamp_ms=-1, **producer)) for index in partitions]
+    return ProduceRequest(None, -1, wait_ms, [TopicProduceData("t", partition_data=data)])
+
+
+async def answer(client: Client) -> dict[int, PartitionProduceResponse]:
+    response = await client.receive(ProduceResponse, VERSION)
+    return {part.index: part for topic in response.responses for part in topic.partition_responses}
+
+
+async def code(client: Client) -> ErrorCode:
+    return ErrorCode((await answer(client))[0].error_code)
+
+
+async def appended(inside: InProcess, end_offset: int) -> None:
+    async with asyncio.timeout(20):
+        while inside.broker.replicas.leader("t", 0).log.log_end_offset < end_offset:
+            await asyncio.sleep(0.001)
+
+
+async def decide(inside: InProcess, *records: Message) -> None:
+    await inside.broker.active.submit(lambda *_: Decision(list(records), None))
+
+
+def min_isr(value: int) -> ConfigRecord:
+    return ConfigRecord(TOPIC_CONFIG, "t", "min.insync.replicas", str(value))
+
+
+def test_five_in_flight_wait_for_one_round_trip_of_the_follower(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        for number in range(IN_FLIGHT):
+            client.send(request(0, value=b"%d" % number), VERSION)
+        # All of them are in the log before the first is committed.
+        await appended(inside, IN_FLIGHT)
+        assert inside.broker.replicas.leader("t", 0).high_watermark == 0
+        follower = await inside.connect()
+        await call(follower, fetch(topic_id, {0: IN_FLIGHT}))
+        answers = [(await answer(client))[0] for _ in range(IN_FLIGHT)]
+        assert [(one.error_code, one.base_offset) for one in answers] == [(0, offset) for offset in range(IN_FLIGHT)]
+
+    play(tmp_path, scenario)
+
+
+def test_they_are_answered_in_their_order_whatever_is_committed_first(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        client.send(request(0), VERSION)
+        client.send(request(1), VERSION)
+        client.send(request(0, 1), VERSION)
+        await appended(inside, 2)
+        follower = await inside.connect()
+        await call(follower, fetch(topic_id, {1: 2}))
+        await call(follower, fetch(topic_id, {0: 1}))
+        assert set(await answer(client)) == {0}
+        assert set(await answer(client)) == {1}
+        await call(follower, fetch(topic_id, {0: 2}))
+        assert {index: one.base_offset for index, one in (await answer(client)).items()} == {0: 1, 1: 1}
+
+    play(tmp_path, scenario)
+
+
+def test_one_that_fails_holds_up_none_behind_it(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        client.send(request(0, wait_ms=1), VERSION)
+        client.send(request(0), VERSION)
+        await appended(inside, 2)
+        assert await code(client) == ErrorCode.REQUEST_TIMED_OUT
+        await call(await inside.connect(), fetch(topic_id, {0: 2}))
+        assert await code(client) == ErrorCode.NONE
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "change", [{"isr": [1]}, {"isr": [1], "replicas": [1, OTHER, 3]}], ids=["shrunk", "of more replicas"]
+)
+def test_too_few_while_it_waits_is_a_time_out_and_a_retry_gets_the_offset(
+    tmp_path: Path, change: Mapping[str, list[int]]
+) -> None:
+    """NOT_ENOUGH_REPLICAS_AFTER_APPEND is a race of Apache Kafka's threads: strict min ISR commits nothing."""
+
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        idempotent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+        await decide(inside, min_isr(2))
+        client.send(request(0, wait_ms=300, **idempotent), VERSION)
+        await appended(inside, 1)
+        await decide(inside, PartitionChangeRecord(0, topic_id, **change))  # type: ignore[arg-type]
+        assert await code(client) == ErrorCode.REQUEST_TIMED_OUT
+        client.send(request(0, **idempotent), VERSION)
+        assert await code(client) == ErrorCode.NOT_ENOUGH_REPLICAS
+        await decide(inside, PartitionChangeRecord(0, topic_id, isr=[1, OTHER]))
+        client.send(request(0, **idempotent), VERSION)
+        await call(await inside.connect(), fetch(topic_id, {0: 1}))
+        again = (await answer(client))[0]
+        assert (again.error_code, again.base_offset) == (ErrorCode.NONE, 0)
+        assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
+
+    play(tmp_path, scenario)
+
+
+def test_the_minimum_that_counts_is_that_of_the_moment_of_the_commit(tmp_path: Path) -> None:
+    """It may be more than there are replicas: then all of them are needed, and enough."""
+
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        client.send(request(0), VERSION)
+        await appended(inside, 1)
+        await decide(inside, PartitionChangeRecord(0, topic_id, isr=[1]), min_isr(3))
+        partition = inside.broker.replicas.leader("t", 0)
+        assert (partition.min_isr, partition.high_watermark) == (2, 0)
+        await decide(inside, PartitionChangeRecord(0, topic_id, isr=[1, OTHER]))
+        await call(await inside.connect(), fetch(topic_id, {0: 1}))
+        assert await code(client) == ErrorCode.NONE
+
+    play(tmp_path, scenario)
+
+
+def test_who_waits_hears_of_another_leader_and_who_that_is(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        client.send(request(0), VERSION)
+        await appended(inside, 1)
+        await decide(inside, PartitionChangeRecord(0, topic_id, leader=OTHER))
+        refused = (await answer(client))[0]
+        assert (refused.error_code, refused.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+        assert (refused.current_leader.leader_id, refused.current_leader.leader_epoch) == (OTHER, 5)
+
+    play(tmp_path, scenario)
+
+
+def test_a_consumer_that_waits_hears_of_what_a_new_leader_commits_of_the_old_ones_records(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        client.send(request(0), VERSION)
+        await appended(inside, 1)
+        await decide(inside, PartitionChangeRecord(0, topic_id, leader=1))
+        assert inside.broker.replicas.leader("t", 0).leader_epoch == 5
+        consumer = await inside.connect()
+        consumer.send(fetch(topic_id, {0: 0}, epoch=-1, broker=(-1, -1), wait_ms=60_000), 18)
+        follower = await inside.connect()
+        await opened(follower, topic_id, {1: 0})
+        await call(follower, fetch(topic_id, {0: 1}, epoch=5))
+        async with asyncio.timeout(10):
+            assert await code(client) == ErrorCode.NONE
+        assert size(parts_of(await consumer.receive(FetchResponse, 18))[0])
+
+    play(tmp_path, scenario)
