@@ -63,6 +63,7 @@ class Server:
         self._timers = Timers(self._clock, asyncio.get_running_loop())
         self._addresses = Addresses(config, self._clock, self._timers)
         self._logs_are_loaded = False
+        self._broker_epoch = -1
         # What has to be undone, the last first.
         self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
 
@@ -102,6 +103,10 @@ class Server:
                     await stop()
             except (OSError, TimeoutError) as problem:
                 log.error("broker.stop_failed", part=name, reason=str(problem))
+            except AssertionError:
+                raise
+            except Exception as error:  # a defect of ours; the rest is still to be stopped, the logs above all
+                log.exception("broker.stop_failed", error, part=name)  # noqa: TRY401
         self._timers.close()
         log.info("broker.stopped")
 
@@ -193,7 +198,7 @@ class Server:
         it led with its power. The answer is behind what the controller makes of that.
         """
         self._stops.append(("registration", lambda: self._stop_membership(node)))
-        await node.broker.lifecycle.register()
+        self._broker_epoch = await node.broker.lifecycle.register()
         self.health.cleared("registration")
 
     async def _join_cluster(self, node: Node) -> None:
@@ -263,13 +268,13 @@ class Server:
 
     async def _close_logs(self, logs: LogManager) -> None:
         if not self._logs_are_loaded:
-            await asyncio.to_thread(logs.close)
+            await asyncio.to_thread(logs.close, broker_epoch=self._broker_epoch)
             return
         self.broker.groups.close()
         self.broker.replicas.close()
         # Kafka takes a stop for an unclean one, and empties the ISR, unless this names the epoch that it ended.
         await asyncio.to_thread(
             logs.close,
-            broker_epoch=self.broker.lifecycle.broker_epoch,
+            broker_epoch=self._broker_epoch,
             high_watermark_of=self.node.housekeeping.high_watermark_of,
         )

@@ -439,7 +439,7 @@ class LogManager:
     def close(self, *, broker_epoch: int = -1, high_watermark_of: HighWatermark | None = None) -> None:
         """Close every log and mark the directories clean. Blocks: call it in a thread."""
         if not self._is_loaded:
-            self._leave_as_found()
+            self._leave_as_found(broker_epoch)
             return
         with side_by_side(self._threads_max, "closing") as mapped:
             list(mapped(self._close, self))
@@ -463,13 +463,15 @@ class LogManager:
             return False
         return not any(one.is_failed for one in self._logs_in(directory))
 
-    def _leave_as_found(self) -> None:
-        """The start did not come to its end: what was clean stays so, what needs recovery still does."""
+    def _leave_as_found(self, broker_epoch: int) -> None:
+        """The start did not come to its end: what was clean stays so, what needs recovery still does. A registration on
+        the way here has taken the place of the one that the mark named.
+        """
         for one in self:
             one.abandon()
         for directory in self.directories:
             if directory.is_online and directory.is_clean and directory.broker_epoch is not None:
-                directory.mark_clean(directory.broker_epoch)
+                directory.mark_clean(broker_epoch if broker_epoch >= 0 else directory.broker_epoch)
             directory.release()
 
     def _close(self, one: Log) -> None:
