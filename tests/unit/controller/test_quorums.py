@@ -186,24 +186,6 @@ def test_a_fetch_acknowledges_only_what_is_on_the_disk() -> None:
     Quorums.play(scenario)
 
 
-def test_a_torn_log_is_fetched_again() -> None:
-    async def scenario(cluster: Quorums) -> None:
-        leader = await cluster.leader()
-        await leader.write("a")
-        await cluster.agreed()
-        follower = cluster.followers()[0]
-        follower.kill()
-        path = f"/data/__cluster_metadata-0/{0:020d}.log"
-        file = follower.disk.open(path)
-        file.truncate(file.size - 7)
-        file.sync()
-        follower.start()
-        await cluster.agreed()
-        assert follower.topics == ["a"]
-
-    Quorums.play(scenario)
-
-
 def test_who_is_behind_the_log_is_sent_a_snapshot() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
@@ -256,42 +238,6 @@ def test_a_broker_finds_the_leader_and_observes() -> None:
         await successor.write("b")
         await cluster.agreed()
         assert broker.topics == ["a", "b"]
-
-    Quorums.play(scenario)
-
-
-def test_another_clusters_node_is_not_let_in() -> None:
-    async def scenario(cluster: Quorums) -> None:
-        leader = await cluster.leader()
-        stranger = cluster.add(11, "broker")
-        stranger.format(Voters(none=True), "YW5vdGhlci1jbHVzdGVyLg")
-        stranger.start()
-        await leader.write("a")
-        await asyncio.sleep(5)
-        assert stranger.topics == []
-        assert stranger.quorum.log.end_offset == 0
-
-    Quorums.play(scenario)
-
-
-def test_a_voter_with_an_empty_disk_does_not_vote() -> None:
-    async def scenario(cluster: Quorums) -> None:
-        leader = await cluster.leader()
-        await leader.write("a")
-        first, second = cluster.followers()
-        first.kill()
-        del cluster.nodes[first.node_id]
-        anew = cluster.add(first.node_id)
-        anew.format(Voters(none=True))
-        anew.start()
-        await cluster.agreed()
-        assert anew.quorum.role == "Observer"
-        second.kill()
-        with pytest.raises(BrokerError):
-            await leader.write("b")  # one of three voters, whatever the third fetches
-        second.start()
-        leader = await cluster.leader()
-        await leader.write("c")
 
     Quorums.play(scenario)
 
@@ -428,6 +374,24 @@ def test_a_follower_with_a_full_disk_goes_on_when_there_is_room() -> None:
         follower.disk.space_bytes = None
         await cluster.agreed()
         assert follower.topics == leader.topics
+
+    Quorums.play(scenario)
+
+
+def test_a_leader_with_a_full_disk_lets_another_lead() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        leader.disk.space_bytes = 0
+        with pytest.raises(BrokerError) as refused:
+            await leader.write("b")
+        assert refused.value.code == ErrorCode.NOT_CONTROLLER
+        successor = await cluster.leader(other_than=[leader])
+        await successor.write("c")
+        leader.disk.space_bytes = None
+        await cluster.agreed()
+        assert leader.topics == ["a", "c"]
 
     Quorums.play(scenario)
 
