@@ -7,9 +7,12 @@ the timer wheel: no task polls, and an append that nobody waits for pays one `if
 
 import asyncio
 from collections.abc import Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from typing import Final
 
 from kavka_broker.timers import Timer, Timers
+
+PURGE_MIN: Final = 1_000
 
 
 class FetchWaiter:
@@ -51,13 +54,18 @@ class FetchWaiter:
 
 
 class OffsetWaiters:
-    """Who waits for an offset of one partition to be reached: appends for the high watermark, the lowest first."""
+    """Who waits for an offset of one partition to be reached: appends for the high watermark, the lowest first.
 
-    __slots__ = ("_heap", "_sequence")
+    Whoever has given up stays on the heap until there are as many of them as of the others: while no follower fetches,
+    a producer with a short time to wait may come again and again.
+    """
+
+    __slots__ = ("_heap", "_purge_at", "_sequence")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, asyncio.Future[None]]] = []
         self._sequence = 0
+        self._purge_at = PURGE_MIN
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -66,8 +74,15 @@ class OffsetWaiters:
         """A future that is done when the watched offset is at least `offset`."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sequence += 1
+        if len(self._heap) >= self._purge_at:
+            self._purge()
         heappush(self._heap, (offset, self._sequence, future))
         return future
+
+    def _purge(self) -> None:
+        self._heap = [one for one in self._heap if not one[2].done()]
+        heapify(self._heap)
+        self._purge_at = max(PURGE_MIN, 2 * len(self._heap))
 
     def reached(self, offset: int) -> None:
         while self._heap and self._heap[0][0] <= offset:

@@ -265,11 +265,12 @@ def test_out_of_range_is_looked_up(span: tuple[int, int], end: int) -> None:
     play(scenario)
 
 
-def test_a_broken_batch_is_named_and_not_taken(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("position", "value"), [(-1, 1), (11, 0), (8, 0x7F)], ids=["value", "short", "long"])
+def test_a_broken_batch_is_named_and_not_taken(position: int, value: int, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(bench: Bench) -> None:
         (first, _), reply = await opened(bench, 0, 1)
         broken = records(0)
-        broken[-1] ^= 1
+        broken[position] = value
         reply.set_result(answer(PartitionData(0, 0, 0, records=broken)))
         request, _ = await bench.leaders[1].next()
         assert (forgotten(request), first.log.log_end_offset) == ([0], 0)
