@@ -55,8 +55,10 @@ class FetchSettings:
     partition_bytes_max: int = 1_048_576
     backoff_ms_max: int = 1_000
     timeout_ms: int = 30_000
-    # Told how much was fetched of a partition; whether to pause with it, for it is throttled.
+    # Told how much was fetched of a partition; whether to pause with it, for it is throttled and the rate is exceeded.
     took: Callable[[Partition, int], bool] = lambda partition, size_bytes: False
+    # Whether it is throttled, and the rate still exceeded.
+    held_back: Callable[[Partition], bool] = lambda partition: False
 
 
 class Asked(NamedTuple):
@@ -259,7 +261,7 @@ class Fetcher:
                 if has_diverged or before != (partition.log.log_end_offset, partition.log.log_start_offset):
                     self._changed[followed.key] = followed
                 if data.records and self._settings.took(partition, len(data.records)):
-                    self._sleep_for(followed, THROTTLE_PAUSE_MS)
+                    self._hold_back()
             case Next.LOOK_UP:
                 self._looking_up[followed.key] = followed
             case Next.LATER:
@@ -275,8 +277,18 @@ class Fetcher:
         self._put_to_sleep(followed)
         self._timers.after(pause_ms, self._resume, followed)
 
+    def _hold_back(self) -> None:
+        """The rate of throttled replicas is exceeded: none of them is fetched for now."""
+        for followed in list(self._awake.values()):
+            if self._settings.held_back(followed.partition):
+                self._sleep_for(followed, THROTTLE_PAUSE_MS)
+
     def _resume(self, followed: Followed) -> None:
-        if self._followed.get(followed.key) is followed:
+        if self._followed.get(followed.key) is not followed:
+            return
+        if self._settings.held_back(followed.partition):
+            self._timers.after(THROTTLE_PAUSE_MS, self._resume, followed)
+        else:
             self._wake_up(followed)
 
     # --- out of range -------------------------------------------------------------------------------------------

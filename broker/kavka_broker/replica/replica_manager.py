@@ -445,4 +445,5 @@ def fetch_settings(
         backoff_ms_max=config["replica.fetch.backoff.ms"],
         timeout_ms=config["replica.socket.timeout.ms"],
         took=throttles.took,
+        held_back=throttles.must_wait,
     )

@@ -60,7 +60,15 @@ class Throttles:
         if not self._is_listed(partition, partition.log.config.follower_replication_throttled_replicas):
             return False
         self._follower.record(size_bytes)
-        return self._node_id not in partition.isr and self._follower.is_exceeded
+        return self.must_wait(partition)
+
+    def must_wait(self, partition: Partition) -> bool:
+        """As a follower: nothing more is fetched of it for now."""
+        return (
+            self._node_id not in partition.isr
+            and self._is_listed(partition, partition.log.config.follower_replication_throttled_replicas)
+            and self._follower.is_exceeded
+        )
 
     def _is_listed(self, partition: Partition, replicas: tuple[str, ...]) -> bool:
         return bool(replicas) and (EVERY in replicas or f"{partition.index}:{self._node_id}" in replicas)

@@ -76,9 +76,18 @@ class Bench:
         self.timers = Timers(clock, asyncio.get_running_loop())
         self.crashes: list[BaseException] = []
         peers = SimpleNamespace(to=lambda host, port, client_id: self.leaders[port])
-        settings = FetchSettings(NODE_ID, lambda: 5)
+        self.taken = list[tuple[int, int]]()
+        self.throttled = set[int]()  # of an exceeded rate
+        settings = FetchSettings(NODE_ID, lambda: 5, took=self._took, held_back=self._held_back)
         self.fetchers = Fetchers(brokers, cast(Any, peers), settings, "X", clock, self.timers, self.crashes.append)
         self._disk = SimDisk()
+
+    def _took(self, partition: Partition, size_bytes: int) -> bool:
+        self.taken.append((partition.index, size_bytes))
+        return partition.index in self.throttled
+
+    def _held_back(self, partition: Partition) -> bool:
+        return partition.index in self.throttled
 
     def partition(self, index: int, leader: int = 1, epoch: int = 0) -> Partition:
         log = Log.open(self._disk, f"/data/t-{index}", LogConfig(), now_ms=0)
@@ -279,6 +288,27 @@ def test_a_broken_batch_is_named_and_not_taken(position: int, value: int, caplog
 
     play(scenario)
     assert "fetch.corrupt" in [record.getMessage() for record in caplog.records]
+
+
+def test_when_the_rate_is_exceeded_all_that_is_throttled_waits_until_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kavka_broker.replica.fetcher.THROTTLE_PAUSE_MS", 5)
+
+    async def scenario(bench: Bench) -> None:
+        _, reply = await opened(bench, 0, 1, 2)
+        bench.throttled = {0, 2}
+        reply.set_result(answer(PartitionData(0, 0, 0, records=records(0))))
+        request, reply = await bench.leaders[1].next()
+        assert (bench.taken[0][0], forgotten(request)) == (0, [0, 2])
+        # Its time is over, the rate is not below its bound: it waits on.
+        await asyncio.sleep(0.05)
+        assert bench.leaders[1].asked.empty()
+        bench.throttled = {2}
+        request, _ = await bench.leaders[1].next()
+        assert set(named(request)) == {0}
+
+    play(scenario)
 
 
 def test_a_partition_follows_its_leader_elsewhere() -> None:

@@ -3,9 +3,11 @@
 import asyncio
 from pathlib import Path
 
+from kavka_broker.core.decision import Decision
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from tests.support.in_process import InProcess, running
 
 PARTITIONS = 4
@@ -49,5 +51,29 @@ def test_a_lost_directory_takes_only_its_own_replicas(tmp_path: Path) -> None:
                 str(tmp_path / "a"): ErrorCode.NONE,
                 failed.path: ErrorCode.KAFKA_STORAGE_ERROR,
             }
+
+    asyncio.run(scenario())
+
+
+def test_one_that_the_controller_has_yet_to_hear_of_is_reported_as_lost(tmp_path: Path) -> None:
+    """Or it would take this broker for its leader, and the failed directory for another one's."""
+    settings = {"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}", "metadata.log.dir": str(tmp_path / "a")}
+
+    async def scenario() -> None:
+        async with running(tmp_path / "a", settings) as inside:
+            topic_id = await inside.create("t", 2)
+            replicas, topic = inside.broker.replicas, inside.broker.metadata.topics.get("t")
+            assert topic is not None
+            lost = next(one for one in replicas if replicas.directory_of(one) is replicas.log_directories[1])
+            async with asyncio.timeout(20):
+                while lost.state.directory_of(1) != replicas.log_directories[1].directory_id:
+                    await asyncio.sleep(0.001)
+            forgotten = PartitionChangeRecord(lost.index, topic_id, directories=[bytes(16)])
+            await inside.broker.active.submit(lambda *_: Decision([forgotten], None))
+            replicas._logs._fail(replicas.log_directories[1])
+            async with asyncio.timeout(20):
+                while topic.partitions[lost.index].leader >= 0:
+                    await asyncio.sleep(0.001)
+            assert topic.partitions[1 - lost.index].leader == 1
 
     asyncio.run(scenario())
