@@ -20,6 +20,7 @@ from kavka_broker.replica.feeds import Feed
 from kavka_broker.replica.fetch_sessions import SessionPartition
 from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters
 from kavka_broker.seams import Clock
+from kavka_broker.storage.batch_check import first_batch
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
 
 log = get("replica")
@@ -138,6 +139,7 @@ class Partition:
             self.log.assign_epoch(state.leader_epoch, start_offset)
             leadership = LeaderState(self._node_id, state.leader_epoch, start_offset, self._surroundings.lag_ms_max)
             self.leadership = leadership
+            self.log.producers.forget_refused()
             # How many bytes that is only the index knows; at least one a record, which is enough to wake readers.
             self._uncommitted_bytes = start_offset - self.high_watermark
         leadership.apply(state, self._surroundings.contact, self._clock.monotonic_ms())
@@ -195,6 +197,8 @@ class Partition:
             appended = self.log.append_as_leader(batches, leadership.leader_epoch, self._clock.now_ms(), origin)
         except BrokerError as error:
             self.refused(error)
+            if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                self._note_producer(batches)
             raise
         if appended.duplicate:
             return appended
@@ -209,6 +213,11 @@ class Partition:
                 for watcher in list(self.watchers):
                     watcher.progressed(size_bytes)
         return appended
+
+    def _note_producer(self, batches: memoryview) -> None:
+        header, _ = first_batch(batches)
+        if header.has_producer_id:
+            self.log.producers.refuse(header.producer_id, header.producer_epoch, header.base_sequence)
 
     def refused(self, error: BrokerError) -> None:
         """The log has taken nothing. Where its directory failed as a whole, those who must know are told by it."""

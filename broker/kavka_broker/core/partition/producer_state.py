@@ -8,6 +8,9 @@ next one:
 - Its epoch is below the producer's: INVALID_PRODUCER_EPOCH, for somebody newer has taken over.
 - A new epoch begins at sequence 0, the same epoch goes on where it was: else OUT_OF_ORDER_SEQUENCE_NUMBER.
 - The partition does not know the producer (new, expired, or its records are deleted): any sequence is taken (KIP-360).
+- The disk had no room for an earlier one: KAFKA_STORAGE_ERROR like that one, until that one has come again. Several are
+  under way at a time. To answer the next as out of order would make librdkafka give up its epoch, and send once more
+  under the new one what other partitions have already.
 
 Sequences wrap from 2^31 - 1 to 0. A producer that stays silent is forgotten after `producer.id.expiration.ms`, and
 there are never more than `PRODUCERS_MAX` of them.
@@ -23,9 +26,11 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 BATCHES_KEPT_MAX: Final = 5
 PRODUCERS_MAX: Final = 100_000
+REFUSED_MAX: Final = 1_000
 SEQUENCE_MAX: Final = 2**31 - 1
 NO_OFFSET: Final = -1
 NO_SEQUENCE: Final = -1
+NO_EPOCH: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
 
 
@@ -62,10 +67,11 @@ def next_sequence(sequence: int, count: int = 1) -> int:
 class ProducerStates:
     """All producers of one partition by id. `check` judges a batch, `append` takes note of it."""
 
-    __slots__ = ("_producers", "producers_max")
+    __slots__ = ("_producers", "_refused", "producers_max")
 
     def __init__(self, producers_max: int = PRODUCERS_MAX) -> None:
         self._producers: dict[int, Producer] = {}
+        self._refused: dict[int, tuple[int, int]] = {}  # by producer id: epoch and sequence of what found no room
         self.producers_max = producers_max
 
     def __len__(self) -> int:
@@ -80,8 +86,10 @@ class ProducerStates:
     def check(self, producer_id: int, epoch: int, base_sequence: int, last_sequence: int) -> WrittenBatch | None:
         """None where the batch may be appended; the earlier one where it is a repetition.
 
-        Raises BrokerError with INVALID_PRODUCER_EPOCH or OUT_OF_ORDER_SEQUENCE_NUMBER.
+        Raises BrokerError with INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or KAFKA_STORAGE_ERROR.
         """
+        if self._refused:
+            self._check_refused(producer_id, epoch, base_sequence)
         producer = self._producers.get(producer_id)
         if producer is None:
             return None
@@ -104,8 +112,28 @@ class ProducerStates:
             )
         return None
 
+    def _check_refused(self, producer_id: int, epoch: int, base_sequence: int) -> None:
+        refused_epoch, refused_sequence = self._refused.get(producer_id, (NO_EPOCH, NO_SEQUENCE))
+        ahead = (base_sequence - refused_sequence) & SEQUENCE_MAX
+        if refused_epoch == epoch and 0 < ahead <= SEQUENCE_MAX // 2:
+            problem = f"producer {producer_id} sent sequence {base_sequence}; there was no room for {refused_sequence}"
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, problem)
+
+    def refuse(self, producer_id: int, epoch: int, base_sequence: int) -> None:
+        """There was no room for this batch, nor is there for those that follow it."""
+        if self._refused.get(producer_id, (NO_EPOCH, NO_SEQUENCE))[0] != epoch:
+            if len(self._refused) >= REFUSED_MAX:
+                self._refused.clear()
+            self._refused[producer_id] = epoch, base_sequence
+
+    def forget_refused(self) -> None:
+        """Another leadership begins: what an earlier one refused may have been taken meanwhile, elsewhere."""
+        self._refused.clear()
+
     def append(self, producer_id: int, epoch: int, batch: WrittenBatch, *, is_transactional: bool) -> None:
         """A data batch was appended; as a follower or at recovery, without having been judged."""
+        if self._refused:
+            self._refused.pop(producer_id, None)
         producer = self._producers.get(producer_id)
         if producer is None:
             producer = self._admit(producer_id, epoch, batch.timestamp_ms)
