@@ -32,6 +32,7 @@ CLASSES: Final = {
     "metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "producer-perf-test": f"{_TOOLS}.ProducerPerformance",
     "reassign-partitions": f"{_TOOLS}.reassign.ReassignPartitionsCommand",
+    "replica-verification": f"{_TOOLS}.ReplicaVerificationTool",
     "server": "kafka.Kafka",
     "storage": "kafka.tools.StorageTool",
     "topics": f"{_TOOLS}.TopicCommand",

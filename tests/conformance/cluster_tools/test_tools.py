@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.chaos.asking import Seen, partitions_of
 from tests.chaos.nodes import Cluster
 from tests.conformance.cluster_tools.conftest import NODE_IDS, Tool
 from tests.support.programs import kafka_tool
+from tools.ktool import command
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -89,6 +91,27 @@ def test_leader_election_brings_the_preferred_leaders_back(cluster: Cluster, too
     assert "Valid replica already elected" in tool("leader-election", *chosen)
 
 
+def test_leader_election_may_lose_records_when_told_to(cluster: Cluster, tool: Tool, name: str) -> None:
+    """The replica that is left has stopped uncleanly outside the in-sync set: nobody else would let it lead."""
+    tool("topics", "--create", "--topic", name, "--replica-assignment", "3:2")
+    first, second = cluster.node(3), cluster.node(2)
+    second.kill()
+    try:
+        eventually(lambda: seen(cluster, name)[0].isr == (3,), "alone in the ISR")
+        assert f"Topic: {name}" in tool("topics", "--describe", "--topic", name, "--under-min-isr-partitions")
+        first.kill()
+        second.start()
+        eventually(lambda: seen(cluster, name)[0].leader < 0, "nobody leads")
+        assert f"Topic: {name}" in tool("topics", "--describe", "--topic", name, "--unavailable-partitions")
+        chosen = ("--topic", name, "--partition", "0")
+        assert "Successfully" in tool("leader-election", "--election-type", "unclean", *chosen)
+        eventually(lambda: seen(cluster, name)[0].leader == 2, "the one that is left leads")
+        assert "Valid replica already elected" in tool("leader-election", "--election-type", "unclean", *chosen)
+    finally:
+        cluster.start_all()
+    eventually(are_whole(cluster, name), "in sync again")
+
+
 def test_reassign_partitions_moves_with_a_throttle_verifies_and_takes_it_off(
     cluster: Cluster, tool: Tool, name: str, tmp_path: Path
 ) -> None:
@@ -120,12 +143,56 @@ def test_reassign_partitions_moves_with_a_throttle_verifies_and_takes_it_off(
     assert sorted(consumed.splitlines()) == sorted(lines.splitlines())
 
 
+def test_reassign_partitions_shows_what_moves_and_cancels_it(
+    cluster: Cluster, tool: Tool, name: str, tmp_path: Path
+) -> None:
+    tool("topics", "--create", "--topic", name, "--replica-assignment", "1:2")
+    # A hundred times what the throttle lets through in its window of ten seconds.
+    tool("console-producer", "--topic", name, stdin=f"{'x' * 9_999}\n" * 1000)
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [3, 2]}]}))
+    how = ("--reassignment-json-file", str(plan))
+    tool("reassign-partitions", "--execute", *how, "--throttle", "10000")
+    assert f"{name}-0: replicas: 3,2,1. adding: 3. removing: 1." in tool("reassign-partitions", "--list")
+    assert "is still in progress" in tool("reassign-partitions", "--verify", *how)
+    assert "Adding Replicas: 3" in tool("topics", "--describe", "--topic", name)
+    cancelled = tool("reassign-partitions", "--cancel", *how)
+    assert f"Successfully cancelled partition reassignment for: {name}-0" in cancelled
+    assert "No partition reassignments found" in tool("reassign-partitions", "--list")
+    (partition,) = seen(cluster, name)
+    assert sorted(partition.replicas) == sorted(partition.isr) == [1, 2]
+    assert "throttled.rate" not in tool("configs", "--describe", "--entity-type", "brokers", "--entity-name", "3")
+
+
 def test_reassign_partitions_generates_a_plan(cluster: Cluster, tool: Tool, topic: str, tmp_path: Path) -> None:
     path = tmp_path / "topics.json"
     path.write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
     said = tool("reassign-partitions", "--generate", "--topics-to-move-json-file", str(path), "--broker-list", "1,2,3")
     proposed = json.loads(said.split("Proposed partition reassignment configuration")[1])
     assert len(proposed["partitions"]) == 3
+
+
+def test_replica_verification_finds_the_replicas_alike(cluster: Cluster, tool: Tool, topic: str) -> None:
+    tool("console-producer", "--topic", topic, stdin="a\nb\nc\n")
+    arguments = ("--broker-list", cluster.bootstrap, "--topics-include", topic, "--report-interval-ms", "500")
+    with subprocess.Popen(command("replica-verification", *arguments), stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        try:
+            assert "verification process is started" in running.stdout.readline()
+            assert re.search(
+                r"max lag is 0 for partition \S+ at offset \d+ among 3 partitions", running.stdout.readline()
+            )
+        finally:
+            running.kill()
+
+
+def test_get_offsets_tells_where_each_partition_begins_and_ends(cluster: Cluster, tool: Tool, topic: str) -> None:
+    tool("console-producer", "--topic", topic, stdin="a\nb\nc\n")
+    ends = [line.split(":") for line in tool("get-offsets", "--topic", topic).split()]
+    assert [int(index) for _, index, _ in ends] == [0, 1, 2]
+    assert sum(int(offset) for *_, offset in ends) == 3
+    begins = tool("get-offsets", "--topic", topic, "--time", "earliest").split()
+    assert begins == [f"{topic}:{index}:0" for index in range(3)]
 
 
 def test_log_dirs_describes_the_replicas_of_every_broker(cluster: Cluster, tool: Tool, topic: str) -> None:
@@ -159,6 +226,34 @@ def test_cluster_tells_its_id_and_its_nodes(cluster: Cluster, tool: Tool) -> Non
     assert {row[3] for row in rows} == {"rack-1", "rack-2", "rack-3"}
 
 
+def test_broker_api_versions_asks_every_node(cluster: Cluster, tool: Tool) -> None:
+    said = tool("broker-api-versions")
+    assert sorted(map(int, re.findall(r"\(id: (\d+) rack: rack-\d isFenced: false\) -> \(", said))) == list(NODE_IDS)
+    assert re.search(r"Fetch\(1\): 4 to 18 \[usable: 18\]", said)
+
+
+def test_cluster_forgets_a_broker_that_stopped_and_takes_it_back(cluster: Cluster, tool: Tool, topic: str) -> None:
+    def listed() -> dict[int, str]:
+        said = kafka_tool(
+            "cluster", "list-endpoints", "--bootstrap-server", cluster.bootstrap, "--include-fenced-brokers"
+        )
+        rows = [line.split() for line in said.splitlines()[1:] if line.strip()]
+        return {int(row[0]): row[4] for row in rows}
+
+    eventually(are_whole(cluster, topic), "all replicas in sync")
+    cluster.node(3).stop()
+    try:
+        assert listed() == {1: "unfenced", 2: "unfenced", 3: "fenced"}
+        said = kafka_tool("cluster", "unregister", "--bootstrap-server", cluster.bootstrap, "--id", "3")
+        assert "Broker 3 is no longer registered" in said
+        assert listed() == {1: "unfenced", 2: "unfenced"}
+        with pytest.raises(AssertionError, match="BrokerIdNotRegistered"):
+            kafka_tool("cluster", "unregister", "--bootstrap-server", cluster.bootstrap, "--id", "3")
+    finally:
+        cluster.start_all()
+    eventually(are_whole(cluster, topic), "its replicas are in sync again")
+
+
 def test_verifiable_clients_agree(cluster: Cluster, tool: Tool, topic: str) -> None:
     count = 2000
     limits = ("--max-messages", str(count), "--topic", topic)
@@ -181,10 +276,11 @@ def test_dump_log_and_metadata_shell_read_every_node_s_metadata(cluster: Cluster
         assert "REGISTER_BROKER_RECORD" in dumped
         assert f'"name":"{topic}"' in dumped
         assert "isvalid: false" not in dumped
-        for snapshot in sorted(directory.glob("*.checkpoint")):
-            assert "isvalid: false" not in kafka_tool(
-                "dump-log", "--cluster-metadata-decoder", "--files", str(snapshot)
-            )
+        snapshot = max(directory.glob("*.checkpoint"))
+        dumped = kafka_tool("dump-log", "--cluster-metadata-decoder", "--files", str(snapshot))
+        assert "SnapshotHeader" in dumped
+        assert "SnapshotFooter" in dumped
+        assert "isvalid: false" not in dumped
 
 
 def test_metadata_shell_shows_a_snapshot(cluster: Cluster, topic: str, tmp_path: Path) -> None:
@@ -201,6 +297,10 @@ def test_metadata_shell_shows_a_snapshot(cluster: Cluster, topic: str, tmp_path:
     copy.write_bytes(newest.read_bytes())
     shown = kafka_tool("metadata-shell", "--snapshot", str(copy), "ls", "/image")
     assert "topics" in shown
+    # It reads the log itself as well.
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes((directory / log.name).read_bytes())
+    assert topic in kafka_tool("metadata-shell", "--snapshot", str(log), "ls", "/image/topics/byName").split()
 
 
 def test_controllers_answer_for_themselves(cluster: Cluster) -> None:
