@@ -11,7 +11,8 @@ that counts its fetches that both sides agree; where they do not, it is told so 
 | id, n > 0 | the n-th fetch of this session |
 
 Sessions are bounded by `max.incremental.fetch.session.cache.slots`. When all are taken a new one replaces the one
-that was idle longest, if that is two minutes or more; otherwise the client gets no session and goes on without. All
+that was idle longest, if that is two minutes or more; otherwise the client gets no session and goes on without. A
+follower, which would have to name a thousand partitions a thousand times a second, takes the place of a consumer. All
 together remember at most `PARTITIONS_MAX` partitions: a client may name any number of them, also such as do not exist.
 A session that would need more ends, and its client goes on without.
 """
@@ -60,10 +61,11 @@ class SessionPartition:
 class FetchSession:
     """The partitions of one client, in the order in which they are served. A follower's has a feed."""
 
-    __slots__ = ("epoch", "feed", "last_used_ms", "partitions", "session_id", "uses_ids")
+    __slots__ = ("epoch", "feed", "is_of_follower", "last_used_ms", "partitions", "session_id", "uses_ids")
 
-    def __init__(self, session_id: int, uses_ids: bool, now_ms: float) -> None:
+    def __init__(self, session_id: int, uses_ids: bool, now_ms: float, *, is_of_follower: bool = False) -> None:
         self.session_id = session_id
+        self.is_of_follower = is_of_follower
         self.epoch = 1
         self.uses_ids = uses_ids
         self.last_used_ms = now_ms
@@ -142,8 +144,10 @@ class FetchSessions:
             for topic, partition in wanted_partitions(request)
         }
         session = None
-        if request.session_epoch == EPOCH_NEW and wanted and self._has_room(now_ms, len(wanted)):
-            session = self._create(uses_ids, now_ms)
+        is_of_follower = request.replica_state.replica_id >= 0 or request.replica_id >= 0
+        has_room = request.session_epoch == EPOCH_NEW and wanted and self._has_room(now_ms, len(wanted), is_of_follower)
+        if has_room:
+            session = self._create(uses_ids, now_ms, is_of_follower)
             session.partitions.update(wanted)
         return FetchContext(wanted.values(), session, is_incremental=False)
 
@@ -176,23 +180,32 @@ class FetchSessions:
         if session is not None:
             session.close()
 
-    def _has_room(self, now_ms: float, partitions: int) -> bool:
+    def _has_room(self, now_ms: float, partitions: int, is_of_follower: bool) -> bool:
         if self.partition_count + partitions > self._partitions_max:
             return False
         if len(self._sessions) < self._sessions_max:
             return True
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is None or now_ms - oldest.last_used_ms < EVICTION_MS:
+        gives_way = self._idle_longest(now_ms, is_of_follower)
+        if gives_way is None:
             return False
-        self.drop(oldest.session_id)
+        self.drop(gives_way.session_id)
         self.evictions += 1
         return True
 
-    def _create(self, uses_ids: bool, now_ms: float) -> FetchSession:
+    def _idle_longest(self, now_ms: float, is_of_follower: bool) -> FetchSession | None:
+        for session in self._sessions.values():
+            if now_ms - session.last_used_ms >= EVICTION_MS or (is_of_follower and not session.is_of_follower):
+                return session
+            if not is_of_follower:
+                break
+        return None
+
+    def _create(self, uses_ids: bool, now_ms: float, is_of_follower: bool) -> FetchSession:
         session_id = self._next_id()
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._next_id()
-        session = self._sessions[session_id] = FetchSession(session_id, uses_ids, now_ms)
+        session = FetchSession(session_id, uses_ids, now_ms, is_of_follower=is_of_follower)
+        self._sessions[session_id] = session
         return session
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from kavka_broker.core.partition.follower import Resume
 from kavka_broker.logs import get
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -314,10 +315,13 @@ class Fetcher:
 
     def _resume_between(self, followed: Followed, leader_start: int, leader_end: int) -> None:
         try:
-            resume_between(followed.partition, leader_start, leader_end)
+            how = resume_between(followed.partition, leader_start, leader_end)
         except BrokerError as error:
             log.error("fetch.not_taken", partition=str(followed.partition), reason=str(error))
             self._sleep(followed)
+            return
+        if how is Resume.GO_ON:
+            self._sleep(followed)  # or two that do not agree would ask each other without a pause
         else:
             self._wake_up(followed)
 

@@ -90,8 +90,8 @@ def cut_diverging(partition: Partition, diverging: EpochEnd) -> None:
     partition.cut(offset)
 
 
-def resume_between(partition: Partition, leader_start: int, leader_end: int) -> None:
-    """The leader's log spans these offsets, and ours did not end between them when we asked."""
+def resume_between(partition: Partition, leader_start: int, leader_end: int) -> Resume:
+    """The leader's log spans these offsets, and ours did not end between them when we asked. What was done about it."""
     how, offset = resume(leader_start, leader_end, partition.log.log_end_offset)
     log.warning(
         "fetch.out_of_range",
@@ -109,3 +109,4 @@ def resume_between(partition: Partition, leader_start: int, leader_end: int) -> 
             partition.restart_at(offset)
         case Resume.GO_ON:
             pass
+    return how

@@ -5,7 +5,13 @@ from itertools import count
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from kavka_broker.protocol.messages.fetch_request import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
 from kavka_broker.replica.fetch_sessions import EVICTION_MS, FetchSessions
 
 ORDERS = b"orders".ljust(16, b"\0")
@@ -82,6 +88,22 @@ def test_slots_are_bounded_and_only_idle_sessions_give_way(sessions: FetchSessio
 
     assert len(sessions) == 2
     assert sessions.evictions == 1
+
+
+def of_follower(broker_id: int) -> FetchRequest:
+    wanted = request(0, 0, 0)
+    wanted.replica_state = ReplicaState(broker_id, 1)
+    return wanted
+
+
+def test_a_follower_takes_the_place_of_a_consumer_and_no_consumer_that_of_a_follower(sessions: FetchSessions) -> None:
+    assert sessions.enter(of_follower(7), True, 0).session_id == 1
+    assert sessions.enter(request(0, 0, 0), True, 1).session_id == 2
+    assert sessions.enter(of_follower(8), True, 2).session_id == 3
+    assert [session.is_of_follower for session in sessions._sessions.values()] == [True, True]
+    assert sessions.enter(of_follower(9), True, 3).session_id == 0
+    assert sessions.enter(request(0, 0, 0), True, 3).session_id == 0
+    assert sessions.enter(request(0, 0, 0), True, EVICTION_MS).session_id == 4
 
 
 def test_the_partition_that_was_served_goes_last(sessions: FetchSessions) -> None:

@@ -255,7 +255,7 @@ def test_a_diverging_epoch_cuts_the_log_and_the_next_fetch_says_so() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize(("span", "end"), [((7, 9), 7), ((0, 0), 0)])
+@pytest.mark.parametrize(("span", "end"), [((7, 9), 7), ((0, 0), 0), ((0, 1), 1)])
 def test_out_of_range_is_looked_up(span: tuple[int, int], end: int) -> None:
     async def scenario(bench: Bench) -> None:
         (first,), reply = await opened(bench, 0)
@@ -270,6 +270,25 @@ def test_out_of_range_is_looked_up(span: tuple[int, int], end: int) -> None:
             reply.set_result(ListOffsetsResponse(topics=[ListOffsetsTopicResponse("t", [found])]))
         request, _ = await bench.leaders[1].next()
         assert named(request)[0].fetch_offset == first.log.log_end_offset == end
+
+    play(scenario)
+
+
+def test_two_that_do_not_agree_ask_each_other_with_pauses() -> None:
+    """The leader does not know the epoch of the follower's last record, and yet their offsets are the same."""
+
+    async def scenario(bench: Bench) -> None:
+        _, reply = await opened(bench, 0, 1)
+        reply.set_result(answer(PartitionData(0, ErrorCode.OFFSET_OUT_OF_RANGE, -1)))
+        for _ in ("start", "end"):
+            request, reply = await bench.leaders[1].next()
+            assert isinstance(request, ListOffsetsRequest)
+            found = ListOffsetsPartitionResponse(0, 0, -1, 0)
+            reply.set_result(ListOffsetsResponse(topics=[ListOffsetsTopicResponse("t", [found])]))
+        request, _ = await bench.leaders[1].next()
+        assert (named(request), forgotten(request)) == ({}, [0])
+        request, _ = await bench.leaders[1].next()
+        assert set(named(request)) == {0}
 
     play(scenario)
 
