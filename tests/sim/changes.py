@@ -7,7 +7,10 @@ to settle. Which changes a seed makes, and how often, it draws.
 import asyncio
 from typing import Final
 
+from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
 from kavka_broker.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -32,8 +35,11 @@ from kavka_broker.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from tests.sim.clients import Client
 from tests.sim.history import Place
+from tests.sim.node import CLUSTER_ID
 
 PREFERRED: Final = 0
 TOPIC_RESOURCE: Final = 2
@@ -48,6 +54,7 @@ class Changer(Client):
     kinds: tuple[str, ...] = ()
     node_ids: tuple[int, ...] = ()
     directories: tuple[str, ...] = ()
+    controllers: tuple[Voter, ...] = ()
     replication_factor = 3
     places: tuple[Place, ...] = ()
 
@@ -92,5 +99,17 @@ class Changer(Client):
         moved = AlterReplicaLogDir(self.random.choice(self.directories), [AlterReplicaLogDirTopic(topic, [index])])
         return AlterReplicaLogDirsRequest([moved]), AlterReplicaLogDirsResponse
 
+    def add_voter(self) -> tuple[Message, type[Message]]:
+        one = self.random.choice(self.controllers)
+        listeners = [Listener(*endpoint) for endpoint in one.endpoints]
+        request = AddRaftVoterRequest(CLUSTER_ID, 1_000, one.node_id, one.directory_id, listeners)
+        return request, AddRaftVoterResponse
 
+    def remove_voter(self) -> tuple[Message, type[Message]]:
+        one = self.random.choice(self.controllers)
+        return RemoveRaftVoterRequest(CLUSTER_ID, one.node_id, one.directory_id), RemoveRaftVoterResponse
+
+
+#: Of a quorum whose voters are in its log.
+OF_VOTERS: Final = ("add_voter", "add_voter", "remove_voter")
 KINDS: Final = ("elect_preferred", "reassign", "create_topic", "delete_topic", "alter_config", "move_replica")

@@ -16,6 +16,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+from kavka_broker.controller.format import AS_CONFIGURED, Voters
 from tests.sim.changes import Changer
 from tests.sim.clients import Admin, Producer, Reader
 from tests.sim.events import Events
@@ -23,7 +24,7 @@ from tests.sim.history import History, Place
 from tests.sim.invariants import Invariants
 from tests.sim.loop import Deadlock, Ended, Escaped, SimLoop
 from tests.sim.network import Network, Weather
-from tests.sim.node import CLIENT_PORT, CONTROLLER_PORT, DIRECTORIES, Node, traceback_of
+from tests.sim.node import CLIENT_PORT, CONTROLLER, CONTROLLER_PORT, DIRECTORIES, Node, traceback_of
 
 STARTING_SECONDS_MAX: Final = 60.0
 HEALING_SECONDS_MAX: Final = 90.0
@@ -49,6 +50,7 @@ class Shape:
     topic_configs: dict[str, str] = field(default_factory=dict)
     changes: tuple[str, ...] = ()  # what is changed while clients work
     directories: int = 1  # of logs, on each node
+    has_voters_in_log: bool = False  # and all nodes are controllers, who may get a vote and lose it (KIP-853)
 
     @property
     def replication_factor(self) -> int:
@@ -97,23 +99,27 @@ class Simulation:
         self._addresses = [(node.host, CLIENT_PORT) for node in self.nodes]
 
     def _make_node(self, node_id: int) -> Node:
-        host, is_voter = f"node{node_id}", node_id <= self.shape.voters_count
-        controller = f",CONTROLLER://{host}:{CONTROLLER_PORT}" if is_voter else ""
+        shape, host = self.shape, f"node{node_id}"
+        is_controller = shape.has_voters_in_log or node_id <= shape.voters_count
+        controller = f",{CONTROLLER}://{host}:{CONTROLLER_PORT}" if is_controller else ""
+        voters = range(1, shape.voters_count + 1)
+        if shape.has_voters_in_log:
+            quorum = {"controller.quorum.bootstrap.servers": ",".join(f"node{one}:{CONTROLLER_PORT}" for one in voters)}
+        else:
+            quorum = {"controller.quorum.voters": ",".join(f"{one}@node{one}:{CONTROLLER_PORT}" for one in voters)}
         settings = {
-            "process.roles": "broker,controller" if is_voter else "broker",
+            "process.roles": "broker,controller" if is_controller else "broker",
             "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT}{controller}",
-            "controller.listener.names": "CONTROLLER",
+            "controller.listener.names": CONTROLLER,
             "inter.broker.listener.name": "PLAINTEXT",
-            "controller.quorum.voters": ",".join(
-                f"{one}@node{one}:{CONTROLLER_PORT}" for one in range(1, self.shape.voters_count + 1)
-            ),
+            **quorum,
             "broker.rack": f"rack{node_id % 3}",
-            "min.insync.replicas": str(self.shape.min_isr),
-            "offsets.topic.replication.factor": str(self.shape.replication_factor),
-            "default.replication.factor": str(self.shape.replication_factor),
+            "min.insync.replicas": str(shape.min_isr),
+            "offsets.topic.replication.factor": str(shape.replication_factor),
+            "default.replication.factor": str(shape.replication_factor),
             "offsets.topic.num.partitions": "1",
-            "log.dirs": ",".join(DIRECTORIES[: self.shape.directories]),
-            **self.shape.settings,
+            "log.dirs": ",".join(DIRECTORIES[: shape.directories]),
+            **shape.settings,
         }
         node = Node(node_id, self.network, self.events, settings, self.fail)
         node.on_start.append(self._watch)
@@ -153,11 +159,20 @@ class Simulation:
 
         Not while the controller still counts on one that has lost power: it would take both for lossy, and could not
         tell which of them has everything (KIP-966 is safe with min.insync.replicas - 1 unclean stops at a time). Nor
-        where a bit of it has turned over: its recovery cuts the log there.
+        before such a one is in sync again, unless somebody else is well. Nor where a bit of it has turned over: its
+        recovery cuts the log there.
         """
         if node.is_damaged:
             return False
-        return self.is_synced or not [one for one in self.invariants.lossy if one != node.node_id]
+        if self.is_synced:
+            return True
+        well = [one.node_id for one in self.nodes if one is not node and is_well(one)]
+        return not [one for one in self.invariants.lossy if one != node.node_id] and self.invariants.has_heirs(well)
+
+    def may_all_end(self) -> bool:
+        """As `may_end`, of all at once."""
+        heirs = self.is_synced or (not self.invariants.lossy and self.invariants.has_heirs([]))
+        return heirs and all(map(self.may_end, self.nodes))
 
     def fail(self, why: str) -> None:
         """The first reason counts."""
@@ -216,7 +231,8 @@ class Simulation:
 
     async def _play(self) -> None:
         for node in self.nodes:
-            node.format()
+            node.format(self._first_voters(node))
+        for node in self.nodes:
             node.start()
         clients = await self._within(STARTING_SECONDS_MAX, "starting", self._begin())
         await self._inject(self)
@@ -225,6 +241,12 @@ class Simulation:
         found = self.history.anomalies()
         if found:
             raise Failed("\n".join(found))
+
+    def _first_voters(self, node: Node) -> Voters:
+        if not self.shape.has_voters_in_log:
+            return AS_CONFIGURED
+        initial = self.nodes[: self.shape.voters_count]
+        return Voters(initial=tuple(one.as_voter for one in initial)) if node in initial else Voters(none=True)
 
     async def _within(self, seconds: float, what: str, work: Awaitable[Any]) -> Any:
         try:
@@ -253,6 +275,7 @@ class Simulation:
         changer = Changer("changer", self.loop, self._addresses, self.history)
         changer.kinds, changer.places = self.shape.changes, tuple(self.places)
         changer.directories = DIRECTORIES[: self.shape.directories]
+        changer.controllers = tuple(node.as_voter for node in self.nodes)
         changer.node_ids = tuple(node.node_id for node in self.nodes)
         changer.replication_factor = self.shape.replication_factor
         return [self._run_client(client) for client in [*producers, *readers, changer]]

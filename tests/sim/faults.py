@@ -90,7 +90,7 @@ async def kill(simulation: Simulation) -> None:
 
 @fault
 async def kill_all(simulation: Simulation) -> None:
-    if not all(simulation.may_end(node) for node in simulation.nodes):
+    if not simulation.may_all_end():
         return
     begin(simulation, "kill_all", "")
     for node in simulation.nodes:

@@ -123,9 +123,10 @@ def high_watermark_monotone(_: "Invariants", seen: Seen) -> Iterator[str]:
 @invariant("CommitNeedsMinIsr")
 def commit_needs_min_isr(invariants: "Invariants", seen: Seen) -> Iterator[str]:
     """A high watermark moves only over records that min.insync.replicas replicas have (KIP-966: strict min ISR)."""
+    counting, least = invariants.counting(seen)
     for batch in newly_committed(seen):
         holders = [*seen.truth.holders.get(batch, {})]
-        if len(holders) < invariants.min_isr_of(seen.place):
+        if len([one for one in holders if counting is None or one in counting]) < least:
             yield f"{batch} is committed and only nodes {holders} have it"
 
 
@@ -204,13 +205,20 @@ class Invariants:
         self._epochs: dict[tuple[int, int], int] = {}
         # Nodes that lost power, with the incarnation whose data that cost: they may lack what they had promised.
         self._lossy: dict[int, bytes | None] = {}
+        self._lost: dict[int, None] = {}  # all that ever lost power
 
-    def min_isr_of(self, place: Place) -> int:
-        if place == METADATA:
-            return self.simulation.shape.voters_count // 2 + 1
-        return self.simulation.shape.min_isr if place[0] == "t" else 1
+    def counting(self, seen: Seen) -> tuple[list[int] | None, int]:
+        """Who counts for what the leader commits (None: everybody), and how many of them have to have it."""
+        shape = self.simulation.shape
+        if seen.place != METADATA:
+            return None, shape.min_isr if seen.place[0] == "t" else 1
+        quorum = self.simulation.nodes[seen.node_id - 1].server.broker.quorum
+        voters = [one.node_id for one in quorum.voters]
+        # Within the step the set may have become another by one voter, after the majority of the former had agreed.
+        return voters, (len(voters) + 1) // 2 if shape.has_voters_in_log else len(voters) // 2 + 1
 
     def lost_power(self, node: Any) -> None:
+        self._lost[node.node_id] = None
         self._lossy[node.node_id] = self._incarnation(node.node_id)
 
     def _incarnation(self, node_id: int) -> bytes | None:
@@ -245,6 +253,17 @@ class Invariants:
             for state in topic.partitions.values():
                 others = {*state.isr, *state.elr} - {node_id}
                 if not others or not others <= set(well) or any(self._is_unclean(one) for one in others):
+                    return False
+        return True
+
+    def has_heirs(self, well: Sequence[int]) -> bool:
+        """Whether each partition that waits for a replica that lost power has a candidate among these."""
+        for topic in self.image.topics if self.image is not None else ():
+            for state in topic.partitions.values():
+                if all(one in state.isr for one in state.replicas if one in self._lost):
+                    continue
+                candidates = {*state.isr, *state.elr}
+                if not any(one in candidates and not self._is_unclean(one) for one in well):
                     return False
         return True
 

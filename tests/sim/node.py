@@ -11,13 +11,14 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn
 
-from kavka_broker.controller.format import format_directory
+from kavka_broker.controller.format import Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, crc_is_valid, split_batches
 from kavka_broker.runtime.server import Server, StartError
 from kavka_broker.runtime.world import World
-from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN
+from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, read_meta_properties
 from kavka_broker.storage.names import LOG, parse_partition
 from kavka_broker.storage.sim_disk import SimDisk
 from tests.sim.events import Events
@@ -28,6 +29,7 @@ from tests.sim.network import Network
 CLUSTER_ID = "a2F2a2Etc2ltdWxhdGVkMQ"
 EPOCH_MS = 1_800_000_000_000
 CLIENT_PORT, CONTROLLER_PORT = 9092, 9093
+CONTROLLER = "CONTROLLER"
 DIRECTORIES = ("/data", "/more")  # of logs; the metadata is in the first
 DISK_DELAY_MS = (0.05, 2.0)
 
@@ -102,10 +104,16 @@ class Node:
         self._failed = failed
         self._is_stopping = False
 
-    def format(self) -> None:
-        format_directory(
-            self.disk, self.config, CLUSTER_ID, now_ms=self.clock.now_ms(), random_bytes=self.random.randbytes
-        )
+    def format(self, voters: Voters) -> None:
+        now_ms, random_bytes = self.clock.now_ms(), self.random.randbytes
+        format_directory(self.disk, self.config, CLUSTER_ID, now_ms=now_ms, random_bytes=random_bytes, voters=voters)
+
+    @property
+    def as_voter(self) -> Voter:
+        """As the quorum would know it."""
+        meta = read_meta_properties(self.disk, DIRECTORIES[0])
+        directory_id = self.host.encode().ljust(16) if meta is None else meta.directory_id
+        return Voter(self.node_id, directory_id, ((CONTROLLER, self.host, CONTROLLER_PORT),))
 
     @property
     def is_alive(self) -> bool:

@@ -15,7 +15,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from tests.sim.changes import KINDS
+from tests.sim.changes import KINDS, OF_VOTERS
 from tests.sim.cluster import Outcome, Shape, Simulation
 from tests.sim.faults import storm
 
@@ -39,6 +39,7 @@ MUST_BE_REACHED: Final = {
     "partition.moved_away": "a reassignment is complete",
     "raft.leads": "an election of the quorum",
     "raft.resigned": "a leader of the quorum stops in a controlled way",
+    "raft.voters": "a controller gets a vote, or loses it (KIP-853)",
     "raft.truncated": "a voter's log parts from its leader's",
     "replica.begins_anew": "a damaged replica is replaced from a good one",
     "replica.damaged": "a bit that has turned over is found",
@@ -82,6 +83,8 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
     min_isr = min(2, count)
     is_synced = count == 1 or random.random() < 0.3
     directories = Random(f"directories {seed}").choice((1, 1, 2))
+    has_voters_in_log = Random(f"voters {seed}").random() < 0.4
+    changes = tuple(kind for kind in KINDS if random.random() < 0.3)
     return Shape(
         nodes=count,
         voters=random.choice((3, 3, 5)),
@@ -104,7 +107,8 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "internal_segment_bytes": random.choice(("2000", "16000", "1048576")),
             **({"flush_messages": "1"} if is_synced else {}),
         },
-        changes=tuple(kind for kind in KINDS if random.random() < 0.3),
+        changes=(*changes, *OF_VOTERS) if has_voters_in_log else changes,
+        has_voters_in_log=has_voters_in_log,
         directories=directories,
     )
 
