@@ -126,11 +126,12 @@ class Node:
         """Whether it ended by itself."""
         return self.process is not None and self.process.poll() is not None
 
-    def serves(self) -> bool:
+    def brokers_known(self) -> int:
+        """How many brokers it names to clients; 0 where it does not answer."""
         try:
-            return brokers_registered(self.address) > 0
+            return brokers_registered(self.address)
         except OSError:
-            return False
+            return 0
 
     def last_lines(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
@@ -167,14 +168,15 @@ class Cluster:
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        """Until every node answers as a member of the cluster."""
+        """Until every node answers, and knows of all."""
         deadline = time.monotonic() + READY_SECONDS_MAX
         for node in self.nodes:
-            while not node.serves():
+            while node.brokers_known() < len(self.nodes):
                 if node.is_gone():
                     raise AssertionError(f"node {node.node_id} ended by itself:\n{node.last_lines()}")
                 if time.monotonic() > deadline:
-                    raise AssertionError(f"node {node.node_id} serves nothing:\n{node.last_lines()}")
+                    known = node.brokers_known()
+                    raise AssertionError(f"node {node.node_id} knows of {known} brokers:\n{node.last_lines()}")
                 time.sleep(POLL_SECONDS)
 
     def close(self) -> None:

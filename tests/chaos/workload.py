@@ -4,8 +4,10 @@ The clients are confluent-kafka's, as people use them. Each value is `producer:p
 program; the library may send it as often as it likes. All of it is told to the history that the simulation judges by.
 """
 
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,6 +23,7 @@ COMMIT_EVERY: Final = 200
 FINAL_SECONDS_MAX: Final = 120.0
 DRAIN_SECONDS_MAX: Final = 120.0
 PAUSE_SECONDS: Final = 0.02
+ANSWER_SECONDS: Final = 2.0
 QUIET: Final = {"log_level": 0, "socket.timeout.ms": 10_000, "reconnect.backoff.max.ms": 1000}
 
 
@@ -59,6 +62,8 @@ class Workload:
         self.failures: list[str] = []
         self.committed: dict[int, int] = {}
         self.complaints: dict[str, str] = {}  # what the library last told each reader
+        self.is_asking = False  # where the readers are: something is wrong with the group
+        self.standing: dict[str, str] = {}  # and what each of them answers
         self._lock = threading.Lock()
         self._rate = values_a_second
         self._producers = [self._thread(self._produce, f"p{number}") for number in range(producers)]
@@ -177,6 +182,8 @@ class Workload:
             if seen >= COMMIT_EVERY:
                 seen = 0
                 self._commit(consumer)
+            if self.is_asking:
+                self.standing[name] = where(consumer)
         self._commit(consumer)
         consumer.close()
 
@@ -226,12 +233,23 @@ class Workload:
             if not behind:
                 return
             if time.monotonic() > deadline:
-                heard = f"{time.monotonic():.1f} {self.complaints}"
                 self.history.note(
-                    f"stuck-group: after {DRAIN_SECONDS_MAX:g} s it has read {behind} (read, end); {heard}"
+                    f"stuck-group: after {DRAIN_SECONDS_MAX:g} s it has read {behind} (read, end); {self._account()}"
                 )
                 return
             time.sleep(0.2)
+
+    def _account(self) -> str:
+        """All that is known of the readers: what they heard, where they are, and where in the program they wait."""
+        self.is_asking = True
+        time.sleep(ANSWER_SECONDS)
+        frames = sys._current_frames()
+        stacks = {
+            thread.name: "".join(traceback.format_stack(frames[thread.ident], 1)).strip()
+            for thread in self._readers
+            if thread.ident in frames
+        }
+        return f"heard {self.complaints} until {time.monotonic():.1f}; standing {self.standing}; waiting {stacks}"
 
     def _check_commits(self) -> None:
         """What a commit was answered for is still committed."""
@@ -244,3 +262,13 @@ class Workload:
                     self.history.note(f"lost-commit: {answer.partition} was committed at {was}, is at {answer.offset}")
         finally:
             consumer.close()
+
+
+def where(consumer: Consumer) -> str:
+    """Who a reader is, which partitions it has and how far it has come in them."""
+    try:
+        assigned = consumer.assignment()
+        positions = {at.partition: at.offset for at in consumer.position(assigned)}
+        return f"{consumer.memberid()} at {positions}"
+    except (KafkaException, RuntimeError) as problem:
+        return f"no answer: {problem}"
