@@ -171,6 +171,35 @@ def test_a_snapshot_that_goes_while_it_is_fetched_is_given_up() -> None:
     assert any("snapshot.refused" in line and "SNAPSHOT_NOT_FOUND" in line for line in world.trace)
 
 
+def test_an_answer_that_is_nothing_but_an_error_ends_the_download() -> None:
+    """Apache Kafka 4.3 has no other way to say that a snapshot is gone."""
+    world = three(Settings(snapshot_chunk_bytes=5))
+    leader = world.leader()
+    assert leader is not None
+    late = world.processes[3 if leader.node_id != 3 else 2]
+    world.crash(late.node_id)
+    leader.append("a")
+    world.run(50)
+    gone = leader.snapshot()
+    leader.log.trim(4)
+
+    def refuse(message: Message) -> None:
+        if isinstance(message, FetchSnapshotResponse) and message.topics[0].partitions[0].error_code:
+            message.error_code, message.topics = -1, []
+
+    world.meddle = refuse
+    late.start()
+    while not late.download:
+        world.run(1)
+    leader.append("b")
+    world.run(10)
+    newest = leader.snapshot()
+    del leader.log.pieces[gone]
+    leader.log.trim(newest.end_offset)
+    world.run(200)
+    assert late.log.snapshots == [newest]
+
+
 def test_a_second_leader_of_an_epoch_is_not_believed() -> None:
     world = three()
     leader = world.leader()

@@ -223,7 +223,9 @@ def on_snapshot_fetched(member: Member, send: Send, response: FetchSnapshotRespo
     if response is None:
         return
     if response.error_code:
+        # Apache Kafka cannot say what is wrong with a piece, only that something is: see what a fetch says.
         member.warn("raft.snapshot.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
+        role.download = None
         return
     answer = wire.only_partition(response.topics)
     if answer is None:
