@@ -11,7 +11,7 @@
 
 Only the leader answers. Right after its election its high watermark may lie before the start of its epoch: until its
 followers have told it more, an end would go back, so there is none (OFFSET_NOT_AVAILABLE; before version 5
-LEADER_NOT_AVAILABLE).
+LEADER_NOT_AVAILABLE). What lies below that high watermark is found by its timestamp all the same.
 Versions: flexible from 6; leader epochs from 4.
 """
 
@@ -85,13 +85,16 @@ def reach_of(request: ListOffsetsRequest) -> Reach:
 
 
 def end_of(partition: Partition, reach: Reach) -> int:
-    """Raises OFFSET_NOT_AVAILABLE while a new leader does not know yet how far it is committed."""
     if reach is Reach.LOG_END:
         return partition.log.log_end_offset
-    leadership = partition.leadership
-    if leadership is not None and leadership.start_offset > partition.high_watermark:
-        raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE)
     return partition.last_stable_offset if reach is Reach.STABLE else partition.high_watermark
+
+
+def check_end(partition: Partition, reach: Reach) -> None:
+    """Raises OFFSET_NOT_AVAILABLE while a new leader does not know yet how far it is committed."""
+    leadership = partition.leadership
+    if reach is not Reach.LOG_END and leadership is not None and leadership.start_offset > partition.high_watermark:
+        raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE)
 
 
 def find(partition: Partition, timestamp_ms: int, reach: Reach) -> Found:
@@ -102,8 +105,12 @@ def find(partition: Partition, timestamp_ms: int, reach: Reach) -> Found:
         return NOT_FOUND
     end = end_of(partition, reach)
     if timestamp_ms == LATEST:
+        check_end(partition, reach)
         return end, -1, partition.leader_epoch
     if timestamp_ms < MAX_TIMESTAMP:
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
     found = log.max_timestamp() if timestamp_ms == MAX_TIMESTAMP else log.find_by_timestamp(timestamp_ms)
-    return NOT_FOUND if found is None or found[0] >= end else found
+    if found is None or found[0] < end:
+        return found or NOT_FOUND
+    check_end(partition, reach)
+    return NOT_FOUND

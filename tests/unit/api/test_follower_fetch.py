@@ -23,6 +23,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
@@ -216,6 +217,26 @@ def test_offsets_end_at_the_high_watermark_for_consumers_and_at_the_log_end_for_
             request = ListOffsetsRequest(replica_id, topics=[ListOffsetsTopic("t", [ListOffsetsPartition(0, 4, -1)])])
             found[replica_id] = (await client.call(request, ListOffsetsResponse, 7)).topics[0].partitions[0].offset
         assert found == {-1: 0, OTHER: 1}
+
+    play(tmp_path, scenario)
+
+
+def test_a_new_leader_finds_what_is_committed_and_knows_no_end_yet(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        partition = inside.broker.replicas.leader("t", 0)
+        for stamp in (10, 20):
+            partition.append(memoryview(bytearray(batch(b"v", timestamp_ms=stamp))))
+            await call(client, fetch(topic_id, {0: 1}))
+        elected = PartitionChangeRecord(0, topic_id, leader=1)
+        await inside.broker.active.submit(lambda *_: Decision([elected], None))
+        found = {}
+        for wanted in (10, 15, 30, -1):
+            asked = [ListOffsetsTopic("t", [ListOffsetsPartition(0, 5, wanted)])]
+            answer = await client.call(ListOffsetsRequest(-1, topics=asked), ListOffsetsResponse, 7)
+            part = answer.topics[0].partitions[0]
+            found[wanted] = (part.error_code, part.offset)
+        missing = (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
+        assert found == {10: (0, 0), 15: missing, 30: (0, -1), -1: missing}
 
     play(tmp_path, scenario)
 
