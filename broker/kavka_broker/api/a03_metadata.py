@@ -37,6 +37,7 @@ from kavka_broker.protocol.uuids import ZERO
 
 IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4
+UNDECIDED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 
 
 @api(MetadataRequest, MetadataResponse, versions=(0, 13))
@@ -76,8 +77,10 @@ async def create_and_answer(
     failed = await broker.topics.create(missing)
     answers = [find(topic, broker, client) for topic in distinct(wanted)]
     for topic in answers:
-        if topic.error_code != ErrorCode.NONE and topic.name in failed:
-            topic.error_code = failed[topic.name].code
+        refusal = failed.get(topic.name or "")
+        # Where nobody has decided, the topic is unknown as before, on which every client asks again.
+        if topic.error_code != ErrorCode.NONE and refusal is not None and refusal.code not in UNDECIDED:
+            topic.error_code = refusal.code
     return answer(request, broker, client, answers)
 
 

@@ -137,6 +137,21 @@ def test_topics_and_producer_ids_are_asked_of_the_controller(tmp_path: Path) -> 
     play(tmp_path, scenario)
 
 
+def test_a_topic_that_no_controller_makes_in_time_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_broker.membership.topics.CREATE_MS_MAX", 100)
+
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        controller = first.broker.controller
+        assert controller is not None
+        controller.is_active = False
+        asked = MetadataRequest([MetadataRequestTopic(name="automatic")])
+        (topic,) = (await (await second.connect()).call(asked, MetadataResponse, 9)).topics
+        controller.is_active = True
+        assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    play(tmp_path, scenario)
+
+
 def test_a_controllers_listener_shows_controllers(tmp_path: Path) -> None:
     async def scenario(first: InProcess, second: InProcess) -> None:
         async def describe(client: Client, kind: int) -> DescribeClusterResponse:
