@@ -110,7 +110,7 @@ def find(partition: Partition, timestamp_ms: int, reach: Reach) -> Found:
     if timestamp_ms < MAX_TIMESTAMP:
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
     found = log.max_timestamp() if timestamp_ms == MAX_TIMESTAMP else log.find_by_timestamp(timestamp_ms)
-    if found is None or found[0] < end:
-        return found or NOT_FOUND
+    if found is not None and found[0] < end:
+        return found
     check_end(partition, reach)
     return NOT_FOUND
