@@ -46,7 +46,9 @@ def feed_of(context: FetchContext, sessions: FetchSessions, client: Client) -> F
     if session.feed is None:
         session.feed = Feed()
         if client.peer is not None:
-            client.peer.on_lost.append(partial(sessions.drop, session.session_id))
+            end, on_lost = partial(sessions.drop, session.session_id), client.peer.on_lost
+            on_lost.append(end)
+            session.feed.on_close = partial(on_lost.remove, end)
     return session.feed
 
 

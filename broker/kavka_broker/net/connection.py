@@ -60,7 +60,7 @@ class Connection(asyncio.BufferedProtocol):
             if exchange.waiting is not None:
                 exchange.waiting.cancel()
         self._exchanges.clear()
-        for tell in self.peer.on_lost:
+        for tell in list(self.peer.on_lost):
             tell()
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -8,6 +8,7 @@ The feed lives as long as the fetch session that it belongs to; a follower witho
 fetch.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from kavka_broker.replica.fetch_sessions import SessionPartition
@@ -23,9 +24,10 @@ class Fed(Protocol):
 class Feed:
     """The news for one follower, in the order in which they came."""
 
-    __slots__ = ("_sources", "news", "waiter")
+    __slots__ = ("_sources", "news", "on_close", "waiter")
 
     def __init__(self) -> None:
+        self.on_close: Callable[[], None] | None = None
         self.news: dict[SessionPartition, None] = {}
         self.waiter: FetchWaiter | None = None
         self._sources: dict[SessionPartition, Fed] = {}
@@ -46,6 +48,9 @@ class Feed:
         for wanted in list(self._sources):
             self.forget(wanted)
         self.news.clear()
+        on_close, self.on_close = self.on_close, None
+        if on_close is not None:
+            on_close()
 
     # --- what partitions say ------------------------------------------------------------------------------------
 

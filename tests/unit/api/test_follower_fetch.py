@@ -255,6 +255,21 @@ def test_a_session_ends_with_its_connection(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_sessions_that_follow_one_another_leave_nothing_at_their_connection(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        told = []
+        for _ in range(3):
+            session = await opened(client, topic_id, {0: 0})
+            feed = inside.broker.fetch_sessions._sessions[session].feed
+            assert feed is not None
+            assert feed.on_close is not None
+            told.append(len(feed.on_close.func.__self__))  # type: ignore[attr-defined]
+            inside.broker.fetch_sessions.drop(session)
+        assert told == [told[0]] * 3
+
+    play(tmp_path, scenario)
+
+
 def test_without_a_session_nothing_stays_behind(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         client.send(fetch(topic_id, {0: 0}, wait_ms=60_000), VERSION)
