@@ -93,6 +93,7 @@ class Workload:
             self.history.read_finally(place, self._all_of(place))
         self._wait_for_the_group()
         self.is_reading = False
+        self._check_nothing_was_passed_over()
         for thread in self._readers:
             thread.join(DRAIN_SECONDS_MAX)
         self._check_commits()
@@ -238,6 +239,18 @@ class Workload:
                 )
                 return
             time.sleep(0.2)
+
+    def _check_nothing_was_passed_over(self) -> None:
+        """Whoever took over a partition began no further on than the group had come."""
+        with self._lock:
+            polls = list(self.history.polls.values())
+        for place, records in self.history.finals.items():
+            read = {offset for poll in polls if poll.place == place for offset, _ in poll.seen}
+            missed = [offset for offset in records if offset not in read and offset < max(read, default=0)]
+            if missed:
+                self.history.note(
+                    f"passed-over: {place}: no reader saw {len(missed)} records, the first at {missed[0]}"
+                )
 
     def _account(self) -> str:
         """All that is known of the readers: what they heard, where they are, and where in the program they wait."""
