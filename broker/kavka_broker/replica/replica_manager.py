@@ -85,6 +85,7 @@ class ReplicaManager:
         self._logs = logs
         self._clock = clock
         self._topics: dict[str, dict[int, Partition]] = {}
+        self._names: dict[bytes, str] = {}  # of these, by topic id
         self.leadership_listeners: list[LeadershipListener] = []
         self.in_sync = InSyncKeeper(
             metadata.brokers,
@@ -279,6 +280,7 @@ class ReplicaManager:
             topic.name, index, opened, state, self._node_id, self._clock, self.in_sync, high_watermark
         )
         self._topics.setdefault(topic.name, {})[index] = partition
+        self._names[topic.topic_id] = topic.name
         self._report_directory(partition)
         self._follow(partition)
         if partition.is_leader:
@@ -303,8 +305,7 @@ class ReplicaManager:
 
     def _drop(self, topic_id: bytes) -> None:
         """The topic is deleted."""
-        name = next((p.topic for p in self if p.topic_id == topic_id), None)
-        for partition in list(self._topics.get(name, {}).values()) if name is not None else ():
+        for partition in list(self._topics.get(self._names.get(topic_id, ""), {}).values()):
             self._give_up(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _drop_unless_placed(self, partition: Partition) -> None:
@@ -321,6 +322,7 @@ class ReplicaManager:
         del partitions[partition.index]
         if not partitions:
             del self._topics[partition.topic]
+            del self._names[partition.topic_id]
         if self.fetchers is not None:
             self.fetchers.leave(partition)
         if partition.is_leader:
