@@ -58,14 +58,23 @@ class MetadataLog:
             now_ms=now_ms,
         )
         opened = cls(disk, directory, log, snapshots, config)
-        if newest is not None and opened.end_offset < newest.end_offset:
-            # A snapshot is committed and on the disk before the log may lack what it stands for.
+        if newest is not None and opened._is_superseded_by(newest):
             opened.start_behind(newest)
         opened.drop_superseded()
         identity = os.path.join(directory, PARTITION_METADATA)
         if not disk.exists(identity):
             disk.write_file(identity, f"version: 0\ntopic_id: {to_text(ONE)}".encode())
         return opened
+
+    def _is_superseded_by(self, snapshot: SnapshotId) -> bool:
+        """Whether the log lacks what the snapshot stands for, all of which is committed.
+
+        It may have lost its end with the power. Or the snapshot is the leader's, and the process died before it had
+        cut the log: then records of older epochs may stand where the leader has others, beyond the snapshot too.
+        """
+        if self.end_offset == snapshot.end_offset == self.start_offset:
+            return False
+        return (snapshot.epoch, snapshot.end_offset) > (self._log.latest_epoch, self.end_offset)
 
     # --- what the rules see -------------------------------------------------------------------------------------
 

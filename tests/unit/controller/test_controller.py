@@ -326,6 +326,28 @@ def test_old_snapshots_and_the_log_below_them_go() -> None:
     play(scenario, metadata_max_retention_bytes="100")
 
 
+@pytest.mark.parametrize(("epoch", "is_kept"), [(1, True), (9, False)])
+def test_a_log_from_before_the_leaders_snapshot_is_not_believed(epoch: int, is_kept: bool) -> None:
+    """The process died between the two: what an older leader wrote may stand there instead, to the log's very end."""
+
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            await create(controller, "a", "b")
+            end_offset = controller.quorum.log.end_offset
+        adopted = SnapshotId(end_offset - 2, epoch)
+        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        log.files.save(adopted, build([], [], epoch=epoch, last_timestamp_ms=0, now_ms=0))
+        log.close()
+        for _ in range(2):
+            log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+            found = (log.start_offset, log.end_offset, log.latest_epoch)
+            assert found == ((0, end_offset, 1) if is_kept else (adopted.end_offset, adopted.end_offset, 9))
+            log.close()
+
+    play(scenario)
+
+
 def test_a_snapshot_that_a_later_one_has_overtaken_is_forgotten() -> None:
     """It was being written when the leader's took the place of the log. Its epoch is none that the log begins with."""
     machine = Machine()
