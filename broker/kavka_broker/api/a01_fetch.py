@@ -238,7 +238,8 @@ def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> Fe
     if fetch.feed is not None and context.session is None:
         fetch.feed.close()
     for wanted, data in reading.served:
-        has_news = wanted.told(data.high_watermark, data.log_start_offset)
+        # One that is to cut its log first takes nothing else from the answer, and has to be told again.
+        has_news = wanted.told(-1 if has_diverged(data) else data.high_watermark, data.log_start_offset)
         has_records = bool(data.records)
         if context.session is not None and has_records and fetch.feed is None:
             context.session.serve_last(wanted)

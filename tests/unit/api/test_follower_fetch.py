@@ -191,6 +191,23 @@ def test_a_log_that_has_parted_is_told_where_and_acknowledges_nothing(tmp_path: 
     play(tmp_path, scenario)
 
 
+def test_a_follower_that_has_cut_its_log_is_told_the_high_watermark_again(tmp_path: Path) -> None:
+    """It takes none before it has cut; and if nothing is appended any more, no other answer would name it."""
+
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        session = await opened(client, topic_id, {0: 0})
+        partition = write(inside)
+        await call(await inside.connect(), fetch(topic_id, {0: 1}))
+        assert partition.high_watermark == 1
+        parted = (await call(client, fetch(topic_id, {0: 5}, last_epoch=4, session=(session, 1))))[0]
+        assert (parted.diverging_epoch.end_offset, parted.high_watermark) == (1, 1)
+        cut = await call(client, fetch(topic_id, {0: 1}, last_epoch=4, session=(session, 2)))
+        assert cut[0].high_watermark == 1
+        assert await call(client, fetch(topic_id, {}, session=(session, 3))) == {}
+
+    play(tmp_path, scenario)
+
+
 def test_deleted_records_wait_for_the_follower_which_hears_at_once(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         write(inside)
