@@ -110,16 +110,24 @@ class Fetcher:
     def add(self, partition: Partition) -> None:
         """Follow `partition` from now on, at its present leader epoch."""
         followed = Followed(partition)
-        try:
-            begin(partition)
-        except BrokerError as error:
-            log.error("partition.not_followed", partition=str(partition), reason=str(error))
-            return
         self._followed[followed.key] = followed
-        self._wake_up(followed)
+        self._begin(followed)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name=f"fetcher {self.leader_id}")
             self._task.add_done_callback(self._ended)
+
+    def _begin(self, followed: Followed) -> None:
+        if self._followed.get(followed.key) is not followed:
+            return
+        try:
+            begin(followed.partition)
+        except BrokerError as error:
+            log.error("partition.not_followed", partition=str(followed.partition), reason=str(error))
+            # The disk may be full, and have room later.
+            self._timers.after(self._pause_ms(followed.failures), self._begin, followed)
+            followed.failures += 1
+        else:
+            self._wake_up(followed)
 
     def renew(self, partition: Partition) -> None:
         """The leader is the same, its epoch another."""

@@ -11,7 +11,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.brokers import Brokers, Endpoint, Registration
 from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.peers import Unreachable
-from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from kavka_broker.protocol.messages.fetch_response import (
     EpochEndOffset,
@@ -342,6 +342,25 @@ def test_a_partition_follows_its_leader_elsewhere() -> None:
         async with asyncio.timeout(5):
             while not bench.leaders[1].is_closed:
                 await asyncio.sleep(0)
+
+    play(scenario)
+
+
+def test_what_cannot_be_cut_yet_is_followed_when_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records without epochs cannot be compared with the leader's: they go first, for which a full disk has no room."""
+
+    async def scenario(bench: Bench) -> None:
+        partition = bench.partition(0)
+        refusals = iter([True, True, False])
+
+        def cut(_: Partition) -> None:
+            if next(refusals):
+                raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "No space left on device")
+
+        monkeypatch.setattr("kavka_broker.replica.fetcher.begin", cut)
+        bench.fetchers.follow(partition)
+        request, _ = await bench.leaders[1].next()
+        assert set(named(request)) == {0}
 
     play(scenario)
 
