@@ -54,3 +54,19 @@ def test_a_partition_that_does_not_exist_keeps_nobody_from_waiting(tmp_path: Pat
             assert codes == {"t": 0, "gone": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
     asyncio.run(scenario())
+
+
+def test_an_error_comes_with_empty_records(tmp_path: Path) -> None:
+    """librdkafka cannot read null ones: it would never get to see the error, and its reader would stand still."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            gone = FetchTopic("gone", partitions=[FetchPartition(0, partition_max_bytes=1000)])
+            client = Client(VERSION, "test", 1, "127.0.0.1", "PLAINTEXT")
+            answer = fetch(FetchRequest(max_wait_ms=0, topics=[gone]), inside.broker, client)
+            assert isinstance(answer, FetchResponse)
+            (refused,) = answer.responses[0].partitions
+            assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            assert refused.records == b""
+
+    asyncio.run(scenario())
