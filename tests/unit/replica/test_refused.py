@@ -1,5 +1,8 @@
 """A leader without room refuses what follows a batch like the batch itself, so that producers keep their epoch."""
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
 from kavka_broker.core.metadata.topics import PartitionState
@@ -8,6 +11,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.in_process import running
 from tests.unit.storage.support import NOW_MS, new_disk, open_log
 
 DIRECTORY = b"d" * 16
@@ -59,3 +63,18 @@ def test_a_new_epoch_or_another_leadership_begins_anew() -> None:
     disk.space_bytes = None
     assert send(partition, 0, epoch=1) is ErrorCode.NONE
     assert send(partition, 1, epoch=1) is ErrorCode.NONE
+
+
+def test_a_broker_alone_goes_on_reading_and_refusing(tmp_path: Path) -> None:
+    """Nobody could lead instead: to step aside would take the readers' leader away as well."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            replicas = inside.broker.replicas
+            told: list[None] = []
+            replicas.refusal_listeners.append(lambda: told.append(None))
+            replicas.leader("t", 0).refused(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR))
+            assert not told
+
+    asyncio.run(scenario())
