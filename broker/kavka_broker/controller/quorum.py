@@ -391,6 +391,10 @@ class Quorum:
             data = build(control, records, epoch=snapshot.epoch, last_timestamp_ms=now_ms, now_ms=now_ms)
             self.log.files.save(snapshot, data)
 
+        # The next start believes what is below a snapshot. Committed it may be without having reached this disk.
+        await self.runner.synced(snapshot.end_offset)
+        if self.is_failed:
+            return None
         await self._run_blocking(write)
         self.log.files.saved(snapshot)
         self.log.drop_superseded()  # meanwhile the leader's may have taken the place of the log

@@ -154,6 +154,7 @@ class Runner:
         self._sends: dict[asyncio.Task[None], None] = {}
         self._flusher: asyncio.Task[None] | None = None
         self._is_flush_wanted = False
+        self._flushed = asyncio.Event()  # by the sync that runs, or the next
         self._quiet_until_ms: dict[str, int] = {}
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -400,6 +401,7 @@ class Runner:
         self._effects.clear()
         self._events.clear()
         self._idle.set()
+        self._flushed.set()
 
     # --- the log's sync -----------------------------------------------------------------------------------------
 
@@ -414,9 +416,17 @@ class Runner:
             while self._is_flush_wanted and not self.is_failed:
                 self._is_flush_wanted = False
                 await self._run_blocking(self._log.flush)
+                flushed, self._flushed = self._flushed, asyncio.Event()
+                flushed.set()
                 self.happen(self.node.flushed)
         except Exception as error:  # noqa: BLE001 - nobody knows what is on the disk
             self.fail(error)
+
+    async def synced(self, offset: int) -> None:
+        """Wait until everything below is on this disk, or nothing more will be."""
+        while self._log.synced_offset < offset and not self.is_failed:
+            self.want_flush()
+            await self._flushed.wait()
 
     # --- peers --------------------------------------------------------------------------------------------------
 
