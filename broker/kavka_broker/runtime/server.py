@@ -97,6 +97,7 @@ class Server:
     async def stop(self, reason: str) -> None:
         """Controlled shutdown: hand over, no more requests, let decisions finish, close the logs, mark them clean."""
         log.info("broker.stopping", reason=reason)
+        self.health.blocked("stopping", f"told to stop: {reason}")
         for name, stop in reversed(self._stops):
             try:
                 async with asyncio.timeout(STOP_MS_MAX / 1000):

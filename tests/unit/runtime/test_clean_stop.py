@@ -60,6 +60,19 @@ def test_a_stop_between_the_registration_and_the_logs_is_as_clean_as_the_one_bef
     assert before < epoch == marked_epoch(tmp_path)
 
 
+def test_who_stops_is_not_ready(tmp_path: Path) -> None:
+    """While it still hands over what it leads, clients are better sent elsewhere."""
+
+    async def scenario() -> bool:
+        async with running(tmp_path) as inside:
+            health = inside.server.health
+            ready_until_then = health.is_ready
+        assert health.obstacles["stopping"] == "told to stop: the test ends"
+        return ready_until_then
+
+    assert asyncio.run(scenario())
+
+
 def test_a_part_that_fails_to_stop_does_not_keep_the_logs_from_being_closed(tmp_path: Path) -> None:
     async def broken() -> None:
         raise ValueError("a defect")
