@@ -27,6 +27,7 @@ from kavka_broker.logs import get
 from kavka_broker.membership.controller_registration import register_controller
 from kavka_broker.membership.lifecycle import CannotJoin
 from kavka_broker.net.outbound import Outbound
+from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.runtime.addresses import Addresses, StartError, check
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
@@ -102,7 +103,7 @@ class Server:
             try:
                 async with asyncio.timeout(STOP_MS_MAX / 1000):
                     await stop()
-            except (OSError, TimeoutError) as problem:
+            except (OSError, TimeoutError, BrokerError) as problem:
                 log.error("broker.stop_failed", part=name, reason=str(problem))
             except AssertionError:
                 raise

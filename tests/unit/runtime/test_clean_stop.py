@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.controller.quorum import Quorum
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.runtime.server import Server, StartError
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.in_process import running
@@ -84,3 +85,21 @@ def test_a_part_that_fails_to_stop_does_not_keep_the_logs_from_being_closed(tmp_
     asyncio.run(scenario())
 
     assert marked_epoch(tmp_path) >= 0
+
+
+def test_a_disk_that_fails_while_a_part_stops_is_told_as_what_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And not as a defect, with a traceback (simulated: a disk fails as the metadata log is closed)."""
+
+    async def refused() -> None:
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "__cluster_metadata-0: close: Input/output error")
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            inside.server._stops.append(("a part", refused))
+
+    asyncio.run(scenario())
+
+    (told,) = [record for record in caplog.records if record.getMessage() == "broker.stop_failed"]
+    assert told.exc_info is None
