@@ -21,6 +21,7 @@ from tests.sim.faults import storm
 
 STORY_LINES: Final = 60
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+UNHURRIED: Final = str(2**63 - 1)
 
 #: Events of the broker's log that a few hundred seeds have to bring about, and what they stand for.
 MUST_BE_REACHED: Final = {
@@ -36,6 +37,7 @@ MUST_BE_REACHED: Final = {
     "metadata.snapshot": "a snapshot of the metadata",
     "metadata.snapshot.adopted": "a follower of the quorum far behind takes a snapshot",
     "move.done": "a replica gets into another log directory",
+    "move.goes_on": "a move into another log directory outlives its broker",
     "partition.moved_away": "a reassignment is complete",
     "raft.leads": "an election of the quorum",
     "raft.resigned": "a leader of the quorum stops in a controlled way",
@@ -101,6 +103,8 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "controller.quorum.election.timeout.ms": random.choice(("400", "1000")),
             "replica.selector.class": random.choice(("", RACK_AWARE)),
             "metadata.log.max.record.bytes.between.snapshots": random.choice(("2000", "20000", "20971520")),
+            # So slow that most moves outlive their broker, and have to go on in its next life.
+            "replica.alter.log.dirs.io.max.bytes.per.second": Random(f"moves {seed}").choice(("3000", UNHURRIED)),
         },
         topic_configs={
             "message_timestamp_after_max_ms": str(2**62),

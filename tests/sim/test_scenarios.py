@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.sim.clients import Reader
+from tests.sim.clients import Admin, Reader
 from tests.sim.cluster import Outcome, Shape, Simulation
 from tests.sim.history import History
 from tests.sim.invariants import damaged_on
@@ -131,6 +131,21 @@ def test_a_killed_broker_is_replaced_in_less_than_a_second(seed: int) -> None:
         leader.start()
         await asyncio.sleep(2)
         assert leader.is_serving
+
+    play(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_a_replica_that_could_not_be_opened_is_opened_when_the_disk_is_well_again(seed: int) -> None:
+    async def scenario(simulation: Simulation) -> None:
+        await asyncio.sleep(1)
+        disk = simulation.nodes[2].disk
+        disk.fail_writes, disk.fail_under = True, "/data/spare"
+        admin = Admin("admin", simulation.loop, [(simulation.nodes[0].host, CLIENT_PORT)], History())
+        await simulation.loop.create_task(admin.create("spare0", 1, 3), context=admin.process.context())
+        await asyncio.sleep(1)
+        assert simulation.events.counts["partition.offline"] >= 1
+        disk.fail_writes = False
 
     play(seed, scenario)
 

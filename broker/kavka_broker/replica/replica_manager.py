@@ -9,7 +9,7 @@ leadership (the group coordinator) hear of each change.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LogConfig
@@ -41,6 +41,9 @@ from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.timers import Timers
 
 log = get("replica")
+
+#: A replica whose log could not be opened is tried again.
+REOPEN_MS: Final = 5_000
 
 LeadershipListener = Callable[[Partition, bool], None]
 
@@ -97,6 +100,7 @@ class ReplicaManager:
         self.in_sync.on_damaged = self._damaged
         self.in_sync.on_refused = self._refused
         self.throttles = Throttles(node_id, self._throttle("leader", config), self._throttle("follower", config))
+        self._timers = timers
         self.fetchers: Fetchers | None = None
         if peers is not None and timers is not None:
             settings = fetch_settings(node_id, config, broker_epoch, self.throttles)
@@ -133,7 +137,13 @@ class ReplicaManager:
         for topic in self._metadata.topics:
             self._host(topic)
         self._openings.open_all()
-        self._logs.remove_strays({(p.topic, p.index) for p in self})
+        # What could not be opened is no stray: it may be all that there is of its partition.
+        self._logs.remove_strays(
+            (topic.name, index)
+            for topic in self._metadata.topics
+            for index, state in topic.partitions.items()
+            if self._node_id in state.replicas
+        )
 
     def start(self) -> None:
         """The broker is registered: follow, and watch who follows."""
@@ -266,6 +276,14 @@ class ReplicaManager:
         if topic is not None and self._is_placed(topic.name, index):
             self._open(topic, index, topic.partitions[index])
 
+    def _open_again(self, topic_id: bytes, index: int) -> None:
+        """The disk had no room for it, or failed; it may be well by now."""
+        topic = self._metadata.topics.by_id(topic_id)
+        hosted = None if topic is None else self.get(topic.name, index)
+        if self._is_started and (hosted is None or hosted.topic_id != topic_id):
+            self._openings.add(topic_id, index)
+            self._openings.open_soon()
+
     def _open(self, topic: Topic, index: int, state: PartitionState) -> None:
         config, directory_id = self._topic_config(topic.name), state.directory_of(self._node_id)
         try:
@@ -274,6 +292,8 @@ class ReplicaManager:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
             if directory_id != LOST_DIRECTORY:
                 self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
+            if isinstance(error.__cause__, OSError) and self._timers is not None:
+                self._timers.after(REOPEN_MS, self._open_again, topic.topic_id, index)
             return
         high_watermark = self._logs.high_watermark(topic.name, index)
         partition = Partition(
@@ -281,6 +301,7 @@ class ReplicaManager:
         )
         self._topics.setdefault(topic.name, {})[index] = partition
         self._names[topic.topic_id] = topic.name
+        self._reports.forget((topic.topic_id, index))
         self._report_directory(partition)
         self._follow(partition)
         if partition.is_leader:
@@ -296,7 +317,7 @@ class ReplicaManager:
             self._tell(partition, True)
         elif was_leader and not partition.is_leader:
             self._tell(partition, False)
-        if partition.is_damaged:
+        if partition.is_damaged or state.directory_of(self._node_id) == LOST_DIRECTORY:
             self._give_up_damaged(partition)
 
     def _follow(self, partition: Partition) -> None:
@@ -363,7 +384,7 @@ class ReplicaManager:
     def _give_up_damaged(self, partition: Partition) -> None:
         """As soon as others are in sync; until then nobody has more than the log here."""
         if partition.state.directory_of(self._node_id) == LOST_DIRECTORY:
-            self._report_directory(partition)  # the others were gone before anybody led: it counts again
+            self._report_directory(partition)  # it is here, and counts again: nobody else led, or it could be opened
         elif any(broker_id != self._node_id for broker_id in partition.isr):
             self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
 

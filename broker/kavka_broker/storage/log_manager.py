@@ -257,8 +257,8 @@ class LogManager:
 
     def _identify(self, existing: Log, topic_id: bytes) -> None:
         if existing.topic_id != topic_id:
-            existing.topic_id = topic_id
             partition_metadata.write(self.disk, existing.directory, topic_id)
+            existing.topic_id = topic_id
 
     def _emptiest(self) -> LogDirectory:
         counts = {directory.path: 0 for directory in self.online}

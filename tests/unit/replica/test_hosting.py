@@ -1,8 +1,11 @@
 """Which log a partition is served from: the one of its topic's id, whatever stands under its name."""
 
 import asyncio
+import errno
 import os
 from pathlib import Path
+
+import pytest
 
 from kavka_broker.core.metadata.topic_commands import delete_topic
 from kavka_broker.storage import partition_metadata
@@ -66,3 +69,33 @@ def test_a_log_that_lost_its_id_is_deleted_with_its_topic(tmp_path: Path) -> Non
             assert not (tmp_path / DIRECTORY).exists()
 
     asyncio.run(scenario())
+
+
+def test_a_log_that_could_not_be_opened_is_not_taken_for_a_stray(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be all that there is of its partition, and would be missed as soon as the disk is well."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def first() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            write(inside)
+
+    async def second() -> None:
+        async with running(tmp_path) as inside:
+            assert inside.broker.replicas.get("t", 0) is None
+
+    async def third() -> None:
+        async with running(tmp_path) as inside:
+            assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
+
+    asyncio.run(first())
+    (tmp_path / DIRECTORY / "partition.metadata").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(partition_metadata, "write", refuse)
+        asyncio.run(second())
+    assert not [name for name in os.listdir(tmp_path) if name.endswith("-stray")]
+    asyncio.run(third())
