@@ -371,11 +371,24 @@ class Invariants:
     def acknowledged(self, place: Place, last_offset: int) -> None:
         """A producer has been told that this is committed."""
         truth = self.truths.get(place)
+        if truth is not None and truth.end_offset <= last_offset:
+            self._catch_up(truth, last_offset)
         if truth is None or truth.end_offset <= last_offset:
             end = 0 if truth is None else truth.end_offset
             self.simulation.fail(
                 f"AcknowledgedIsCommitted: {place_text(place)}@{last_offset} was acknowledged; committed up to {end}"
             )
+
+    def _catch_up(self, truth: Truth, last_offset: int) -> None:
+        """A damaged leader may commit within the very step that takes its log away: enough others have it, then."""
+        views = [self.views[one, truth.place] for one in truth.leaders.values() if (one, truth.place) in self.views]
+        if all(view.end_offset > last_offset for view in views):
+            return
+        for view in self.views.values():
+            for batch in view.batches if view.place == truth.place else ():
+                is_next = truth.end_offset < batch.end_offset <= last_offset + 1
+                if is_next and len(truth.holders[batch]) >= self.simulation.shape.min_isr:
+                    truth.committed.append(Committed(batch, batch.epoch))
 
     # --- the end ------------------------------------------------------------------------------------------------
 

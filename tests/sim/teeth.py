@@ -241,7 +241,12 @@ def play(tooth: Tooth, seed: int) -> Outcome:
     if tooth.is_synced:
         configs["flush_messages"] = "1"
     shape = replace(
-        shape, settings={**shape.settings, **dict(tooth.settings)}, topic_configs=configs, changes=tooth.changes
+        shape,
+        settings={**shape.settings, **dict(tooth.settings)},
+        topic_configs=configs,
+        changes=tooth.changes,
+        directories=1,
+        has_voters_in_log=False,
     )
     return Simulation(seed, shape, partial(storm, kinds=tooth.kinds)).run()
 
