@@ -166,8 +166,8 @@ class ReplicaManager:
         if self.fetchers is not None:
             await self.fetchers.stop()
         await self.in_sync.stop()
-        await self.moves.stop()
         await self._reports.stop()
+        await self.moves.stop()  # last: it syncs the copies, which may take long
 
     def close(self) -> None:
         """Nobody is served any more; the logs are closed by their manager."""
