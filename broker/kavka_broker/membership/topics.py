@@ -27,6 +27,10 @@ DEFAULT: Final = -1
 CREATE_MS_MAX: Final = 10_000
 #: How long the news may take from the controller's commit to this broker's image.
 NEWS_MS_MAX: Final = 2_000
+#: In one request, which is one decision of the controller.
+TOGETHER_MAX: Final = 100
+
+Refusals = dict[str, BrokerError]
 
 
 class Image(Protocol):
@@ -43,43 +47,53 @@ class TopicMaker:
         self._config = config
         self._channel = channel
         self._metadata = image.metadata
-        self._waiting: dict[asyncio.Future[None], str] = {}
-        self._creations: dict[str, asyncio.Task[BrokerError | None]] = {}
+        self._waiting: dict[asyncio.Future[None], Sequence[str]] = {}
+        self._creations: dict[str, asyncio.Task[Refusals]] = {}
         image.subscribers.append(self._replayed)
 
     async def create(self, names: Iterable[str]) -> dict[str, BrokerError]:
         """What could not be made, with the reason. One that is there already is fine, and so is one that others have
-        asked for meanwhile: each topic is asked for once at a time.
+        asked for meanwhile: each topic is asked for once at a time, and many of them together.
         """
-        asked = {name: self._creations.get(name) or self._begin(name) for name in names}
-        # Shielded: a client that goes away must not take the others' topic with it.
-        answers = await asyncio.shield(asyncio.gather(*asked.values()))
-        return {name: error for name, error in zip(asked, answers, strict=True) if error is not None}
+        wanted = dict.fromkeys(names)
+        new = [name for name in wanted if name not in self._creations]
+        for first in range(0, len(new), TOGETHER_MAX):
+            self._begin(new[first : first + TOGETHER_MAX])
+        tasks = dict.fromkeys(self._creations[name] for name in wanted)
+        # Shielded: a client that goes away must not take the others' topics with it.
+        refusals = await asyncio.shield(asyncio.gather(*tasks))
+        return {name: error for refused in refusals for name, error in refused.items() if name in wanted}
 
-    def _begin(self, name: str) -> "asyncio.Task[BrokerError | None]":
-        task = asyncio.get_running_loop().create_task(self._create(name), name=f"create {name}")
-        self._creations[name] = task
-        task.add_done_callback(lambda _: self._creations.pop(name, None))
-        return task
+    def _begin(self, names: Sequence[str]) -> None:
+        task = asyncio.get_running_loop().create_task(self._create(names), name=f"create {len(names)} topics")
+        self._creations.update(dict.fromkeys(names, task))
 
-    async def _create(self, name: str) -> BrokerError | None:
-        request = CreateTopicsRequest([automatic_topic(self._config, name)], CREATE_MS_MAX)
+        def end(_: "asyncio.Task[Refusals]") -> None:
+            for name in names:
+                self._creations.pop(name, None)
+
+        task.add_done_callback(end)
+
+    async def _create(self, names: Sequence[str]) -> Refusals:
+        request = CreateTopicsRequest([automatic_topic(self._config, name) for name in names], CREATE_MS_MAX)
         try:
             answer = await self._channel.ask(request, CreateTopicsResponse, timeout_ms=CREATE_MS_MAX)
         except Unreachable as problem:
-            return BrokerError(ErrorCode.REQUEST_TIMED_OUT, str(problem))
-        (result,) = answer.topics
-        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            return BrokerError(ErrorCode(result.error_code), result.error_message)
-        await self._known(name)
-        return None
+            return {name: BrokerError(ErrorCode.REQUEST_TIMED_OUT, str(problem)) for name in names}
+        refused = {
+            one.name: BrokerError(ErrorCode(one.error_code), one.error_message)
+            for one in answer.topics
+            if one.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        }
+        await self._known([name for name in names if name not in refused])
+        return refused
 
-    async def _known(self, name: str) -> None:
-        """Wait until this broker's image has the topic, but not for long."""
-        if self._metadata.topics.get(name) is not None:
+    async def _known(self, names: Sequence[str]) -> None:
+        """Wait until this broker's image has the topics, but not for long."""
+        if self._knows(names):
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[waiter] = name
+        self._waiting[waiter] = names
         try:
             async with asyncio.timeout(NEWS_MS_MAX / 1000):
                 await waiter
@@ -88,9 +102,12 @@ class TopicMaker:
         finally:
             self._waiting.pop(waiter, None)
 
+    def _knows(self, names: Iterable[str]) -> bool:
+        return all(self._metadata.topics.get(name) is not None for name in names)
+
     def _replayed(self, _: Sequence[Message]) -> None:
-        for waiter, name in self._waiting.items():
-            if not waiter.done() and self._metadata.topics.get(name) is not None:
+        for waiter, names in self._waiting.items():
+            if not waiter.done() and self._knows(names):
                 waiter.set_result(None)
 
 

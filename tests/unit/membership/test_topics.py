@@ -1,0 +1,105 @@
+"""Topics that are made because somebody asked for them, together and once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.membership import topics as module
+from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.membership.topics import TOGETHER_MAX, TopicMaker
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.create_topics_request import CreateTopicsRequest
+from kavka_broker.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from tests.support.cluster import PROPERTIES
+from tests.unit.membership.fakes import FakePeers, FakeQuorum, refuse
+
+
+class Controller:
+    """Makes the topics that it does not refuse, when it may."""
+
+    def __init__(self, quorum: FakeQuorum) -> None:
+        self.quorum = quorum
+        self.asked: list[list[str]] = []
+        self.refusals: dict[str, ErrorCode] = {}
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def answer(self, request: Message) -> Message:
+        assert isinstance(request, CreateTopicsRequest)
+        names = [topic.name for topic in request.topics]
+        self.asked.append(names)
+        await self.may_answer.wait()
+        for name in names:
+            if name not in self.refusals and self.quorum.metadata.topics.get(name) is None:
+                self.quorum.commit(TopicRecord(name, name.encode().rjust(16)))
+        return CreateTopicsResponse(
+            topics=[CreatableTopicResult(name, error_code=self.refusals.get(name, ErrorCode.NONE)) for name in names]
+        )
+
+
+def play(scenario: Callable[[TopicMaker, Controller], Awaitable[None]], *, is_there: bool = True) -> None:
+    async def run() -> None:
+        quorum = FakeQuorum()
+        controller = Controller(quorum)
+        peers = FakePeers({("one", 1): controller.answer if is_there else refuse})
+        channel = ControllerChannel(1, quorum, peers, leads=lambda: False, local=controller.answer)
+        async with asyncio.timeout(20):
+            await scenario(TopicMaker(BrokerConfig.parse(PROPERTIES), channel, quorum), controller)
+
+    asyncio.run(run())
+
+
+def test_topics_of_one_request_are_asked_for_together_and_each_once() -> None:
+    async def scenario(maker: TopicMaker, controller: Controller) -> None:
+        assert await maker.create(["a", "b", "a"]) == {}
+        assert controller.asked == [["a", "b"]]
+
+    play(scenario)
+
+
+def test_what_is_under_way_is_not_asked_for_again() -> None:
+    async def scenario(maker: TopicMaker, controller: Controller) -> None:
+        controller.may_answer.clear()
+        first = asyncio.create_task(maker.create(["a"]))
+        await asyncio.sleep(0.01)
+        second = asyncio.create_task(maker.create(["a", "b"]))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        controller.may_answer.set()
+        assert await second == {}
+        assert controller.asked == [["a"], ["b"]]
+
+    play(scenario)
+
+
+def test_a_refusal_is_told_of_its_topic_alone() -> None:
+    async def scenario(maker: TopicMaker, controller: Controller) -> None:
+        controller.refusals = {"b": ErrorCode.INVALID_REPLICATION_FACTOR, "c": ErrorCode.TOPIC_ALREADY_EXISTS}
+        controller.quorum.commit(TopicRecord("c", b"c" * 16))
+        refused = await maker.create(["a", "b", "c"])
+        assert {name: error.code for name, error in refused.items()} == {"b": ErrorCode.INVALID_REPLICATION_FACTOR}
+        assert await maker.create(["a"]) == {}, "asked anew: what is over is forgotten"
+
+    play(scenario)
+
+
+def test_a_request_has_room_for_so_many() -> None:
+    async def scenario(maker: TopicMaker, controller: Controller) -> None:
+        await maker.create(f"t{number}" for number in range(2 * TOGETHER_MAX + 1))
+        assert [len(names) for names in controller.asked] == [TOGETHER_MAX, TOGETHER_MAX, 1]
+
+    play(scenario)
+
+
+def test_nobody_is_there_to_make_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CREATE_MS_MAX", 100)
+
+    async def scenario(maker: TopicMaker, _: Controller) -> None:
+        refused = await maker.create(["a", "b"])
+        assert [error.code for error in refused.values()] == [ErrorCode.REQUEST_TIMED_OUT] * 2
+
+    play(scenario, is_there=False)
