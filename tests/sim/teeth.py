@@ -74,7 +74,7 @@ def acknowledge_before_replication(patch: Patch) -> None:
     patch.setattr(Partition, "when_committed", lambda self, offset: None)
 
 
-@tooth("the high watermark moves and appends are taken with any number of replicas in sync", "kill isolate", 5)
+@tooth("the high watermark moves and appends are taken with any number of replicas in sync", "kill isolate", 10)
 def min_isr_ignored(patch: Patch) -> None:
     patch.setattr(replica_partition, "effective_min_isr", lambda configured, replicas: 1)
 
@@ -84,7 +84,7 @@ def high_watermark_of_the_leader_alone(patch: Patch) -> None:
     patch.setattr(LeaderState, "committed_end", lambda self, end_offset, *_: end_offset)
 
 
-@tooth("a follower is told of no diverging epoch", "kill isolate cut_one_way pause", 20)
+@tooth("a follower is told of no diverging epoch", "kill isolate cut_one_way pause", 40)
 def divergence_ignored(patch: Patch) -> None:
     patch.setattr(follower_fetch, "diverging_epoch", lambda *_: None)
 
@@ -98,7 +98,8 @@ def truncation_to_the_high_watermark(patch: Patch) -> None:
     patch.setattr(following, "first_fetch_offset", partial(cut, None))
 
 
-@tooth("a follower enters the ISR at the high watermark that a new leader has not raised yet", "kill pause isolate", 20)
+@tooth("a follower enters the ISR at the high watermark that a new leader has not raised yet", "pause kill_all", 30,
+       replica_fetch_max_bytes="1", replica_fetch_response_max_bytes="1")  # fmt: skip
 def expansion_before_the_epoch_start(patch: Patch) -> None:
     def joining(self: LeaderState, high_watermark: int, _: int, eligible: Any, __: float) -> tuple[int, ...]:
         if self.pending is not None:
@@ -114,8 +115,8 @@ def expansion_before_the_epoch_start(patch: Patch) -> None:
     patch.setattr(LeaderState, "joining", joining)
 
 
-@tooth("the high watermark waits for the ISR that is known, not for the one asked for (KIP-497)", "isolate kill "
-       "pause", 30)  # fmt: skip
+@tooth("the high watermark waits for the ISR that is known, not for the one asked for (KIP-497)", "kill "
+       "bad_weather", 10)  # fmt: skip
 def pending_isr_ignored(patch: Patch) -> None:
     def committed_end(self: LeaderState, end_offset: int, min_isr: int, *_: Any) -> int:
         if len(self.isr) < min_isr:
@@ -143,15 +144,15 @@ def repetitions_not_recognised(patch: Patch) -> None:
 # --- decisions about partitions --------------------------------------------------------------------------------------
 
 
-@tooth("a change of the ISR is taken from any leader of any epoch", "kill pause bad_weather cut_pair", 40,
-       changes="elect_preferred")  # fmt: skip
+@tooth("a change of the ISR is taken from any leader of any epoch", "pause bad_weather cut_one_way", 40,
+       changes="elect_preferred reassign", replica_lag_time_max_ms="1000", broker_session_timeout_ms="2000")  # fmt: skip
 def stale_alter_partition_accepted(patch: Patch) -> None:
     patch.setattr(alter_partition, "_refusal", lambda *_: None)
     patch.setattr(alter_partition, "_ineligible", lambda *_: None)
 
 
 @tooth(
-    "a broker that stopped uncleanly stays an eligible leader (KIP-966)", "power_loss kill pause", 40, is_synced=False
+    "a broker that stopped uncleanly stays an eligible leader (KIP-966)", "power_loss kill pause", 10, is_synced=False
 )
 def unclean_broker_stays_eligible(patch: Patch) -> None:
     withdraw = registration_commands.withdraw
@@ -161,7 +162,7 @@ def unclean_broker_stays_eligible(patch: Patch) -> None:
 
 
 @tooth("whoever registers is taken for one that has closed its logs, whatever epoch it says it closed them in",
-       "power_loss kill pause", 40, is_synced=False)  # fmt: skip
+       "power_loss kill pause", 10, is_synced=False)  # fmt: skip
 def broker_epoch_ignored_at_registration(patch: Patch) -> None:
     replaced = registration_commands._replaced
 
@@ -171,7 +172,7 @@ def broker_epoch_ignored_at_registration(patch: Patch) -> None:
     patch.setattr(registration_commands, "_replaced", trusting)
 
 
-@tooth("an ISR may hold an earlier incarnation of a broker (KIP-903)", "power_loss kill pause", 60, is_synced=False)
+@tooth("an ISR may hold an earlier incarnation of a broker (KIP-903)", "power_loss kill pause", 20, is_synced=False)
 def broker_epochs_ignored(patch: Patch) -> None:
     patch.setattr(alter_partition, "_ineligible", lambda *_: None)
     patch.setattr(LeaderState, "_is_eligible", lambda *_: True)
@@ -186,7 +187,7 @@ def metadata_not_synced(patch: Patch) -> None:
     patch.setattr(MetadataLog, "synced_offset", property(lambda self: self.end_offset))
 
 
-@tooth("a vote is promised before it is on the disk", "power_loss_of_several bad_weather cut_pair", 150, is_synced=True,
+@tooth("a vote is promised before it is on the disk", "power_loss_of_several bad_weather cut_pair", 10, is_synced=True,
        controller_quorum_election_timeout_ms="200", controller_quorum_fetch_timeout_ms="300")  # fmt: skip
 def vote_without_fsync(patch: Patch) -> None:
     def save_state(self: MetadataLog, state: Any) -> None:

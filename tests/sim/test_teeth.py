@@ -4,7 +4,7 @@ import pytest
 
 from tests.sim.teeth import TEETH, Tooth, bite
 
-IN_EVERY_RUN = 5  # seeds; what takes more is for `make sim` and a patient machine
+IN_EVERY_RUN = 10  # seeds; what takes more is for `make sim` and a patient machine
 
 
 @pytest.mark.parametrize("tooth", [one for one in TEETH if one.seeds_max <= IN_EVERY_RUN], ids=lambda one: one.name)
