@@ -145,7 +145,8 @@ def repetitions_not_recognised(patch: Patch) -> None:
 
 
 @tooth("a change of the ISR is taken from any leader of any epoch", "pause bad_weather cut_one_way", 40,
-       changes="elect_preferred reassign", replica_lag_time_max_ms="1000", broker_session_timeout_ms="2000")  # fmt: skip
+       changes="elect_preferred reassign", replica_lag_time_max_ms="1000",
+       broker_session_timeout_ms="2000")  # fmt: skip
 def stale_alter_partition_accepted(patch: Patch) -> None:
     patch.setattr(alter_partition, "_refusal", lambda *_: None)
     patch.setattr(alter_partition, "_ineligible", lambda *_: None)
