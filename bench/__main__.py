@@ -122,7 +122,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--operations", type=int, help="of the latency section")
     parser.add_argument("--warm-up-seconds", type=float)
     parser.add_argument("--directory", type=Path, help="where the brokers keep their logs; a temporary one by default")
-    parser.add_argument("--nice", type=int, default=0, help="of brokers and clients against other sessions (root)")
+    parser.add_argument("--nice", type=int, default=0, help="of brokers and clients against other programs (root)")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
     return parser.parse_args()
 

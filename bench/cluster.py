@@ -247,7 +247,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=1_000_000, help="of 100 B with librdkafka")
     parser.add_argument("--operations", type=int, default=5_000)
     parser.add_argument("--warm-up-seconds", type=float, default=40.0)
-    parser.add_argument("--nice", type=int, default=0, help="of brokers and clients against other sessions (root)")
+    parser.add_argument("--nice", type=int, default=0, help="of brokers and clients against other programs (root)")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
     return parser.parse_args()
 

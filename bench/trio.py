@@ -87,7 +87,7 @@ class Trio:
     def __init__(self, product: Product, directory: Path) -> None:
         self.product = product
         self.name = product.name
-        self.nice = 0  # of the brokers against other sessions
+        self.nice = 0  # of the brokers against other programs
         self.members = [Member(product, directory / f"node-{node_id}", node_id) for node_id in NODE_IDS]
         for member in self.members:
             member.prepare(self.members)
