@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tools.cache import cache
@@ -16,6 +16,7 @@ from tools.ktool import command
 
 RUN_SECONDS_MAX = 120
 FETCH_SECONDS_MAX = 300
+SHELL_TRIES_MAX = 10
 
 
 def run(line: list[str], *, stdin: str = "", env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
@@ -30,6 +31,16 @@ def run(line: list[str], *, stdin: str = "", env: dict[str, str] | None = None, 
 def kafka_tool(name: str, *arguments: str, stdin: str = "") -> str:
     """Run one of Apache Kafka's tools."""
     return run(command(name, *arguments), stdin=stdin)
+
+
+def metadata_shell(file: Path, *arguments: str, shows: Callable[[str], bool]) -> None:
+    """Kafka's shell runs a command once it has applied anything at all, on a busy machine only the file's beginning."""
+    said = ""
+    for _ in range(SHELL_TRIES_MAX):
+        said = kafka_tool("metadata-shell", "--snapshot", str(file), *arguments)
+        if shows(said):
+            return
+    raise AssertionError(f"{arguments} never shows what it should, but {said!r}")
 
 
 def kcat(*arguments: str, stdin: str = "") -> str:

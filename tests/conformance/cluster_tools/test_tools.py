@@ -12,7 +12,7 @@ import pytest
 from tests.chaos.asking import Seen, partitions_of
 from tests.chaos.nodes import Cluster
 from tests.conformance.cluster_tools.conftest import NODE_IDS, Tool
-from tests.support.programs import kafka_tool
+from tests.support.programs import kafka_tool, metadata_shell
 from tools.ktool import command
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -295,12 +295,12 @@ def test_metadata_shell_shows_a_snapshot(cluster: Cluster, topic: str, tmp_path:
     # Where it lies the shell would ask for the directory's lock, which the broker holds.
     copy = tmp_path / newest.name
     copy.write_bytes(newest.read_bytes())
-    shown = kafka_tool("metadata-shell", "--snapshot", str(copy), "ls", "/image")
-    assert "topics" in shown
+    metadata_shell(copy, "ls", "/image", shows=lambda said: "topics" in said)
     # It reads the log itself as well.
     log = tmp_path / "00000000000000000000.log"
+    eventually(lambda: topic.encode() in (directory / log.name).read_bytes(), "the topic in the first node's log")
     log.write_bytes((directory / log.name).read_bytes())
-    assert topic in kafka_tool("metadata-shell", "--snapshot", str(log), "ls", "/image/topics/byName").split()
+    metadata_shell(log, "ls", "/image/topics/byName", shows=lambda said: topic in said.split())
 
 
 def test_controllers_answer_for_themselves(cluster: Cluster) -> None:

@@ -1,7 +1,6 @@
 """One directory, two brokers: Apache Kafka's tools read the metadata that Kavka writes, each starts on the other's."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,13 @@ from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.storage.disk import RealDisk
 from tests.conformance.metadata.asking import ask
 from tests.conformance.metadata.filling import fill
-from tests.support.programs import kafka_tool
+from tests.support.programs import kafka_tool, metadata_shell
 from tests.support.servers import Server, start_apache_kafka, start_kavka
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 LOG = "__cluster_metadata-0"
 NOW_MS = 1_800_000_000_000
-SHELL_TRIES_MAX = 10
 EVERY_SNAPSHOT = {"metadata.log.max.record.bytes.between.snapshots": "1000"}
 
 
@@ -58,16 +56,6 @@ def assert_filled(metadata: Metadata) -> None:
 
 def dumped(path: Path) -> str:
     return kafka_tool("dump-log", "--cluster-metadata-decoder", "--files", str(path))
-
-
-def shell(snapshot: Path, *command: str, shows: Callable[[str], bool]) -> None:
-    """Kafka's shell runs a command once it has applied anything at all, on a busy machine only the file's beginning."""
-    said = ""
-    for _ in range(SHELL_TRIES_MAX):
-        said = kafka_tool("metadata-shell", "--snapshot", str(snapshot), *command)
-        if shows(said):
-            return
-    raise AssertionError(f"{command} never shows what it should, but {said!r}")
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +109,10 @@ def test_kafkas_dump_reads_every_snapshot(kavkas: Server) -> None:
 
 def test_kafkas_metadata_shell_walks_the_newest_snapshot(kavkas: Server) -> None:
     newest = snapshots(kavkas)[-1]
-    shell(newest, "ls", "/image/topics/byName", shows=lambda said: said.split() == ["flights"])
+    metadata_shell(newest, "ls", "/image/topics/byName", shows=lambda said: said.split() == ["flights"])
     partitions = ["0", "1", "2", "3", "4", "id", "name"]
-    shell(newest, "ls", "/image/topics/byName/flights", shows=lambda said: said.split() == partitions)
-    shell(newest, "cat", "/image/features/metadataVersion", shows=lambda said: "4.3-IV0" in said)
+    metadata_shell(newest, "ls", "/image/topics/byName/flights", shows=lambda said: said.split() == partitions)
+    metadata_shell(newest, "cat", "/image/features/metadataVersion", shows=lambda said: "4.3-IV0" in said)
 
 
 def properties_of(server: Server) -> Path:
