@@ -178,7 +178,8 @@ class SimDisk:
         if not self.is_directory(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         head = path + "/"
-        names = (name[len(head) :].rstrip("/") for name in self._names if name.startswith(head) and name != head)
+        known = list(self._names)  # at once: logs are opened in several threads
+        names = (name[len(head) :].rstrip("/") for name in known if name.startswith(head) and name != head)
         return sorted(name for name in names if "/" not in name)
 
     def make_directory(self, path: str) -> None:

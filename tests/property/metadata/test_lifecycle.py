@@ -99,7 +99,8 @@ class Lifecycle(RuleBasedStateMachine):
             held = None if unclean else held
         assert held is None or set(state.isr) <= held, f"in sync without committed records: {before} {state}"
         if held is None and state.leader != NO_LEADER and len(state.isr) >= self._bound(state):
-            held = set(state.isr)  # what the new leader has is the truth from here on
+            # What the new leader has is the truth from here on; whom it proposes has caught up with it.
+            held = set(state.isr) | self._proposed(partition, state)
         self.holders[partition] = held
         self._commit(partition, state)
 
@@ -108,13 +109,17 @@ class Lifecycle(RuleBasedStateMachine):
         held = self.holders[partition]
         if held is not None and state.leader != NO_LEADER and len(state.isr) >= self._bound(state):
             # While a proposal is under way, it commits only what those have too whom it proposes (KIP-497).
-            proposed = {
-                member.broker_id
-                for _, _, change in self.proposals
-                if (change.partition, change.partition_epoch) == (partition, state.partition_epoch)
-                for member in change.isr
-            }
-            self.holders[partition] = set(state.isr) | (proposed & held)
+            self.holders[partition] = set(state.isr) | (self._proposed(partition, state) & held)
+
+    def _proposed(self, partition: int, state: PartitionState) -> set[int]:
+        """The replicas of a proposal under way that still are what they were when their leader looked."""
+        return {
+            member.broker_id
+            for _, _, change in self.proposals
+            if (change.partition, change.partition_epoch) == (partition, state.partition_epoch)
+            for member in change.isr
+            if self._epoch(member.broker_id) == member.broker_epoch
+        }
 
     @initialize(factor=st.integers(1, 4), unclean=st.sampled_from(["true", "false", "false"]))
     def begin(self, factor: int, unclean: str) -> None:
