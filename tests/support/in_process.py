@@ -12,6 +12,7 @@ from kavka_broker.controller.format import AS_CONFIGURED, Voters, format_directo
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
 from kavka_broker.protocol.codec import decode, encode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.records.record import Record, build_batch
@@ -150,3 +151,12 @@ def batch(*values: bytes, timestamp_ms: int | None = None, **options: int) -> by
 
 def values(records: Sequence[Record]) -> list[bytes | None]:
     return [None if record.value is None else bytes(record.value) for record in records]
+
+
+def code_of(inside: InProcess, index: int) -> ErrorCode:
+    """What a client hears that asks this broker for the leader of a partition of topic `t`."""
+    try:
+        inside.broker.replicas.leader("t", index)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE

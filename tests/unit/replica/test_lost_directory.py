@@ -4,21 +4,13 @@ import asyncio
 from pathlib import Path
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
-from tests.support.in_process import InProcess, running
+from tests.support.in_process import code_of, running
 
 PARTITIONS = 4
-
-
-def code_of(inside: InProcess, index: int) -> ErrorCode:
-    try:
-        inside.broker.replicas.leader("t", index)
-    except BrokerError as error:
-        return error.code
-    return ErrorCode.NONE
 
 
 def test_a_lost_directory_takes_only_its_own_replicas(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.topic_commands import delete_topic
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.replica.openings import SLICE_MAX, Openings
 from kavka_broker.storage.log import Log
-from tests.support.in_process import InProcess, running
+from tests.support.in_process import InProcess, code_of, running
 
 MANY = 5 * SLICE_MAX
 ID = b"i" * 16
@@ -61,14 +61,6 @@ async def all_open(inside: InProcess, count: int) -> None:
     async with asyncio.timeout(20):
         while len(list(inside.broker.replicas)) < count:
             await asyncio.sleep(0)
-
-
-def code_of(inside: InProcess, index: int) -> ErrorCode:
-    try:
-        inside.broker.replicas.leader("t", index)
-    except BrokerError as error:
-        return error.code
-    return ErrorCode.NONE
 
 
 def test_who_asks_for_one_that_waits_for_its_turn_comes_again(tmp_path: Path) -> None:
