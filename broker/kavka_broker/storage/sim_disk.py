@@ -5,18 +5,45 @@ Every file has the bytes that processes see and the bytes that would survive; ev
 first part survives (file systems keep them in order), of appended bytes any part of each sector, the rest reads as
 zeros or is not there. Handles from before a crash belong to a dead process and refuse to work.
 
-Faults are plain attributes: `space_bytes` left on the disk, and `fail_writes` and `fail_syncs` of what lies under
-`fail_under`, which is everything unless said otherwise.
+Faults are plain attributes: `space_bytes` left on the disk; `fail_writes` and `fail_syncs` of what lies under
+`fail_under`, which is everything unless said otherwise; and `errors`, one for each kind of call that is to fail.
 """
 
 import errno
 import os
+from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Final, Literal
 
 from kavka_broker.storage.disk import Buffer
 
 SECTOR_BYTES: Final = 512
+
+Operation = Literal[
+    "open", "read", "append", "write", "truncate", "sync", "names", "make_directory", "rename", "remove", "lock"
+]
+
+
+@dataclass(slots=True)
+class DiskError:
+    """What the system says to these calls on paths that begin with `under`: `times` times, or until it is taken away.
+
+    `read` is also what `read_file` does, `write` is `write_file`, `remove` is `remove_tree` too, and `sync` that of a
+    file or a directory. A rename fails where its source or its target lies under.
+    """
+
+    operations: frozenset[Operation]
+    under: str = ""
+    number: int = errno.EIO
+    times: int | None = None
+
+    def meets(self, operation: Operation, path: str) -> bool:
+        """Whether this call fails; one of `times` is used up then."""
+        if operation not in self.operations or not path.startswith(self.under) or self.times == 0:
+            return False
+        if self.times is not None:
+            self.times -= 1
+        return True
 
 
 class SimInode:
@@ -66,18 +93,21 @@ class SimFile:
 
     def append(self, piece: Buffer) -> None:
         inode = self._check()
+        self._disk.meet("append", self.path)
         self._disk.take_space(len(piece), self.path)
         inode.data += piece
         inode.modified_ms = self._disk.now_ms
 
     def read(self, position: int, size: int) -> memoryview:
         inode = self._check()
+        self._disk.meet("read", self.path)
         if position + size > len(inode.data):
             raise ValueError(f"{self.path} has {len(inode.data)} bytes, not {position + size}")
         return memoryview(bytes(inode.data[position : position + size]))
 
     def truncate(self, size: int) -> None:
         inode = self._check()
+        self._disk.meet("truncate", self.path)
         self._disk.give_space(max(0, len(inode.data) - size))
         del inode.data[size:]
 
@@ -112,6 +142,7 @@ class SimDisk:
         self.fail_writes = False
         self.fail_syncs = False
         self.fail_under = ""  # a path's beginning
+        self.errors: list[DiskError] = []
         self.now_ms = now_ms
         self.generation = 0
         self.locks: dict[str, None] = {}
@@ -144,6 +175,12 @@ class SimDisk:
         inode.data[position] ^= 1 << bit
         inode.durable = bytes(inode.data)
 
+    def meet(self, operation: Operation, *paths: str) -> None:
+        """Raises the OSError that `errors` has for this call."""
+        for error in self.errors:
+            if any(error.meets(operation, path) for path in paths):
+                raise OSError(error.number, os.strerror(error.number), paths[0])
+
     def take_space(self, size_bytes: int, path: str) -> None:
         if self.fail_writes and path.startswith(self.fail_under):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -157,12 +194,14 @@ class SimDisk:
             self.space_bytes += size_bytes
 
     def check_sync(self, path: str) -> None:
+        self.meet("sync", path)
         if self.fail_syncs and path.startswith(self.fail_under):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     # --- the seam -----------------------------------------------------------------------------------------------
 
     def open(self, path: str) -> SimFile:
+        self.meet("open", path)
         inode = self._names.get(path)
         if inode is None:
             inode = self._create(path)
@@ -175,6 +214,7 @@ class SimDisk:
         return path + "/" in self._names
 
     def names(self, path: str) -> list[str]:
+        self.meet("names", path + "/")
         if not self.is_directory(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         head = path + "/"
@@ -187,12 +227,15 @@ class SimDisk:
         if parent not in ("", "/", path):
             self.make_directory(parent)
         if not self.is_directory(path):
+            self.meet("make_directory", path + "/")
             self._create(path + "/")
 
     def read_file(self, path: str) -> bytes:
+        self.meet("read", path)
         return bytes(self._inode(path).data)
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        self.meet("write", path)
         self.take_space(len(data), path)
         self._require_parent(path)
         inode = SimInode(self.now_ms)
@@ -215,6 +258,7 @@ class SimDisk:
         self._durable_names, self._journal = dict(self._names), []
 
     def rename(self, source: str, target: str) -> None:
+        self.meet("rename", source, target)
         if self.is_directory(source):
             head = source + "/"
             moved = {
@@ -225,10 +269,12 @@ class SimDisk:
         self._change({target: self._inode(source)}, [source])
 
     def remove(self, path: str) -> None:
+        self.meet("remove", path)
         self.give_space(len(self._inode(path).data))
         self._change({}, [path])
 
     def remove_tree(self, path: str) -> None:
+        self.meet("remove", path + "/")
         head = path + "/"
         self._change({}, [name for name in self._names if name.startswith(head)])
 
@@ -243,6 +289,7 @@ class SimDisk:
         return -1, -1 if self.space_bytes is None else self.space_bytes
 
     def lock(self, path: str) -> SimLock:
+        self.meet("lock", path)
         if path in self.locks:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
         self.locks[path] = None

@@ -1,5 +1,6 @@
 """The seam to the operating system, and the disk that loses power."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from random import Random
 import pytest
 
 from kavka_broker.storage.disk import PREAD_BYTES_MAX, RealDisk
-from kavka_broker.storage.sim_disk import SECTOR_BYTES, SimDisk
+from kavka_broker.storage.sim_disk import SECTOR_BYTES, DiskError, SimDisk
 
 DISK = RealDisk()
 LARGE = PREAD_BYTES_MAX + 1
@@ -236,3 +237,24 @@ def test_slices_of_an_earlier_map_outlive_a_truncation(tmp_path: Path) -> None:
     file.truncate(5)
     file.append(b"c" * 400_000)
     assert released == b"a" * 10 + b"b" * 99_990
+
+
+def test_a_call_fails_as_often_as_it_is_told_to() -> None:
+    disk = simulated()
+    disk.make_directory("/d/t-0")
+    disk.errors = [DiskError(frozenset({"rename"}), under="/d/t-0", number=errno.ENOSPC, times=1)]
+    with pytest.raises(OSError, match="No space left"):
+        disk.rename("/d/t-0", "/d/t-0-delete")
+    disk.rename("/d/t-0", "/d/t-0-delete")
+    assert disk.names("/d") == ["t-0-delete"]
+
+
+def test_an_error_meets_what_lies_under_its_path_alone() -> None:
+    disk = simulated()
+    disk.make_directory("/e")
+    disk.errors = [DiskError(frozenset({"names", "make_directory", "open", "read"}), under="/d/")]
+    assert disk.names("/e") == []
+    failing = (lambda: disk.names("/d"), lambda: disk.make_directory("/d/t-0"), lambda: disk.open("/d/f"))
+    for call in failing:
+        with pytest.raises(OSError, match="Input/output"):
+            call()
