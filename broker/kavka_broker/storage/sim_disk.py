@@ -2,22 +2,30 @@
 
 Every file has the bytes that processes see and the bytes that would survive; every name likewise. `sync` and
 `sync_directory` make the one the other. `crash` throws the dice for all that was not synced: of the changes of names a
-first part survives (file systems keep them in order), of appended bytes any part of each sector, the rest reads as
-zeros or is not there. Handles from before a crash belong to a dead process and refuse to work.
+first part survives, of appended bytes any part of each sector, the rest reads as zeros or is not there. File systems
+keep changes of names in order, ext4 those of all directories; with `has_journal_by_directory` each directory keeps its
+own, which is all that POSIX promises. Handles from before a crash belong to a dead process and refuse to work.
 
-Faults are plain attributes: `space_bytes` left on the disk; `fail_writes` and `fail_syncs` of what lies under
-`fail_under`, which is everything unless said otherwise; and `errors`, one for each kind of call that is to fail.
+Faults are plain attributes: `space_bytes` left on the disk, for names too; `fail_writes` and `fail_syncs` of what lies
+under `fail_under`, which is everything unless said otherwise; `errors`, one for each kind of call that is to fail;
+`lies_about`, of which paths a sync says that it is done and does nothing; `drops`, of which paths a sync that fails
+drops what it should have written, as Linux does.
 """
 
 import errno
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal
 
 from kavka_broker.storage.disk import Buffer
+from kavka_broker.storage.sim_inode import SECTOR_BYTES, Entry, Journal, SimDirectory, SimInode
 
-SECTOR_BYTES: Final = 512
+__all__ = ["SECTOR_BYTES", "DiskError", "SimDisk", "SimFile", "SimInode"]
+
+#: What a name takes of the disk beside its letters.
+NAME_BYTES: Final = 8
 
 Operation = Literal[
     "open", "read", "append", "write", "truncate", "sync", "names", "make_directory", "rename", "remove", "lock"
@@ -44,31 +52,6 @@ class DiskError:
         if self.times is not None:
             self.times -= 1
         return True
-
-
-class SimInode:
-    """The bytes of one file: as they are, and as they would be after a crash."""
-
-    __slots__ = ("data", "durable", "modified_ms")
-
-    def __init__(self, modified_ms: int) -> None:
-        self.data = bytearray()
-        self.durable = b""
-        self.modified_ms = modified_ms
-
-    def settle(self, random: Random) -> None:
-        """Power is lost: decide what of the unsynced bytes is there."""
-        size = random.choice((len(self.durable), len(self.data), self._between(random)))
-        settled = bytearray(self.durable[:size].ljust(size, b"\0"))
-        for start in range(0, size, SECTOR_BYTES):
-            end = min(start + SECTOR_BYTES, size)
-            written = self.data[start:end]
-            if random.random() < 0.7:
-                settled[start : start + len(written)] = written
-        self.data, self.durable = settled, bytes(settled)
-
-    def _between(self, random: Random) -> int:
-        return random.randint(*sorted((len(self.durable), len(self.data))))
 
 
 class SimFile:
@@ -109,12 +92,10 @@ class SimFile:
         inode = self._check()
         self._disk.meet("truncate", self.path)
         self._disk.give_space(max(0, len(inode.data) - size))
-        del inode.data[size:]
+        inode.truncate(size)
 
     def sync(self) -> None:
-        inode = self._check()
-        self._disk.check_sync(self.path)
-        inode.durable = bytes(inode.data)
+        self._disk.sync_inode(self._check(), self.path)
 
     def release(self) -> None:
         """There is nothing to let go of."""
@@ -135,7 +116,7 @@ class SimLock:
 
 
 class SimDisk:
-    """Files and directories in memory. Directories are the names that end in a slash."""
+    """Files and directories in memory."""
 
     def __init__(self, *, space_bytes: int | None = None, now_ms: int = 0) -> None:
         self.space_bytes = space_bytes
@@ -143,21 +124,22 @@ class SimDisk:
         self.fail_syncs = False
         self.fail_under = ""  # a path's beginning
         self.errors: list[DiskError] = []
+        self.lies_about: Callable[[str], bool] = _nothing
+        self.drops: Callable[[str], bool] = _nothing
+        self.has_journal_by_directory = False
         self.now_ms = now_ms
         self.generation = 0
         self.locks: dict[str, None] = {}
-        self._names: dict[str, SimInode] = {}
-        self._durable_names: dict[str, SimInode] = {}
-        # Changes of names since the last sync of a directory: what a journal would still have to write.
-        self._journal: list[dict[str, SimInode]] = []
+        self._root = SimDirectory()
+        self._journal = Journal()
 
     # --- faults -------------------------------------------------------------------------------------------------
 
     def crash(self, random: Random) -> None:
         """Lose power, and come back with what survived."""
-        names = random.choice([self._durable_names, *self._journal])
-        self._names, self._durable_names, self._journal = dict(names), dict(names), []
-        for inode in dict.fromkeys(self._names.values()):
+        self._journal.settle(random, by_directory=self.has_journal_by_directory)
+        _settle_names(self._root)
+        for _, inode in self.files():
             inode.settle(random)
         self._new_process()
 
@@ -175,6 +157,45 @@ class SimDisk:
         inode.data[position] ^= 1 << bit
         inode.durable = bytes(inode.data)
 
+    def overwrite(self, path: str, data: bytes | None) -> None:
+        """The medium has these bytes in the place of the file's, for good; None: the file is not there any more."""
+        parent, name = self._place(path)
+        if data is None:
+            parent.names.pop(name, None)
+            parent.durable.pop(name, None)
+            return
+        inode = SimInode(self._inode(path).modified_ms)
+        inode.data, inode.durable = bytearray(data), bytes(data)
+        parent.names[name] = parent.durable[name] = inode
+
+    def detach(self, path: str) -> SimDirectory:
+        """A volume is not mounted: what was there is not, and its place is empty."""
+        parent, name = self._place(path)
+        volume = parent.names[name]
+        assert isinstance(volume, SimDirectory), f"{path} is a file"
+        self._journal.write()
+        parent.names[name] = parent.durable[name] = SimDirectory()
+        return volume
+
+    def attach(self, path: str, volume: SimDirectory) -> None:
+        """A volume is there again, as it was."""
+        parent, name = self._place(path)
+        self._journal.write()
+        parent.names[name] = parent.durable[name] = volume
+
+    def files(self, path: str = "") -> Iterator[tuple[str, SimInode]]:
+        """All that lie under a directory, with their paths."""
+        for name, entry in self._directory(path).names.items():
+            if isinstance(entry, SimInode):
+                yield f"{path}/{name}", entry
+            else:
+                yield from self.files(f"{path}/{name}")
+
+    @property
+    def has_lost_pages(self) -> bool:
+        """Whether files show bytes that no sync will write any more."""
+        return any(inode.lost for _, inode in self.files())
+
     def meet(self, operation: Operation, *paths: str) -> None:
         """Raises the OSError that `errors` has for this call."""
         for error in self.errors:
@@ -184,8 +205,11 @@ class SimDisk:
     def take_space(self, size_bytes: int, path: str) -> None:
         if self.fail_writes and path.startswith(self.fail_under):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self._take(size_bytes)
+
+    def _take(self, size_bytes: int) -> None:
         if self.space_bytes is not None:
-            if size_bytes > self.space_bytes:
+            if size_bytes > max(0, self.space_bytes):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self.space_bytes -= size_bytes
 
@@ -198,37 +222,48 @@ class SimDisk:
         if self.fail_syncs and path.startswith(self.fail_under):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
+    def sync_inode(self, inode: SimInode, path: str) -> None:
+        try:
+            self.check_sync(path)
+        except OSError:
+            if self.drops(path):
+                inode.drop()
+            raise
+        if not self.lies_about(path):
+            inode.sync()
+
     # --- the seam -----------------------------------------------------------------------------------------------
 
     def open(self, path: str) -> SimFile:
         self.meet("open", path)
-        inode = self._names.get(path)
+        inode = self._find(path)
         if inode is None:
-            inode = self._create(path)
+            self._take(_cost(path))
+            inode = SimInode(self.now_ms)
+            self._add(path, inode)
+        if not isinstance(inode, SimInode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return SimFile(self, path, inode)
 
     def exists(self, path: str) -> bool:
-        return path in self._names or self.is_directory(path)
+        return self._find(path) is not None
 
     def is_directory(self, path: str) -> bool:
-        return path + "/" in self._names
+        return isinstance(self._find(path), SimDirectory)
 
     def names(self, path: str) -> list[str]:
         self.meet("names", path + "/")
-        if not self.is_directory(path):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        head = path + "/"
-        known = list(self._names)  # at once: logs are opened in several threads
-        names = (name[len(head) :].rstrip("/") for name in known if name.startswith(head) and name != head)
-        return sorted(name for name in names if "/" not in name)
+        return sorted(self._directory(path).names)
 
     def make_directory(self, path: str) -> None:
+        if self.is_directory(path):
+            return
         parent = os.path.dirname(path)
         if parent not in ("", "/", path):
             self.make_directory(parent)
-        if not self.is_directory(path):
-            self.meet("make_directory", path + "/")
-            self._create(path + "/")
+        self.meet("make_directory", path + "/")
+        self._take(_cost(path))
+        self._add(path, SimDirectory())
 
     def read_file(self, path: str) -> bytes:
         self.meet("read", path)
@@ -236,47 +271,64 @@ class SimDisk:
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
         self.meet("write", path)
-        self.take_space(len(data), path)
-        self._require_parent(path)
+        parent, name = self._place(path)
+        before = parent.names.get(name)
+        self.take_space(len(data) + (_cost(path) if before is None else 0), path)
         inode = SimInode(self.now_ms)
         inode.data += data
         if durable:
-            self.check_sync(path)
-            inode.durable = bytes(data)
-        self._change({path: inode})
+            self._sync_new(inode, path)
+        self._journal.add((parent, name, inode))
+        if isinstance(before, SimInode):
+            self.give_space(len(before.data))
         if durable:
             self.sync_directory(os.path.dirname(path))
 
+    def _sync_new(self, inode: SimInode, path: str) -> None:
+        """What is not written is not kept."""
+        try:
+            self.sync_inode(inode, path)
+        except OSError:
+            self.give_space(len(inode.data))
+            raise
+
     def sync_file(self, path: str) -> None:
-        SimFile(self, path, self._inode(path)).sync()
+        self.sync_inode(self._inode(path), path)
 
     def sync_directory(self, path: str) -> None:
-        # One journal for all directories: syncing one writes what came before in the others too, as ext4 does.
         self.check_sync(path + "/")
-        if not self.is_directory(path):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        self._durable_names, self._journal = dict(self._names), []
+        directory = self._directory(path)
+        if not self.lies_about(path + "/"):
+            self._journal.write(directory if self.has_journal_by_directory else None)
 
     def rename(self, source: str, target: str) -> None:
         self.meet("rename", source, target)
-        if self.is_directory(source):
-            head = source + "/"
-            moved = {
-                target + name[len(source) :]: inode for name, inode in self._names.items() if name.startswith(head)
-            }
-            self._change(moved, [name for name in self._names if name.startswith(head)])
-            return
-        self._change({target: self._inode(source)}, [source])
+        moved = self._find(source)
+        if moved is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+        replaced = self._find(target)
+        self._take(max(0, _cost(target) - _cost(source)) if replaced is None else 0)
+        (old, name), (new, new_name) = self._place(source), self._place(target)
+        self._journal.add((old, name, None), (new, new_name, moved))
+        if isinstance(replaced, SimInode):
+            self.give_space(len(replaced.data) + _cost(source))
 
     def remove(self, path: str) -> None:
         self.meet("remove", path)
-        self.give_space(len(self._inode(path).data))
-        self._change({}, [path])
+        inode = self._inode(path)
+        self._journal.add((*self._place(path), None))
+        self.give_space(len(inode.data) + _cost(path))
 
     def remove_tree(self, path: str) -> None:
+        for name in list(self._directory(path).names):
+            entry = f"{path}/{name}"
+            if self.is_directory(entry):
+                self.remove_tree(entry)
+            else:
+                self.remove(entry)
         self.meet("remove", path + "/")
-        head = path + "/"
-        self._change({}, [name for name in self._names if name.startswith(head)])
+        self._journal.add((*self._place(path), None))
+        self.give_space(_cost(path))
 
     def size(self, path: str) -> int:
         return len(self._inode(path).data)
@@ -292,31 +344,53 @@ class SimDisk:
         self.meet("lock", path)
         if path in self.locks:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
-        self.locks[path] = None
         self.open(path)
+        self.locks[path] = None
         return SimLock(self, path)
 
     # --- names --------------------------------------------------------------------------------------------------
 
+    def _find(self, path: str) -> Entry | None:
+        found: Entry | None = self._root
+        for name in path.split("/"):
+            if name:
+                found = found.names.get(name) if isinstance(found, SimDirectory) else None
+        return found
+
     def _inode(self, path: str) -> SimInode:
-        inode = self._names.get(path)
-        if inode is None:
+        inode = self._find(path)
+        if not isinstance(inode, SimInode):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return inode
 
-    def _create(self, path: str) -> SimInode:
-        self._require_parent(path.rstrip("/"))
-        inode = SimInode(self.now_ms)
-        self._change({path: inode})
-        return inode
-
-    def _require_parent(self, path: str) -> None:
-        parent = os.path.dirname(path)
-        if parent not in ("", "/") and not self.is_directory(parent):
+    def _directory(self, path: str) -> SimDirectory:
+        directory = self._find(path)
+        if not isinstance(directory, SimDirectory):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return directory
 
-    def _change(self, added: dict[str, SimInode], gone: list[str] | None = None) -> None:
-        for name in gone or ():
-            del self._names[name]
-        self._names.update(added)
-        self._journal.append(dict(self._names))
+    def _place(self, path: str) -> tuple[SimDirectory, str]:
+        """The directory that has this name, or may have it."""
+        parent, name = os.path.split(path)
+        return self._directory(parent), name
+
+    def _add(self, path: str, entry: Entry) -> None:
+        self._journal.add((*self._place(path), entry))
+
+
+def _cost(path: str) -> int:
+    """What the name takes of its directory."""
+    return NAME_BYTES + len(os.path.basename(path))
+
+
+def _settle_names(directory: SimDirectory) -> None:
+    """Only what survived is there."""
+    directory.names = dict(directory.durable)
+    for entry in directory.names.values():
+        if isinstance(entry, SimDirectory):
+            _settle_names(entry)
+
+
+def _nothing(path: str) -> bool:
+    del path
+    return False

@@ -14,7 +14,7 @@ RECORDS = 12
 
 def damaged(disk: SimDisk, offset: int) -> None:
     """Flip the last bit of the batch at `offset`, as a disk does it: nobody hears of it."""
-    for path, inode in disk._names.items():
+    for path, inode in disk.files():
         position = 0
         for header, batch in split_batches(bytes(inode.data)) if path.endswith(LOG) else ():
             position += len(batch)

@@ -1,0 +1,115 @@
+"""What a simulated disk is made of: files and directories, as processes see them and as a loss of power leaves them."""
+
+from random import Random
+from typing import Final, Union
+
+SECTOR_BYTES: Final = 512
+
+Entry = Union["SimInode", "SimDirectory"]
+
+
+class SimInode:
+    """The bytes of one file: as they are, and as they would be after a crash."""
+
+    __slots__ = ("data", "durable", "lost", "modified_ms")
+
+    def __init__(self, modified_ms: int) -> None:
+        self.data = bytearray()
+        self.durable = b""
+        # From where to where bytes are that the system believes to have written and has not: see `drop`.
+        self.lost: list[tuple[int, int]] = []
+        self.modified_ms = modified_ms
+
+    def sync(self) -> None:
+        self.durable = self._written()
+
+    def drop(self) -> None:
+        """A write-back has failed: what was not synced stays readable and counts as clean, and no sync writes it."""
+        if len(self.data) > len(self.durable):
+            self.lost.append((len(self.durable), len(self.data)))
+
+    def truncate(self, size: int) -> None:
+        del self.data[size:]
+        self.lost = [(start, min(end, size)) for start, end in self.lost if start < size]
+
+    def _written(self) -> bytes:
+        """The bytes as a sync writes them."""
+        if not self.lost:
+            return bytes(self.data)
+        written = bytearray(self.data)
+        for start, end in self.lost:
+            written[start:end] = bytes(end - start)
+        return bytes(written)
+
+    def settle(self, random: Random) -> None:
+        """Power is lost: decide what of the unsynced bytes is there."""
+        size = random.choice((len(self.durable), len(self.data), self._between(random)))
+        settled = bytearray(self.durable[:size].ljust(size, b"\0"))
+        written = self._written()
+        for start in range(0, size, SECTOR_BYTES):
+            sector = written[start : min(start + SECTOR_BYTES, size)]
+            if random.random() < 0.7:
+                settled[start : start + len(sector)] = sector
+        self.data, self.durable, self.lost = settled, bytes(settled), []
+
+    def _between(self, random: Random) -> int:
+        return random.randint(*sorted((len(self.durable), len(self.data))))
+
+
+class SimDirectory:
+    """Names, and those of them that would be there after a crash."""
+
+    __slots__ = ("durable", "names")
+
+    def __init__(self) -> None:
+        self.names: dict[str, Entry] = {}
+        self.durable: dict[str, Entry] = {}
+
+
+#: Of one directory one name, and what it stands for from now on; None: it is gone.
+Change = tuple[SimDirectory, str, Entry | None]
+
+
+class Journal:
+    """Changes of names that a file system has not written yet, in their order. A rename is one of two changes."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[Change, ...]] = []
+
+    def add(self, *changes: Change) -> None:
+        """Make the changes, and keep them in mind."""
+        for directory, name, entry in changes:
+            _put(directory.names, name, entry)
+        self._entries.append(changes)
+
+    def write(self, only: SimDirectory | None = None) -> None:
+        """Make all of them durable; with `only`, those of that directory."""
+        self._write([entry for entry in self._entries if only is None or _is_of(entry, only)])
+        self._entries = [entry for entry in self._entries if only is not None and not _is_of(entry, only)]
+
+    def settle(self, random: Random, *, by_directory: bool) -> None:
+        """Power is lost: of all changes, or of those of each directory, a first part is there."""
+        if not by_directory:
+            self._write(self._entries[: random.randrange(len(self._entries) + 1)])
+        else:
+            places = dict.fromkeys(id(entry[0][0]) for entry in self._entries)
+            for place in places:
+                of_one = [entry for entry in self._entries if id(entry[0][0]) == place]
+                self._write(of_one[: random.randrange(len(of_one) + 1)])
+        self._entries = []
+
+    def _write(self, entries: list[tuple[Change, ...]]) -> None:
+        for changes in entries:
+            for directory, name, entry in changes:
+                _put(directory.durable, name, entry)
+
+
+def _is_of(entry: tuple[Change, ...], directory: SimDirectory) -> bool:
+    return any(change[0] is directory for change in entry)
+
+
+def _put(names: dict[str, Entry], name: str, entry: Entry | None) -> None:
+    if entry is None:
+        names.pop(name, None)
+    else:
+        names[name] = entry
