@@ -20,7 +20,7 @@ from random import Random
 from typing import Final, Literal
 
 from kavka_broker.storage.disk import Buffer
-from kavka_broker.storage.sim_inode import SECTOR_BYTES, Entry, Journal, SimDirectory, SimInode
+from kavka_broker.storage.sim_inode import SECTOR_BYTES, Change, Entry, Journal, SimDirectory, SimInode
 
 __all__ = ["SECTOR_BYTES", "DiskError", "SimDisk", "SimFile", "SimInode"]
 
@@ -80,6 +80,7 @@ class SimFile:
         self._disk.take_space(len(piece), self.path)
         inode.data += piece
         inode.modified_ms = self._disk.now_ms
+        self._disk.changes += 1
 
     def read(self, position: int, size: int) -> memoryview:
         inode = self._check()
@@ -93,6 +94,7 @@ class SimFile:
         self._disk.meet("truncate", self.path)
         self._disk.give_space(max(0, len(inode.data) - size))
         inode.truncate(size)
+        self._disk.changes += 1
 
     def sync(self) -> None:
         self._disk.sync_inode(self._check(), self.path)
@@ -129,6 +131,7 @@ class SimDisk:
         self.has_journal_by_directory = False
         self.now_ms = now_ms
         self.generation = 0
+        self.changes = 0  # of bytes and names: grows with each
         self.locks: dict[str, None] = {}
         self._root = SimDirectory()
         self._journal = Journal()
@@ -149,17 +152,33 @@ class SimDisk:
 
     def _new_process(self) -> None:
         self.generation += 1
+        self.changes += 1
         self.locks.clear()
 
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
         """The medium forgets one bit."""
         inode = self._inode(path)
-        inode.data[position] ^= 1 << bit
-        inode.durable = bytes(inode.data)
+        inode.forget(position, inode.data[position] ^ (1 << bit))
+        self.changes += 1
+
+    def wipe(self, path: str, position: int, size: int) -> None:
+        """The medium reads zeros where something was."""
+        inode = self._inode(path)
+        for at in range(position, position + size):
+            inode.forget(at, 0)
+        self.changes += 1
+
+    def cut_short(self, path: str, size: int) -> None:
+        """The medium has lost a file's end."""
+        inode = self._inode(path)
+        inode.truncate(size)
+        inode.durable = inode.durable[:size]
+        self.changes += 1
 
     def overwrite(self, path: str, data: bytes | None) -> None:
         """The medium has these bytes in the place of the file's, for good; None: the file is not there any more."""
         parent, name = self._place(path)
+        self.changes += 1
         if data is None:
             parent.names.pop(name, None)
             parent.durable.pop(name, None)
@@ -174,6 +193,7 @@ class SimDisk:
         volume = parent.names[name]
         assert isinstance(volume, SimDirectory), f"{path} is a file"
         self._journal.write()
+        self.changes += 1
         parent.names[name] = parent.durable[name] = SimDirectory()
         return volume
 
@@ -181,6 +201,7 @@ class SimDisk:
         """A volume is there again, as it was."""
         parent, name = self._place(path)
         self._journal.write()
+        self.changes += 1
         parent.names[name] = parent.durable[name] = volume
 
     def files(self, path: str = "") -> Iterator[tuple[str, SimInode]]:
@@ -190,6 +211,12 @@ class SimDisk:
                 yield f"{path}/{name}", entry
             else:
                 yield from self.files(f"{path}/{name}")
+
+    def peek(self, path: str) -> dict[str, SimInode]:
+        """The files of a directory by name, as somebody sees them whom no fault meets; none where it is not there."""
+        found = self._find(path)
+        names = found.names if isinstance(found, SimDirectory) else {}
+        return {name: entry for name, entry in names.items() if isinstance(entry, SimInode)}
 
     @property
     def has_lost_pages(self) -> bool:
@@ -278,7 +305,7 @@ class SimDisk:
         inode.data += data
         if durable:
             self._sync_new(inode, path)
-        self._journal.add((parent, name, inode))
+        self._change((parent, name, inode))
         if isinstance(before, SimInode):
             self.give_space(len(before.data))
         if durable:
@@ -309,14 +336,14 @@ class SimDisk:
         replaced = self._find(target)
         self._take(max(0, _cost(target) - _cost(source)) if replaced is None else 0)
         (old, name), (new, new_name) = self._place(source), self._place(target)
-        self._journal.add((old, name, None), (new, new_name, moved))
+        self._change((old, name, None), (new, new_name, moved))
         if isinstance(replaced, SimInode):
             self.give_space(len(replaced.data) + _cost(source))
 
     def remove(self, path: str) -> None:
         self.meet("remove", path)
         inode = self._inode(path)
-        self._journal.add((*self._place(path), None))
+        self._change((*self._place(path), None))
         self.give_space(len(inode.data) + _cost(path))
 
     def remove_tree(self, path: str) -> None:
@@ -327,7 +354,7 @@ class SimDisk:
             else:
                 self.remove(entry)
         self.meet("remove", path + "/")
-        self._journal.add((*self._place(path), None))
+        self._change((*self._place(path), None))
         self.give_space(_cost(path))
 
     def size(self, path: str) -> int:
@@ -374,8 +401,12 @@ class SimDisk:
         parent, name = os.path.split(path)
         return self._directory(parent), name
 
+    def _change(self, *changes: Change) -> None:
+        self._journal.add(*changes)
+        self.changes += 1
+
     def _add(self, path: str, entry: Entry) -> None:
-        self._journal.add((*self._place(path), entry))
+        self._change((*self._place(path), entry))
 
 
 def _cost(path: str) -> int:

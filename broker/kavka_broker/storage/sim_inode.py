@@ -11,13 +11,16 @@ Entry = Union["SimInode", "SimDirectory"]
 class SimInode:
     """The bytes of one file: as they are, and as they would be after a crash."""
 
-    __slots__ = ("data", "durable", "lost", "modified_ms")
+    __slots__ = ("cuts", "data", "durable", "forgotten", "lost", "modified_ms")
 
     def __init__(self, modified_ms: int) -> None:
         self.data = bytearray()
         self.durable = b""
         # From where to where bytes are that the system believes to have written and has not: see `drop`.
         self.lost: list[tuple[int, int]] = []
+        self.cuts = 0  # how often bytes that were there went, or may have
+        # By position: the byte as it was written, where the medium has another one now.
+        self.forgotten: dict[int, int] = {}
         self.modified_ms = modified_ms
 
     def sync(self) -> None:
@@ -29,8 +32,22 @@ class SimInode:
             self.lost.append((len(self.durable), len(self.data)))
 
     def truncate(self, size: int) -> None:
+        if size >= len(self.data):
+            return
         del self.data[size:]
+        self._was_cut(size)
         self.lost = [(start, min(end, size)) for start, end in self.lost if start < size]
+
+    def forget(self, position: int, byte: int) -> None:
+        """The medium has this byte now, in the place of the one that was written."""
+        self.forgotten.setdefault(position, self.data[position])
+        self.data[position] = byte
+        if position < len(self.durable):
+            self.durable = self.durable[:position] + bytes([byte]) + self.durable[position + 1 :]
+
+    def _was_cut(self, size: int) -> None:
+        self.cuts += 1
+        self.forgotten = {position: byte for position, byte in self.forgotten.items() if position < size}
 
     def _written(self) -> bytes:
         """The bytes as a sync writes them."""
@@ -51,6 +68,7 @@ class SimInode:
             if random.random() < 0.7:
                 settled[start : start + len(sector)] = sector
         self.data, self.durable, self.lost = settled, bytes(settled), []
+        self._was_cut(size)
 
     def _between(self, random: Random) -> int:
         return random.randint(*sorted((len(self.durable), len(self.data))))

@@ -148,3 +148,28 @@ def test_a_medium_that_has_something_else_has_it_for_good() -> None:
     disk.crash(Random(1))
     assert disk.read_file("/d/f") == b"wrong"
     assert disk.names("/d") == ["f"]
+
+
+def test_what_the_medium_forgets_is_remembered_by_those_who_only_look() -> None:
+    disk = simulated()
+    disk.write_file("/d/f", b"0123456789")
+    disk.flip_bit("/d/f", 2)
+    disk.wipe("/d/f", 4, 2)
+    inode = disk.peek("/d")["f"]
+    assert disk.read_file("/d/f") == b"0133\0\x006789"
+    assert inode.forgotten == {2: ord("2"), 4: ord("4"), 5: ord("5")}
+    cuts = inode.cuts
+    disk.cut_short("/d/f", 4)
+    assert (inode.forgotten, inode.cuts) == ({2: ord("2")}, cuts + 1)
+    disk.crash(Random(1))
+    assert disk.read_file("/d/f") == b"0133"
+
+
+def test_each_change_is_counted() -> None:
+    disk = simulated()
+    before = disk.changes
+    file = disk.open("/d/f")
+    for change in (lambda: file.append(b"x"), lambda: file.truncate(0), lambda: disk.rename("/d/f", "/d/g")):
+        before = disk.changes
+        change()
+        assert disk.changes > before
