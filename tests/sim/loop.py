@@ -16,9 +16,9 @@ import asyncio
 import contextvars
 import random
 import warnings
-from asyncio import Handle, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
+from contextvars import copy_context
 from hashlib import blake2b
 from heapq import heappop, heappush
 from typing import Any, NoReturn
@@ -49,7 +49,7 @@ class Process:
         self.host = host
         self.is_alive = True
         self.is_paused = False
-        self.held: deque[Handle] = deque()
+        self.held: deque[SimHandle] = deque()
         # Told of its end, once: connections break.
         self.on_death: dict[Callable[[], None], None] = {}
         # Called after each of its steps.
@@ -77,6 +77,36 @@ class Process:
 
 PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 NOBODY = contextvars.Context()
+
+
+class SimHandle:
+    """A callback that waits for its turn, or for its time: what asyncio calls a Handle or a TimerHandle.
+
+    Most steps of a run make one, so it does nothing that nobody asks for here.
+    """
+
+    __slots__ = ("_when", "args", "call", "context", "is_cancelled")
+
+    def __init__(self, call: Callable[..., Any], args: tuple[Any, ...], context: Any, when: float = 0.0) -> None:
+        self.call = call
+        self.args = args
+        self.context = copy_context() if context is None else context
+        self.is_cancelled = False
+        self._when = when
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self.call, self.args = no_call, ()
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+    def when(self) -> float:
+        return self._when
+
+
+def no_call() -> None:
+    """What is left of a callback that was cancelled."""
 
 
 class SimFuture(asyncio.Future):
@@ -120,7 +150,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.network: Any = None
         self._now = 0.0
         self._numbers = 0
-        self._timers: list[tuple[float, int, Handle]] = []
+        self._timers: list[tuple[float, int, SimHandle]] = []
         self._trace = blake2b(digest_size=8)
         self.set_task_factory(self._make_task)
 
@@ -154,51 +184,63 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # --- running ------------------------------------------------------------------------------------------------
 
-    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> TimerHandle:
-        timer = TimerHandle(when, callback, args, self, context)
-        heappush(self._timers, (when, self.number(), timer))
-        return timer
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> SimHandle:
+        handle = SimHandle(callback, args, context)
+        self._ready.append(handle)
+        return handle
 
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> TimerHandle:
+    call_soon_threadsafe = call_soon
+
+    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> SimHandle:
+        handle = SimHandle(callback, args, context, when)
+        self._numbers += 1
+        heappush(self._timers, (when, self._numbers, handle))
+        return handle
+
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> SimHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> Handle:
-        return self.call_soon(callback, *args, context=context)
-
-    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
-        """It is skipped when its time comes."""
-
     def _run_once(self) -> None:
+        """Run until the loop is to stop. Each turn of it takes what is ready now, and then what has become due."""
         ready, timers = self._ready, self._timers
-        if not ready:
-            while timers and timers[0][2].cancelled():
-                heappop(timers)
-            if not timers:
-                raise Deadlock("nothing is ready and nothing is scheduled")
-            self._now = max(self._now, timers[0][0])
-        while timers and timers[0][0] <= self._now:
-            ready.append(heappop(timers)[2])
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle._cancelled:
-                self._step(handle)
-        if self._now > self._moment[0]:
-            self._moment = (self._now, self.steps)
-        if self.steps > STEPS_MAX or self.steps - self._moment[1] > STEPS_AT_ONCE_MAX:
-            raise Deadlock(f"{self.steps} steps until {self._now:.3f} s: somebody runs in a circle")
+        while not self._stopping:
+            if not ready:
+                self._go_on_in_time()
+            while timers and timers[0][0] <= self._now:
+                ready.append(heappop(timers)[2])
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if not handle.is_cancelled:
+                    self._step(handle)
+            if self._now > self._moment[0]:
+                self._moment = (self._now, self.steps)
+            if self.steps > STEPS_MAX or self.steps - self._moment[1] > STEPS_AT_ONCE_MAX:
+                raise Deadlock(f"{self.steps} steps until {self._now:.3f} s: somebody runs in a circle")
 
-    def _step(self, handle: Handle) -> None:
-        process = handle._context.get(PROCESS)
-        if process is None:
-            self.steps += 1
-            handle._run()
-        elif process.is_paused:
-            process.held.append(handle)
-        elif process.is_alive:
-            self.steps += 1
-            handle._run()
-            if process.watch is not None and process.is_alive:
-                process.watch()
+    def _go_on_in_time(self) -> None:
+        """To the moment at which something is due. Raises Deadlock."""
+        timers = self._timers
+        while timers and timers[0][2].is_cancelled:
+            heappop(timers)
+        if not timers:
+            raise Deadlock("nothing is ready and nothing is scheduled")
+        self._now = max(self._now, timers[0][0])
+
+    def _step(self, handle: SimHandle) -> None:
+        process = handle.context.get(PROCESS)
+        if process is not None and (process.is_paused or not process.is_alive):
+            if process.is_paused:
+                process.held.append(handle)
+            return
+        self.steps += 1
+        try:
+            handle.context.run(handle.call, *handle.args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - as asyncio does it
+            self.call_exception_handler({"message": f"a callback failed: {handle.call}", "exception": error})
+        if process is not None and process.watch is not None and process.is_alive:
+            process.watch()
 
     def resume(self, process: Process) -> None:
         """What came up while it was paused happens now, in that order."""
