@@ -4,8 +4,10 @@ Each invariant is an object with a name, a reason and a check of one replica tha
 is read from outside: attributes and the bytes of the logs, never through what the broker itself believes to be true.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
@@ -28,6 +30,7 @@ class Seen:
     view: View
     truth: Truth
     added: list[Written]
+    log_start_offset: int
     before: "Seen | None" = None
 
     @property
@@ -54,6 +57,16 @@ class Invariant:
     check: Callable[["Invariants", Seen], Iterator[str]]
     why: str
 
+
+#: All that a step may change which the checks look at, beside the disk.
+state_of_partition: Final = attrgetter(
+    "topic_id", "high_watermark", "is_leader", "state.leader_epoch", "log.log_end_offset", "log.log_start_offset",
+    "log.truncations",
+)  # fmt: skip
+state_of_quorum: Final = attrgetter(
+    "node._member.high_watermark", "node._member.role", "node._member.state.leader_epoch", "is_failed",
+    "metadata.offset", "log._log.log_end_offset", "log._log.log_start_offset", "log._log.truncations",
+)  # fmt: skip
 
 METADATA: Final[Place] = ("__cluster_metadata", 0)
 IMAGES_COMPARED_EVERY: Final = 5
@@ -136,10 +149,8 @@ def consistent_read(_: "Invariants", seen: Seen) -> Iterator[str]:
     start = 0 if seen.before is None or seen.before.life != seen.life else seen.before.high_watermark
     start = min(start, seen.high_watermark)
     committed = seen.truth.committed
-    for batch in seen.view.below(seen.high_watermark):
-        if batch.end_offset > seen.truth.end_offset:
-            break
-        if batch.end_offset > start and batch != committed_at(committed, batch).batch:
+    for batch in seen.view.below(min(seen.high_watermark, seen.truth.end_offset), start):
+        if batch != committed_at(committed, batch).batch:
             yield f"{batch} here, {committed_at(committed, batch).batch} was committed"
             return
 
@@ -150,7 +161,7 @@ def no_committed_record_lost(_: "Invariants", seen: Seen) -> Iterator[str]:
     epoch = seen.leading_epoch
     if epoch is not None:
         for batch in newly_committed(seen):
-            seen.truth.committed.append(Committed(batch, epoch))
+            seen.truth.commit(batch, epoch)
     elif seen.high_watermark > seen.truth.end_offset and seen.truth.committed:
         yield f"leaders have committed up to {seen.truth.end_offset}"
 
@@ -170,18 +181,14 @@ def newly_committed(seen: Seen) -> list[Written]:
     """What a leader's high watermark has passed that no leader's had before."""
     if seen.leading_epoch is None or seen.high_watermark <= seen.truth.end_offset:
         return []
-    return [one for one in seen.view.below(seen.high_watermark) if one.end_offset > seen.truth.end_offset]
+    return seen.view.below(seen.high_watermark, seen.truth.end_offset)
+
+
+committed_end = attrgetter("batch.end_offset")
 
 
 def committed_at(committed: list[Committed], batch: Written) -> Committed:
-    low, high = 0, len(committed)
-    while low < high:
-        middle = (low + high) // 2
-        if committed[middle].batch.end_offset < batch.end_offset:
-            low = middle + 1
-        else:
-            high = middle
-    return committed[low]
+    return committed[bisect_left(committed, batch.end_offset, key=committed_end)]
 
 
 def damaged_on(node: Any) -> list[str]:
@@ -288,53 +295,46 @@ class Invariants:
     # --- a step -------------------------------------------------------------------------------------------------
 
     def check(self, node: Any) -> None:
-        """A step of this node is done."""
+        """A step of this node is done. Most change nothing that is looked at here, and must cost next to nothing."""
         broker = getattr(node.server, "broker", None)
         if broker is None:
             return
+        state = [node.lives, node.disk.changes, *state_of_quorum(broker.quorum)]
+        state += map(state_of_partition, broker.replicas or ())
+        if state != node.state:
+            node.state = state
+            self._look_at_all(node, broker)
+
+    def _look_at_all(self, node: Any, broker: Any) -> None:
         quorum = broker.quorum
         log = quorum.log._log
-        self._look(
-            node,
-            METADATA,
-            log,
-            # A follower's rules know the high watermark before what it covers is appended; nobody is told of it yet.
-            (
-                quorum.high_watermark if quorum.is_leader else min(quorum.high_watermark, log.log_end_offset),
-                log.log_end_offset,
-                quorum.is_leader,
-                quorum.epoch,
-                log.truncations,
-                node.lives,
-            ),
-        )
+        # A follower's rules know the high watermark before what it covers is appended; nobody is told of it yet.
+        shown = quorum.high_watermark if quorum.is_leader else min(quorum.high_watermark, log.log_end_offset)
+        self._look(node, METADATA, log, (shown, quorum.is_leader, quorum.epoch))
         self._check_image(node, quorum)
-        for partition in broker.replicas or ():
-            log = partition.log
-            self._look(
-                node,
-                place_of(partition.topic, partition.topic_id, partition.index),
-                log,
-                (
-                    partition.high_watermark, log.log_end_offset, partition.is_leader, partition.leader_epoch,
-                    log.truncations, node.lives,
-                ),
-            )  # fmt: skip
+        for one in broker.replicas or ():
+            place = place_of(one.topic, one.topic_id, one.index)
+            self._look(node, place, one.log, (one.high_watermark, one.is_leader, one.leader_epoch))
 
-    def _look(self, node: Any, place: Place, log: Any, mark: tuple[Any, ...]) -> None:
+    def _look(self, node: Any, place: Place, log: Any, role: tuple[int, bool, int]) -> None:
         key = node.node_id, place
+        view = self.views.get(key)
+        if view is None:
+            view = self.views[key] = View(node.node_id, place)
+        added = view.follow(log)
+        mark = *role, log.log_end_offset, log.log_start_offset, view.version, node.lives
         if self._marks.get(key) == mark:
             return
         self._marks[key] = mark
         truth = self.truths.setdefault(place, Truth(place))
-        view = self.views.setdefault(key, View(node.node_id, place))
-        high_watermark, end_offset, is_leader, epoch, truncations, life = mark
-        added = view.follow(log, truncations + life * 1_000_000)
+        high_watermark, is_leader, epoch = role
         before = self._seen.get(key)
         if before is not None:
             before.before = None
-        seen = Seen(node.node_id, life, place, high_watermark, end_offset, is_leader, epoch, view, truth, added, before)
-        self._seen[key] = seen
+        self._seen[key] = seen = Seen(
+            node.node_id, node.lives, place, high_watermark, log.log_end_offset, is_leader, epoch, view, truth, added,
+            log.log_start_offset, before,
+        )  # fmt: skip
         self.checks += 1
         for one in INVARIANTS:
             for problem in one.check(self, seen):
@@ -388,7 +388,7 @@ class Invariants:
             for batch in view.batches if view.place == truth.place else ():
                 is_next = truth.end_offset < batch.end_offset <= last_offset + 1
                 if is_next and len(truth.holders[batch]) >= self.simulation.shape.min_isr:
-                    truth.committed.append(Committed(batch, batch.epoch))
+                    truth.commit(batch, batch.epoch)
 
     # --- the end ------------------------------------------------------------------------------------------------
 

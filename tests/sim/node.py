@@ -9,7 +9,7 @@ import contextlib
 import random
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kavka_broker.controller.format import Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
@@ -96,6 +96,7 @@ class Node:
         self.has_flipped = False  # see `is_damaged`
         self.lives = 0
         self.image_offset = -1  # of the metadata that was looked at last
+        self.state: list[Any] = []  # of all that was looked at last
         self.process: Process | None = None
         self.server: Server | None = None
         # Told of every new process, before anything of it runs.

@@ -1,21 +1,36 @@
 """What every replica's log holds, seen from outside after each step: the ground that the invariants stand on.
 
-A view of a log is the list of its batches, each known by leader epoch, first offset and checksum. It grows by reading
-the headers that were added; after a truncation it is made anew. Views of processes that died stay as their disks were.
+Logs are read from the bytes of the simulated disk by the few lines here, and by none of the broker's: what it cannot
+read it must not hide. Which files make up a log is the broker's word. A batch is known by its place, its epoch and a
+checksum of our own over its attributes and records, whatever the CRC in its header says. What the medium of a disk
+has forgotten is read as it was written: damage is what a broker makes of it, by serving it or copying it.
+
+A view of a log is the list of its batches. It grows by what was appended since it was last looked at; a file that was
+cut, or is another one, is read anew. Views of processes that died stay as their disks were.
 
 `Truth` is what one partition has promised to keep: the batches below the highest high watermark that a leader of it
 ever had, with the epoch of that leader.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple
+from struct import Struct
+from typing import Any, Final, NamedTuple
+from zlib import crc32
 
+from kavka_broker.storage.sim_inode import SimInode
 from tests.sim.history import Place
 
 by_end = attrgetter("end_offset")
+by_base = attrgetter("base_offset")
+
+#: Of a batch: base offset, length, leader epoch, last offset delta, largest timestamp. All else is its content.
+_read_head: Final = Struct(">qii7xi8xq").unpack_from
+LENGTH_ENDS_AT: Final = 12  # the length counts what follows it
+CONTENT_BEGINS_AT: Final = 21  # with the attributes, behind the CRC
+HEAD_BYTES: Final = 61
 
 
 class Written(NamedTuple):
@@ -24,7 +39,54 @@ class Written(NamedTuple):
     base_offset: int
     end_offset: int
     epoch: int
-    crc: int
+    content: int
+    size_bytes: int
+    max_timestamp_ms: int
+
+
+def written_at(data: Any, position: int) -> Written | None:
+    """The batch that begins here; None where none does, or not the whole of it."""
+    if position + HEAD_BYTES > len(data):
+        return None
+    base_offset, length, epoch, last_offset_delta, max_timestamp_ms = _read_head(data, position)
+    end = position + LENGTH_ENDS_AT + length
+    if length < HEAD_BYTES - LENGTH_ENDS_AT or end > len(data):
+        return None
+    content = crc32(data[position + CONTENT_BEGINS_AT : end])
+    return Written(base_offset, base_offset + last_offset_delta + 1, epoch, content, end - position, max_timestamp_ms)
+
+
+class File:
+    """A segment's file, and up to where it has been read."""
+
+    __slots__ = ("base_offset", "count", "cuts", "inode", "position")
+
+    def __init__(self, base_offset: int, inode: SimInode) -> None:
+        self.base_offset = base_offset
+        self.inode = inode
+        self.cuts = inode.cuts
+        self.position = 0
+        self.count = 0  # of batches
+
+    @property
+    def is_as_it_was(self) -> bool:
+        """But for what was appended."""
+        return self.inode.cuts == self.cuts and len(self.inode.data) >= self.position
+
+    def read_on(self) -> Iterator[Written]:
+        """The batches that have come since the last time."""
+        data = self.inode.data
+        if self.inode.forgotten:
+            data = bytearray(data)
+            for position, byte in self.inode.forgotten.items():
+                data[position] = byte
+        while (written := written_at(data, self.position)) is not None:
+            self.position += written.size_bytes
+            self.count += 1
+            yield written
+
+
+NO_FILE: Final = SimInode(0)
 
 
 @dataclass(slots=True)
@@ -34,16 +96,19 @@ class View:
     node_id: int
     place: Place
     batches: list[Written] = field(default_factory=list)
-    truncations: int = 0
     start_offset: int = 0
+    version: int = 0  # grows with every change
+    _files: list[File] = field(default_factory=list)
+    _segments: Any = None  # the list from which the files are known
 
     @property
     def end_offset(self) -> int:
         return self.batches[-1].end_offset if self.batches else self.start_offset
 
-    def below(self, offset: int) -> list[Written]:
-        """The batches that end at or below `offset`."""
-        return self.batches[: bisect_left(self.batches, offset + 1, key=by_end)]
+    def below(self, offset: int, start: int = 0) -> list[Written]:
+        """The batches that end at or below `offset`, and behind `start`."""
+        batches = self.batches
+        return batches[bisect_right(batches, start, key=by_end) : bisect_right(batches, offset, key=by_end)]
 
     def has(self, written: Written) -> bool:
         """Whether it stands here as well; what a snapshot stands for is believed."""
@@ -54,22 +119,37 @@ class View:
         index = bisect_left(self.batches, written.end_offset, key=by_end)
         return self.batches[index] if index < len(self.batches) else None
 
-    def follow(self, log: Any, truncations: int) -> list[Written]:
+    def follow(self, log: Any) -> list[Written]:
         """Catch up with the log; the batches that are new to this view."""
-        if truncations != self.truncations or log.log_end_offset < self.end_offset:
-            self.batches, self.truncations = [], truncations
-            self.start_offset = log.segments[0].base_offset
-        added = list(headers_from(log, self.end_offset))
-        self.batches += added
+        files, segments = self._files, log.segments
+        if segments is self._segments and len(segments) == len(files) and files[-1].is_as_it_was:
+            files = files[-1:]
+        else:
+            files = self._look_for_files(log)
+        added = [written for file in files for written in file.read_on()]
+        if added:
+            self.version += 1
+            self.batches += added
         return added
 
-
-def headers_from(log: Any, offset: int) -> Iterator[Written]:
-    """The batches of a log from an offset on, read past its caches."""
-    for segment in log.segments_from(offset):
-        for _, header in segment.batches(segment.offsets.position_before(offset)):
-            if header.base_offset >= offset:
-                yield Written(header.base_offset, header.next_offset, header.leader_epoch, header.crc)
+    def _look_for_files(self, log: Any) -> list[File]:
+        """Which files make up the log. What was read of one that is not as it was goes, and all that follows it."""
+        known, batches, start = {}, self.batches, 0
+        for file in self._files:
+            known[file.base_offset] = file, batches[start : start + file.count]
+            start += file.count
+        there = log.disk.peek(log.directory)
+        self._segments, self._files, self.batches = log.segments, [], []
+        is_same = True
+        for segment in log.segments:
+            inode = there.get(f"{segment.base_offset:020}.log")
+            file, batches = known.get(segment.base_offset, (None, []))
+            is_same = is_same and file is not None and inode in (file.inode, None) and file.is_as_it_was
+            self._files.append(file if is_same else File(segment.base_offset, inode or NO_FILE))
+            self.batches += batches if is_same else []
+        self.start_offset = self._files[0].base_offset
+        self.version += 1
+        return self._files
 
 
 class Committed(NamedTuple):
@@ -85,11 +165,12 @@ class Truth:
 
     place: Place
     committed: list[Committed] = field(default_factory=list)
+    end_offset: int = 0
     # Every batch that was ever written, by epoch and first offset; and who has had it.
     written: dict[tuple[int, int], Written] = field(default_factory=dict)
     holders: dict[Written, dict[int, None]] = field(default_factory=dict)
     leaders: dict[int, int] = field(default_factory=dict)
 
-    @property
-    def end_offset(self) -> int:
-        return self.committed[-1].batch.end_offset if self.committed else 0
+    def commit(self, batch: Written, epoch: int) -> None:
+        self.committed.append(Committed(batch, epoch))
+        self.end_offset = batch.end_offset
