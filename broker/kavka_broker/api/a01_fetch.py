@@ -3,7 +3,8 @@
 - Answered when `min_bytes` can be read, when a partition has an error, or after `max_wait_ms`. A partition that does
   not exist keeps nobody from waiting on the others: its consumer would ask again and again.
 - Whole batches; the first one comes even if it is larger than the limits, so that a client can always go on.
-- Reads end at the high watermark, with isolation level read_committed at the last stable offset.
+- Reads end at the high watermark; with isolation level read_committed at the last stable offset, and the answer names
+  the aborted transactions among what it brings.
 - Fetch sessions (KIP-227) leave out of the answer what has not changed; the partition that was served goes last.
 - A client that fetched at an epoch that has diverged is told where (KIP-595) and gets no records.
 - On a controller's listener there is only the metadata log, with rules of its own (`metadata_fetch`).
@@ -31,6 +32,7 @@ from kavka_broker.controller.metadata_fetch import metadata_fetch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import (
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchResponse,
     LeaderIdAndEpoch,
@@ -41,6 +43,7 @@ from kavka_broker.replica.feeds import Feed
 from kavka_broker.replica.fetch_sessions import FetchContext, SessionPartition
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.purgatory import FetchWaiter
+from kavka_broker.storage.log import Chunk
 
 TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 12  # in a tagged field
@@ -90,7 +93,9 @@ def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchRespons
     if missing_bytes <= 0 or reading.is_due or request.max_wait_ms <= 0 or nobody:
         return answer(reading, wanted, broker, client)
     # It watches from here on: a coroutine begins later, and what is appended until then would wake nobody.
-    lists = [one.watchers for one in reading.watched] if wanted.feed is None else []
+    lists = []
+    if wanted.feed is None:
+        lists = [one.watched(stable_only=wanted.is_committed_only) for one in reading.watched]
     waiter = FetchWaiter(lists, missing_bytes, request.max_wait_ms, broker.timers)
     if wanted.feed is not None:
         wanted.feed.waiter = waiter
@@ -196,8 +201,8 @@ def read(
         partition.last_stable_offset,
         partition.log.log_start_offset,
         aborted_transactions=[] if fetch.is_committed_only else None,
+        records=b"",
     )
-    data.records = b""
     if fetch.rack and partition.is_leader:
         elsewhere = preferred_replica(partition, position.fetch_offset, fetch.rack, broker)
         if elsewhere is not None:
@@ -212,8 +217,17 @@ def read(
     if position.fetch_offset == upper_offset:
         return data
     wanted_bytes = max(0, min(position.partition_max_bytes, bytes_max))
-    data.records = partition.read(position.fetch_offset, wanted_bytes, upper_offset, at_least_one).parts
+    chunk = partition.read(position.fetch_offset, wanted_bytes, upper_offset, at_least_one)
+    data.records = chunk.parts
+    if fetch.is_committed_only and partition.log.has_aborted:
+        data.aborted_transactions = aborted_in(partition, position.fetch_offset, chunk)
     return data
+
+
+def aborted_in(partition: Partition, offset: int, chunk: Chunk) -> list[AbortedTransaction]:
+    """What of these records its reader has to leave out."""
+    aborted = partition.log.aborted_between(offset, chunk.end_offset)
+    return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in aborted]
 
 
 def current_leader(wanted: SessionPartition, broker: Broker) -> LeaderIdAndEpoch:

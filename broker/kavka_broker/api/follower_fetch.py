@@ -68,7 +68,7 @@ def read_as_follower(
     data.records = b""
     diverging = diverging_epoch(partition, position.last_fetched_epoch, offset)
     if diverging is not None:
-        data.high_watermark = data.last_stable_offset = partition.high_watermark
+        data.high_watermark, data.last_stable_offset = partition.high_watermark, partition.last_stable_offset
         data.diverging_epoch = diverging
         return data
     end_offset = log.log_end_offset
@@ -76,7 +76,7 @@ def read_as_follower(
         size = max(0, min(position.partition_max_bytes, bytes_max))
         data.records = partition.read(offset, size, end_offset, at_least_one).parts
     partition.follower_fetched(follower.broker_id, follower.broker_epoch, offset, position.log_start_offset)
-    data.high_watermark = data.last_stable_offset = partition.high_watermark
+    data.high_watermark, data.last_stable_offset = partition.high_watermark, partition.last_stable_offset
     return data
 
 

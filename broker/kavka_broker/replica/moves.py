@@ -227,6 +227,7 @@ class Moves:
         chunk = move.partition.read(future.log_end_offset, PIECE_BYTES, source.log_end_offset, at_least_one=True)
         for part in chunk.parts:
             future.append_as_follower(part, self._clock.now_ms())
+        future.producers.transactions.replicated(future.log_end_offset)  # nobody asks for its stable offset
         return chunk.size_bytes
 
     async def _breathe(self, size_bytes: int) -> None:

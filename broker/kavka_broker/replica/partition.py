@@ -14,6 +14,7 @@ from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import Contact, LeaderState, Settled
+from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.replica.feeds import Feed
@@ -60,7 +61,9 @@ class Partition:
     __slots__ = (
         "_clock",
         "_committed",
+        "_is_held_back",
         "_node_id",
+        "_stable_offset",
         "_surroundings",
         "_trimmed",
         "_uncommitted_bytes",
@@ -74,6 +77,7 @@ class Partition:
         "leadership",
         "log",
         "messages_in",
+        "stable_watchers",
         "state",
         "topic",
         "topic_id",
@@ -97,6 +101,9 @@ class Partition:
         self.log = log
         self.high_watermark = log.log_start_offset if high_watermark is None else high_watermark
         self.watchers: list[FetchWaiter] = []  # woken by the high watermark
+        self.stable_watchers: list[FetchWaiter] = []  # woken by the last stable offset
+        self._stable_offset = 0  # where it was when these were looked at last
+        self._is_held_back = False  # whether it was below the high watermark
         self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, who wait for the end of the log
         self.bytes_in = self.bytes_out = self.messages_in = 0
         self._committed = OffsetWaiters()
@@ -108,6 +115,7 @@ class Partition:
         self.is_leader = self.is_damaged = False
         self.leadership: LeaderState | None = None
         self.state = state
+        log.producers.transactions.replicated(self.high_watermark)
         self._take_role()
 
     def __str__(self) -> str:
@@ -151,8 +159,13 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where a read_committed consumer stops. Without open transactions this is the high watermark."""
-        return self.high_watermark
+        """Where a read_committed consumer stops: at the first record of a transaction that is not settled, or at the
+        high watermark.
+        """
+        unstable = self.log.producers.transactions.first_unstable_offset
+        if unstable == NO_OFFSET or unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.log.log_start_offset)
 
     @property
     def isr(self) -> tuple[int, ...]:
@@ -172,9 +185,40 @@ class Partition:
 
     def interrupt(self) -> None:
         """Wake every fetch that waits here."""
-        for watcher in list(self.watchers):
+        for watcher in [*self.watchers, *self.stable_watchers]:
             watcher.interrupt()
         self._tell_followers()
+
+    def watched(self, *, stable_only: bool) -> list[FetchWaiter]:
+        """The list on which a fetch waits for more to read: read_committed ones for the last stable offset."""
+        if not stable_only:
+            return self.watchers
+        self._note_stable()
+        return self.stable_watchers
+
+    def _progressed(self, size_bytes: int) -> None:
+        """The high watermark has moved, by about that many bytes."""
+        if self.log.producers.transactions.ended:
+            self.log.producers.transactions.replicated(self.high_watermark)
+        for watcher in list(self.watchers):
+            watcher.progressed(size_bytes)
+        if self.stable_watchers:
+            self._stable_progressed(size_bytes)
+
+    def _stable_progressed(self, size_bytes: int) -> None:
+        before, was_held_back = self._stable_offset, self._is_held_back
+        self._note_stable()
+        if self._stable_offset == before:
+            return
+        for watcher in list(self.stable_watchers):
+            if was_held_back or self._is_held_back:
+                watcher.interrupt()  # how many bytes a marker has made stable nobody has counted
+            else:
+                watcher.progressed(size_bytes)
+
+    def _note_stable(self) -> None:
+        self._stable_offset = self.last_stable_offset
+        self._is_held_back = self._stable_offset < self.high_watermark
 
     def _tell_followers(self) -> None:
         for feed, wanted in self.feeds.items():
@@ -209,9 +253,8 @@ class Partition:
             self._replicate(leadership, end_offset, size_bytes)
         else:
             self.high_watermark = appended.last_offset + 1
-            if self.watchers:
-                for watcher in list(self.watchers):
-                    watcher.progressed(size_bytes)
+            if self.watchers or self.stable_watchers or self.log.producers.transactions.ended:
+                self._progressed(size_bytes)
         return appended
 
     def _note_producer(self, batches: memoryview) -> None:
@@ -363,9 +406,7 @@ class Partition:
         self.high_watermark = high_watermark
         if len(self._committed):
             self._committed.reached(high_watermark)
-        if self.watchers:
-            for watcher in list(self.watchers):
-                watcher.progressed(size_bytes)
+        self._progressed(size_bytes)
         if self._surroundings.hurries_high_watermark:
             self._tell_followers()
         else:
@@ -400,7 +441,8 @@ class Partition:
         if high_watermark <= self.high_watermark:
             return
         self.high_watermark = high_watermark
-        for watcher in list(self.watchers):  # consumers that read from this follower (KIP-392)
+        self.log.producers.transactions.replicated(high_watermark)
+        for watcher in [*self.watchers, *self.stable_watchers]:  # consumers that read from this follower (KIP-392)
             watcher.interrupt()
 
     def cut(self, offset: int) -> None:
@@ -412,6 +454,7 @@ class Partition:
             )
         self.log.truncate_to(offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        self.log.producers.transactions.replicated(self.high_watermark)
 
     def restart_at(self, offset: int) -> None:
         """The leader begins behind our end: nothing of this log can stay."""

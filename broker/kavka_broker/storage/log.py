@@ -186,7 +186,7 @@ class Log(ReadableLog):
         header = header._replace(base_offset=self.log_end_offset)
         last_offset = header.last_offset
         self._write(batch, len(batch), leader_epoch, header.base_offset, last_offset, header.max_timestamp, now_ms)
-        self.note_producer(header, batch)
+        self.note_producer(header, batch, self._active)
         return Appended(header.base_offset, last_offset, append_time_ms)
 
     def append_as_follower(self, batches: memoryview, now_ms: int = 0, *, leader_epoch: int = EPOCH_MAX) -> Appended:
@@ -218,7 +218,7 @@ class Log(ReadableLog):
         for header, batch in whole:
             size, epoch, base_offset = len(batch), header.leader_epoch, header.base_offset
             self._write(batch, size, epoch, base_offset, header.last_offset, header.max_timestamp, now_ms)
-            self.note_producer(header, batch)
+            self.note_producer(header, batch, self._active)
         if begins_within:
             self.advance_start(first_offset)
         return Appended(first_offset, self.log_end_offset - 1)

@@ -15,15 +15,17 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
 from kavka_broker.storage.segment import Found, Segment
+from kavka_broker.storage.transaction_index import AbortedTransaction
 
 log = get("storage")
 
 
 class Chunk(NamedTuple):
-    """Whole batches, ready to be sent."""
+    """Whole batches, ready to be sent. `end_offset` comes after them; -1 where there are none."""
 
     parts: list[memoryview]
     size_bytes: int
+    end_offset: int = -1
 
 
 EMPTY: Final = Chunk([], 0)
@@ -72,7 +74,20 @@ class ReadableLog(SegmentedLog):
         if position < segment.unchecked_end and position + size > segment.unchecked_start:
             self._check(segment, position, size)
         self._remember(next_offset, segment, position + size)
-        return Chunk([segment.file.read(position, size)], size)
+        return Chunk([segment.file.read(position, size)], size, next_offset)
+
+    def aborted_between(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records from `offset` up to `end_offset`."""
+        found: list[AbortedTransaction] = []
+        if not self.has_aborted:
+            return found
+        try:
+            for segment in self.segments_from(offset):
+                if segment.aborted.last_offset >= offset and segment.aborted.collect(offset, end_offset, found):
+                    break
+        except OSError as problem:
+            raise self._storage_error("read", problem) from problem
+        return found
 
     def _check(self, segment: Segment, position: int, size: int) -> None:
         damaged = segment.check(position, size)

@@ -16,24 +16,25 @@ from errno import ENOSPC
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import EpochEnd, LeaderEpochs
 from kavka_broker.core.partition.producer_state import ProducerStates, WrittenBatch
+from kavka_broker.core.partition.transactions import Ended
 from kavka_broker.logs import get
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader
-from kavka_broker.protocol.records.control import read_marker
+from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.storage import checkpoints, producer_snapshot, retention
+from kavka_broker.storage import checkpoints, retention
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.names import (
     DELETED,
     LEADER_EPOCHS,
     PARTITION_METADATA,
     SEGMENT_FILES,
-    SNAPSHOT,
     PartitionName,
     offset_file,
-    parse_offset_file,
 )
+from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import Segment
+from kavka_broker.storage.transaction_index import AbortedTransaction
 
 log = get("storage")
 
@@ -70,6 +71,7 @@ class SegmentedLog:
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
+        self.has_aborted = False
         self.is_failed = False
         self.is_closed = False
         self.flushed_ms = segments[-1].created_ms
@@ -88,7 +90,7 @@ class SegmentedLog:
         self._unsynced_paths = [os.path.join(directory, PARTITION_METADATA)]
         # Nothing of a log that was closed and opened again needs a sync.
         self._is_directory_changed = self._are_epochs_changed = not is_as_left
-        self._snapshot_offset = -1
+        self._snapshots = ProducerSnapshots(disk, directory)
         self.config = config
 
     @property
@@ -164,9 +166,7 @@ class SegmentedLog:
 
     def write_snapshot(self, offset: int, *, durable: bool) -> None:
         """Write down the producers as they are before `offset`."""
-        path = os.path.join(self.directory, offset_file(offset, SNAPSHOT))
-        self.disk.write_file(path, producer_snapshot.encode(self.producers), durable=durable)
-        self._snapshot_offset = offset
+        path = self._snapshots.write(offset, self.producers, durable=durable)
         if not durable:
             self._unsynced_paths.append(path)
 
@@ -244,7 +244,7 @@ class SegmentedLog:
             # It may have stood in the middle of the batch that goes.
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
             self.epochs.truncate_from_end(self.log_end_offset)
-            self._drop_snapshots(lambda at: at > self.log_end_offset)
+            self._snapshots.drop(lambda at: at > self.log_end_offset)
             self.seal_truncation()
         except OSError as problem:
             self.fail()
@@ -278,7 +278,7 @@ class SegmentedLog:
             self._discard(reversed(self.segments))
             self._set_segments([self.new_segment(offset, self.segments[-1].created_ms)])
             self.epochs.clear()
-            self._drop_snapshots(lambda at: True)
+            self._snapshots.drop(lambda at: True)
             self.seal_truncation()
         except OSError as problem:
             self.fail()
@@ -337,8 +337,7 @@ class SegmentedLog:
     def _discard(self, segments: Iterable[Segment]) -> None:
         for segment in segments:
             segment.close()
-            snapshot = os.path.join(self.directory, offset_file(segment.base_offset, SNAPSHOT))
-            for path in [*segment.paths(), snapshot]:
+            for path in [*segment.paths(), self._snapshots.path(segment.base_offset)]:
                 with suppress(FileNotFoundError):
                     self.disk.rename(path, path + DELETED)
                     self.deleted_paths.append(path + DELETED)
@@ -358,56 +357,44 @@ class SegmentedLog:
     # --- producers ----------------------------------------------------------------------------------------------
 
     def load_producers(self) -> None:
-        """Work out the producers' state: the newest snapshot, and the batches behind it."""
-        offset = self._load_snapshot()
+        """Work out the producers' state: the newest snapshot, and the batches behind it.
+
+        A transaction index that has to be built anew needs the state at the start of its segment, and all from there.
+        """
+        unindexed = (segment.base_offset for segment in self.segments if segment.aborted.is_incomplete)
+        end_offset = self.log_end_offset
+        self.producers.replace(self._snapshots.load(min(unindexed, default=end_offset), end_offset))
+        # Without a snapshot the batch in which the log begins counts too.
+        offset = self._snapshots.newest if self._snapshots.newest >= 0 else self.log_start_offset
         for segment in self.segments_from(offset):
             for position, header in segment.batches(segment.offsets.position_before(offset)):
-                if header.has_producer_id and header.base_offset >= offset:
-                    self.note_producer(header, segment.batch_at(position, header))
-
-    def _load_snapshot(self) -> int:
-        for offset in sorted(self._snapshots(), reverse=True):
-            path = os.path.join(self.directory, offset_file(offset, SNAPSHOT))
-            if offset > self.log_end_offset:
-                # Of what was cut off: once the log is as long again, it would tell another history.
-                self.disk.remove(path)
-                continue
-            try:
-                self.producers.replace(producer_snapshot.decode(self.disk.read_file(path)))
-            except ProtocolViolation as problem:
-                log.warning("snapshot.removed", path=path, reason=str(problem))
-                self.disk.remove(path)
-            else:
-                self._snapshot_offset = offset
-                return offset
-        self._snapshot_offset = -1
-        self.producers.replace(())
-        return self.log_start_offset
-
-    def _snapshots(self) -> list[int]:
-        parsed = map(parse_offset_file, self.disk.names(self.directory))
-        return [found[0] for found in parsed if found is not None and found[1] == SNAPSHOT]
-
-    def _drop_snapshots(self, is_stray: Callable[[int], bool]) -> None:
-        for offset in self._snapshots():
-            if is_stray(offset):
-                self.disk.remove(os.path.join(self.directory, offset_file(offset, SNAPSHOT)))
+                if header.has_producer_id and header.last_offset >= offset:
+                    self.note_producer(header, segment.batch_at(position, header), segment)
+            segment.aborted.is_incomplete = False
+        self.has_aborted = any(segment.aborted.last_offset >= 0 for segment in self.segments)
 
     def drop_stray_snapshots(self) -> None:
         """Keep those that stand before a segment, and the newest."""
-        kept = {*self._bases, max(self._snapshots(), default=0)}
-        self._drop_snapshots(lambda at: at not in kept)
+        kept = {*self._bases, max(self._snapshots.offsets(), default=0)}
+        self._snapshots.drop(lambda at: at not in kept)
 
-    def note_producer(self, header: BatchHeader, batch: memoryview) -> None:
-        """Keep the producers' state up with a batch that is in the log, without judging it."""
+    def note_producer(self, header: BatchHeader, batch: memoryview, segment: Segment) -> None:
+        """Keep the producers' state up with a batch that is in `segment`, without judging it."""
         if not header.has_producer_id:
             return
         if header.is_control:
             marker = read_marker(batch)
             if marker is not None:
-                self.producers.end_transaction(
-                    header.producer_id, header.producer_epoch, marker.coordinator_epoch, header.max_timestamp
+                ended = self.producers.end_transaction(
+                    header.producer_id,
+                    header.producer_epoch,
+                    marker.coordinator_epoch,
+                    header.max_timestamp,
+                    header.base_offset,
+                    is_aborted=marker.kind is ControlType.ABORT,
                 )
+                if ended is not None and ended.is_aborted:
+                    self._note_aborted(ended, segment)
             return
         written = WrittenBatch(
             header.base_sequence,
@@ -419,6 +406,11 @@ class SegmentedLog:
         self.producers.append(
             header.producer_id, header.producer_epoch, written, is_transactional=header.is_transactional
         )
+
+    def _note_aborted(self, ended: Ended, segment: Segment) -> None:
+        entry = AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, ended.stable_offset)
+        segment.aborted.append(entry)
+        self.has_aborted = True
 
     # --- epochs -------------------------------------------------------------------------------------------------
 
@@ -463,7 +455,7 @@ class SegmentedLog:
     def _finish(self) -> None:
         self._active.finish()
         self.flush()
-        if self.log_end_offset > max(self._snapshot_offset, 0):
+        if self.log_end_offset > max(self._snapshots.newest, 0):
             self.write_snapshot(self.log_end_offset, durable=True)
         self.drop_stray_snapshots()
 

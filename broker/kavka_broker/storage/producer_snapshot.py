@@ -8,14 +8,20 @@ Written when a segment is rolled and when a log is closed, and named by the offs
 the batches behind the newest snapshot must be looked at. Of the last batches only the newest is kept.
 """
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 from struct import Struct, error
 from typing import Final
 
 from crc32c import crc32c
 
 from kavka_broker.core.partition.producer_state import NO_SEQUENCE, SEQUENCE_MAX, Producer, WrittenBatch
+from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.names import SNAPSHOT, offset_file, parse_offset_file
+
+log = get("storage")
 
 VERSION: Final = 1
 _HEAD: Final = Struct(">hI")
@@ -69,3 +75,57 @@ def _unpack(entry: tuple[int, int, int, int, int, int, int, int]) -> tuple[int, 
         base_offset = last_offset - delta
         producer.batches.append(WrittenBatch(base_sequence, last_sequence, base_offset, last_offset, timestamp_ms))
     return producer_id, producer
+
+
+class ProducerSnapshots:
+    """The snapshots in a log's directory. `newest` is the offset of the one that was written or loaded last; -1: none.
+
+    Everything raises OSError as the disk does.
+    """
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self.newest = -1
+        self._disk = disk
+        self._directory = directory
+
+    def path(self, offset: int) -> str:
+        return os.path.join(self._directory, offset_file(offset, SNAPSHOT))
+
+    def offsets(self) -> list[int]:
+        """The offsets before which a snapshot stands, ascending."""
+        parsed = map(parse_offset_file, self._disk.names(self._directory))
+        return sorted(found[0] for found in parsed if found is not None and found[1] == SNAPSHOT)
+
+    def write(self, offset: int, producers: Iterable[tuple[int, Producer]], *, durable: bool) -> str:
+        """Write down the producers as they are before `offset`; returns the file's path."""
+        path = self.path(offset)
+        self._disk.write_file(path, encode(producers), durable=durable)
+        self.newest = offset
+        return path
+
+    def load(self, at_most: int, log_end_offset: int) -> list[tuple[int, Producer]]:
+        """The producers of the newest snapshot up to `at_most`; none where there is none (`newest` says so)."""
+        for offset in reversed(self.offsets()):
+            path = self.path(offset)
+            if offset > log_end_offset:
+                # Of what was cut off: once the log is as long again, it would tell another history.
+                self._disk.remove(path)
+                continue
+            if offset > at_most:
+                continue
+            try:
+                producers = decode(self._disk.read_file(path))
+            except ProtocolViolation as problem:
+                log.warning("snapshot.removed", path=path, reason=str(problem))
+                self._disk.remove(path)
+            else:
+                self.newest = offset
+                return producers
+        self.newest = -1
+        return []
+
+    def drop(self, is_stray: Callable[[int], bool]) -> None:
+        """Remove those of which `is_stray` says so."""
+        for offset in self.offsets():
+            if is_stray(offset):
+                self._disk.remove(self.path(offset))

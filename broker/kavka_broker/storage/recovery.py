@@ -193,6 +193,8 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs) -> tuple[int, bool]:
         if header.leader_epoch > epochs.latest:
             epochs.assign(header.leader_epoch, header.base_offset)
         segment.note(position, header.size_bytes, header.last_offset, header.max_timestamp)
+        # Whether it has aborted anything the producers' state tells, which is loaded last.
+        segment.aborted.is_incomplete |= header.is_control and header.has_producer_id
         end_offset, end_position = header.next_offset, position + header.size_bytes
     if end_position < size_bytes:
         log.warning(

@@ -23,9 +23,17 @@ from kavka_broker.protocol.records.batch import (
 )
 from kavka_broker.protocol.records.record import read_records
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.names import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, offset_file
+from kavka_broker.storage.names import (
+    LOG,
+    OFFSET_INDEX,
+    SEGMENT_FILES,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    offset_file,
+)
 from kavka_broker.storage.offset_index import OffsetIndex
 from kavka_broker.storage.time_index import TimeIndex, TimestampOffset
+from kavka_broker.storage.transaction_index import TransactionIndex
 
 # An index holds offsets relative to the segment's first as int32.
 OFFSETS_MAX = 2**31 - 1
@@ -54,6 +62,7 @@ class Segment:
     __slots__ = (
         "_disk",
         "_unindexed_bytes",
+        "aborted",
         "base_offset",
         "created_ms",
         "directory",
@@ -89,6 +98,7 @@ class Segment:
         self.file = disk.open(path + LOG)
         self.offsets = OffsetIndex(disk, path + OFFSET_INDEX, base_offset, index_bytes_max)
         self.times = TimeIndex(disk, path + TIME_INDEX, base_offset, index_bytes_max)
+        self.aborted = TransactionIndex(disk, path + TRANSACTION_INDEX)
         self.is_index_full = False
         self.first_timestamp_ms = NO_TIMESTAMP
         self.largest = self.times.last_entry() or TimestampOffset(NO_TIMESTAMP, base_offset)
@@ -126,11 +136,13 @@ class Segment:
         self.times.append_if_later(*self.largest)
         self.offsets.spill()
         self.times.spill()
+        self.aborted.spill()
 
     def sync(self) -> None:
         self.file.sync()
         self.offsets.sync()
         self.times.sync()
+        self.aborted.sync()
 
     def truncate(self, offset: int) -> int:
         """Cut off the batch that holds `offset` and all that follow; returns where the segment ends now."""
@@ -140,6 +152,7 @@ class Segment:
         end = min(offset, place.base_offset)
         self.offsets.truncate(end)
         self.times.truncate(end)
+        self.aborted.truncate(end)
         self.file.truncate(place.position)
         self.unchecked_end = min(self.unchecked_end, place.position)
         self.is_index_full = False
@@ -248,6 +261,7 @@ class Segment:
         """Start the indexes anew; `note` of every batch builds them."""
         self.offsets.clear()
         self.times.clear()
+        self.aborted.clear()
         self.largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self.is_index_full = False
         self._unindexed_bytes = 0
@@ -255,6 +269,8 @@ class Segment:
     def has_sane_indexes(self) -> bool:
         """Whether the indexes can be those of this log."""
         if not (self.offsets.is_sane(self.file.size) and self.times.is_sane):
+            return False
+        if not self.aborted.is_sane(self.base_offset, self.offset_max):
             return False
         # Batches with a time, and no time in the index: it was lost.
         self.note_first_timestamp()
@@ -274,11 +290,13 @@ class Segment:
         self.file.release()
         self.offsets.release()
         self.times.release()
+        self.aborted.release()
 
     def close(self) -> None:
         self.file.close()
         self.offsets.close()
         self.times.close()
+        self.aborted.close()
 
     def paths(self) -> list[str]:
         """The segment's files that exist."""

@@ -153,10 +153,10 @@ def test_a_marker_ends_the_open_transaction() -> None:
     log = open_log()
     append(log)
     append(log, producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
-    assert log.producers.first_open_offset() == 1
+    assert log.producers.transactions.first_open_offset == 1
     marker = build_marker(ControlType.COMMIT, producer_id=9, producer_epoch=0, coordinator_epoch=4, timestamp_ms=NOW_MS)
     log.append_as_leader(memoryview(marker), 0, NOW_MS, Origin.COORDINATOR)
-    assert log.producers.first_open_offset() is None
+    assert log.producers.transactions.first_open_offset == -1
     producer = log.producers.get(9)
     assert producer is not None
     assert (producer.coordinator_epoch, producer.last_sequence) == (4, 0)

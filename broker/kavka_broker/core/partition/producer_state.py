@@ -15,20 +15,20 @@ next one:
 Sequences wrap from 2^31 - 1 to 0. A producer that stays silent is forgotten after `producer.id.expiration.ms`, and
 there are never more than `PRODUCERS_MAX` of them.
 
-Transactions: the first offset of an open one is kept until its marker comes, so that the last stable offset is known.
+The first offset of an open transaction is kept until its marker comes (`transactions` says what follows from it).
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from kavka_broker.core.partition.transactions import NO_OFFSET, Ended, Transactions
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 BATCHES_KEPT_MAX: Final = 5
 PRODUCERS_MAX: Final = 100_000
 REFUSED_MAX: Final = 1_000
 SEQUENCE_MAX: Final = 2**31 - 1
-NO_OFFSET: Final = -1
 NO_SEQUENCE: Final = -1
 NO_EPOCH: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
@@ -67,12 +67,13 @@ def next_sequence(sequence: int, count: int = 1) -> int:
 class ProducerStates:
     """All producers of one partition by id. `check` judges a batch, `append` takes note of it."""
 
-    __slots__ = ("_producers", "_refused", "producers_max")
+    __slots__ = ("_producers", "_refused", "producers_max", "transactions")
 
     def __init__(self, producers_max: int = PRODUCERS_MAX) -> None:
         self._producers: dict[int, Producer] = {}
         self._refused: dict[int, tuple[int, int]] = {}  # by producer id: epoch and sequence of what found no room
         self.producers_max = producers_max
+        self.transactions = Transactions()
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -146,9 +147,14 @@ class ProducerStates:
         producer.timestamp_ms = batch.timestamp_ms
         if is_transactional and producer.transaction_first_offset == NO_OFFSET:
             producer.transaction_first_offset = batch.base_offset
+            self.transactions.begin(producer_id, batch.base_offset)
 
-    def end_transaction(self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> None:
-        """A commit or abort marker was appended. A marker of a newer epoch fences the older ones."""
+    def end_transaction(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int, offset: int, *, is_aborted: bool
+    ) -> Ended | None:
+        """A commit or abort marker was appended at `offset`; returns what it has ended, if anything. A marker of a
+        newer epoch fences the older ones.
+        """
         producer = self._producers.get(producer_id)
         if producer is None:
             producer = self._admit(producer_id, epoch, timestamp_ms)
@@ -158,15 +164,7 @@ class ProducerStates:
         producer.coordinator_epoch = coordinator_epoch
         producer.transaction_first_offset = NO_OFFSET
         producer.timestamp_ms = timestamp_ms
-
-    def first_open_offset(self) -> int | None:
-        """Where the oldest open transaction begins; what follows is not stable yet."""
-        open_offsets = [
-            producer.transaction_first_offset
-            for producer in self._producers.values()
-            if producer.transaction_first_offset != NO_OFFSET
-        ]
-        return min(open_offsets, default=None)
+        return self.transactions.end(producer_id, offset, is_aborted=is_aborted)
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget who was silent for so long; returns how many. An open transaction is never forgotten."""
@@ -182,6 +180,11 @@ class ProducerStates:
     def replace(self, producers: Iterable[tuple[int, Producer]]) -> None:
         """Take up the producers of a snapshot."""
         self._producers = dict(producers)
+        self.transactions.replace(
+            (producer_id, producer.transaction_first_offset)
+            for producer_id, producer in self
+            if producer.transaction_first_offset != NO_OFFSET
+        )
 
     def _admit(self, producer_id: int, epoch: int, timestamp_ms: int) -> Producer:
         if len(self._producers) >= self.producers_max:

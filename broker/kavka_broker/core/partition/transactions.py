@@ -1,0 +1,79 @@
+"""The transactions of a partition that are not settled: from what they wrote on, nothing is stable yet.
+
+A transaction is open from its first record to its marker, COMMIT or ABORT. A marker that could still be lost settles
+nothing either, so until the high watermark has passed it the transaction counts as unsettled (KIP-98). The last stable
+offset is the first offset of the oldest unsettled one, or the high watermark where that comes earlier.
+
+Transactions begin in the order of their offsets, so the first of the open ones is the oldest.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+NO_OFFSET: Final = -1
+
+
+class Ended(NamedTuple):
+    """A transaction with its marker. `stable_offset` is what the marker makes stable, once it is replicated."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int  # the marker's own
+    stable_offset: int
+    is_aborted: bool
+
+
+class Transactions:
+    """What is open, or ended above the high watermark. `first_unstable_offset` is NO_OFFSET where there is nothing."""
+
+    __slots__ = ("_open", "ended", "first_unstable_offset")
+
+    def __init__(self) -> None:
+        self._open: dict[int, int] = {}  # first offset by producer id, the oldest first
+        self.ended: list[Ended] = []  # not replicated yet, in the order of their markers
+        self.first_unstable_offset = NO_OFFSET
+
+    @property
+    def first_open_offset(self) -> int:
+        """Where the oldest transaction without a marker begins; NO_OFFSET for none."""
+        return next(iter(self._open.values()), NO_OFFSET)
+
+    def begin(self, producer_id: int, first_offset: int) -> None:
+        """The first record of a transaction is in the log."""
+        self._open[producer_id] = first_offset
+        if self.first_unstable_offset == NO_OFFSET:
+            self.first_unstable_offset = first_offset
+
+    def end(self, producer_id: int, marker_offset: int, *, is_aborted: bool) -> Ended | None:
+        """A marker is in the log. None where it ends nothing: it is written again after a coordinator's failure."""
+        first_offset = self._open.pop(producer_id, NO_OFFSET)
+        if first_offset == NO_OFFSET:
+            return None
+        open_offset = self.first_open_offset
+        stable_offset = marker_offset + 1 if open_offset == NO_OFFSET else open_offset
+        ended = Ended(producer_id, first_offset, marker_offset, stable_offset, is_aborted)
+        self.ended.append(ended)
+        return ended
+
+    def replicated(self, high_watermark: int) -> None:
+        """Markers below `high_watermark` stay for ever: their transactions are settled."""
+        settled = 0
+        for ended in self.ended:
+            if ended.last_offset >= high_watermark:
+                break
+            settled += 1
+        if settled:
+            del self.ended[:settled]
+            self._find_first()
+
+    def replace(self, opened: Iterable[tuple[int, int]]) -> None:
+        """Take up the open transactions of a snapshot: producer ids and first offsets."""
+        self._open = dict(sorted(opened, key=lambda one: one[1]))
+        self.ended.clear()
+        self._find_first()
+
+    def _find_first(self) -> None:
+        unstable = [ended.first_offset for ended in self.ended]
+        if self._open:
+            unstable.append(self.first_open_offset)
+        self.first_unstable_offset = min(unstable, default=NO_OFFSET)

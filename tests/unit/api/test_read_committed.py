@@ -1,0 +1,145 @@
+"""What a reader of committed records gets: up to the last stable offset, and which transactions were aborted."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from kavka_broker.api.a01_fetch import fetch
+from kavka_broker.api.broker import Client as Sender
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
+from kavka_broker.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kavka_broker.protocol.records.control import ControlType, build_marker
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.log import Appended, Origin
+from tests.support.in_process import Client, InProcess, running
+
+NEVER_MS = 3_600_000
+NOW_MS = time.time_ns() // 1_000_000
+VERSION = 12
+COMMITTED_ONLY = 1
+ABORT, COMMIT = ControlType.ABORT, ControlType.COMMIT
+Scenario = Callable[[InProcess, Client, Partition], Awaitable[None]]
+
+
+def play(directory: Path, scenario: Scenario) -> None:
+    async def run() -> None:
+        async with running(directory) as inside:
+            await inside.create("t")
+            await scenario(inside, await inside.connect(), inside.broker.replicas.leader("t", 0))
+
+    asyncio.run(run())
+
+
+def write(partition: Partition, producer: int, sequence: int = 0, *, transactional: bool = True) -> Appended:
+    batch = build_batch(
+        [(None, b"v")] * 2,
+        timestamp_ms=NOW_MS,
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=sequence,
+        transactional=transactional,
+    )
+    return partition.append(memoryview(batch))
+
+
+def end(partition: Partition, producer: int, kind: ControlType) -> Appended:
+    marker = build_marker(kind, producer_id=producer, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW_MS)
+    return partition.append(memoryview(marker), origin=Origin.COORDINATOR)
+
+
+def request(offset: int, isolation_level: int = COMMITTED_ONLY, wait_ms: int = 0, min_bytes: int = 1) -> FetchRequest:
+    wanted = [FetchTopic("t", partitions=[FetchPartition(0, fetch_offset=offset, partition_max_bytes=10_000)])]
+    return FetchRequest(max_wait_ms=wait_ms, min_bytes=min_bytes, isolation_level=isolation_level, topics=wanted)
+
+
+async def read(client: Client, offset: int, isolation_level: int = COMMITTED_ONLY) -> PartitionData:
+    answer = await client.call(request(offset, isolation_level), FetchResponse, VERSION)
+    return answer.responses[0].partitions[0]
+
+
+async def end_offset(client: Client, isolation_level: int) -> int:
+    wanted = [ListOffsetsTopic("t", [ListOffsetsPartition(0, timestamp=-1)])]
+    asked = ListOffsetsRequest(-1, isolation_level=isolation_level, topics=wanted)
+    return (await client.call(asked, ListOffsetsResponse, 6)).topics[0].partitions[0].offset
+
+
+def test_an_open_transaction_holds_readers_back(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        write(partition, 1, transactional=False)
+        write(partition, 2)
+        write(partition, 1, 2, transactional=False)
+        data = await read(client, 0)
+        assert (data.high_watermark, data.last_stable_offset) == (6, 2)
+        assert await end_offset(client, COMMITTED_ONLY) == 2
+        assert await end_offset(client, 0) == 6
+        assert len((await read(client, 0, 0)).records) > len(data.records) > 0
+        assert not (await read(client, 2)).records
+        end(partition, 2, COMMIT)
+        data = await read(client, 2)
+        assert (data.last_stable_offset, data.aborted_transactions) == (7, [])
+        assert data.records
+
+    play(tmp_path, scenario)
+
+
+def test_aborted_transactions_are_named_in_the_range_that_is_read(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        for producer, kind in ((1, ABORT), (2, COMMIT), (3, ABORT)):
+            write(partition, producer)
+            end(partition, producer, kind)
+        named = (await read(client, 0)).aborted_transactions
+        assert [(one.producer_id, one.first_offset) for one in named] == [(1, 0), (3, 6)]
+        named = (await read(client, 3)).aborted_transactions
+        assert [(one.producer_id, one.first_offset) for one in named] == [(3, 6)]
+        assert (await read(client, 0, 0)).aborted_transactions is None
+        assert (await read(client, 9)).aborted_transactions == []
+
+    play(tmp_path, scenario)
+
+
+def test_a_reader_waits_for_the_marker_not_for_records_of_the_open_transaction(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        write(partition, 1)
+        waiting = fetch(
+            request(0, wait_ms=NEVER_MS), inside.broker, Sender(VERSION, "test", 1, "127.0.0.1", "PLAINTEXT")
+        )
+        assert not isinstance(waiting, FetchResponse)
+        task = asyncio.ensure_future(waiting)
+        write(partition, 1, 2)
+        (watcher,) = partition.stable_watchers
+        assert not watcher.future.done()
+        end(partition, 1, ABORT)
+        assert watcher.future.done()
+        async with asyncio.timeout(20):
+            data = (await task).responses[0].partitions[0]
+        assert data.last_stable_offset == 5
+        assert [one.producer_id for one in data.aborted_transactions] == [1]
+
+    play(tmp_path, scenario)
+
+
+def test_a_reader_without_transactions_waits_for_as_many_bytes_as_it_wants(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        size = partition.log.size_bytes
+        write(partition, 1, transactional=False)
+        size = partition.log.size_bytes - size
+        sender = Sender(VERSION, "test", 1, "127.0.0.1", "PLAINTEXT")
+        waiting = fetch(request(0, wait_ms=NEVER_MS, min_bytes=3 * size), inside.broker, sender)
+        assert not isinstance(waiting, FetchResponse)
+        task = asyncio.ensure_future(waiting)
+        (watcher,) = partition.stable_watchers
+        write(partition, 1, 2, transactional=False)
+        assert not watcher.future.done()
+        write(partition, 1, 4, transactional=False)
+        assert watcher.future.done()
+        await task
+
+    play(tmp_path, scenario)
