@@ -17,14 +17,18 @@ from random import Random
 from typing import Any, Final
 
 from kavka_broker.controller.format import AS_CONFIGURED, Voters
+from kavka_broker.protocol.records.batch import BatchHeader
 from tests.sim.changes import Changer
-from tests.sim.clients import Admin, Producer, Reader
+from tests.sim.clients import Admin
 from tests.sim.events import Events
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariants
 from tests.sim.loop import Deadlock, Ended, Escaped, SimLoop
 from tests.sim.network import Network, Weather
 from tests.sim.node import CLIENT_PORT, CONTROLLER, CONTROLLER_PORT, DIRECTORIES, Node, traceback_of
+from tests.sim.playbook import WORKLOADS
+from tests.sim.producers import Producer
+from tests.sim.readers import Reader
 
 STARTING_SECONDS_MAX: Final = 60.0
 HEALING_SECONDS_MAX: Final = 90.0
@@ -50,6 +54,7 @@ class Shape:
     topic_configs: dict[str, str] = field(default_factory=dict)
     changes: tuple[str, ...] = ()  # what is changed while clients work
     directories: int = 1  # of logs, on each node
+    workloads: tuple[str, ...] = ()  # what clients do beside the main topic, see `playbook`
     has_voters_in_log: bool = False  # and all nodes are controllers, who may get a vote and lose it (KIP-853)
 
     @property
@@ -86,17 +91,19 @@ class Simulation:
         self.random = Random(f"faults {seed}")
         self.network = self.loop.network = Network(self.loop)
         self.events = Events(self.loop)
-        self.history = History(told=self._told)
+        self.history = History(told=self._told, read=self._read)
         self.faults: Counter[str] = Counter()
         self.invariants = Invariants(self)
         self._waiting_for: list[Running] = []
         self._inject = inject
+        self.anomalies: list[str] = []  # of the workloads
         self._readings = 0
         self._ended = self.loop.create_future()
         self.events.failed = self.fail
         self.nodes = [self._make_node(node_id) for node_id in range(1, shape.nodes + 1)]
         self.places: list[Place] = [(TOPIC, index) for index in range(shape.partitions)]
-        self._addresses = [(node.host, CLIENT_PORT) for node in self.nodes]
+        self.addresses = [(node.host, CLIENT_PORT) for node in self.nodes]
+        self.workloads = [WORKLOADS[name](self) for name in shape.workloads]
 
     def _make_node(self, node_id: int) -> Node:
         shape, host = self.shape, f"node{node_id}"
@@ -119,6 +126,7 @@ class Simulation:
             "default.replication.factor": str(shape.replication_factor),
             "offsets.topic.num.partitions": "1",
             "log.dirs": ",".join(DIRECTORIES[: shape.directories]),
+            **({"log.flush.interval.messages": "1"} if self.is_synced else {}),
             **shape.settings,
         }
         node = Node(node_id, self.network, self.events, settings, self.fail)
@@ -183,6 +191,9 @@ class Simulation:
     def _told(self, place: Place, last_offset: int) -> None:
         self.invariants.acknowledged(place, last_offset)
 
+    def _read(self, place: Place, header: BatchHeader) -> None:
+        self.invariants.was_read(place, header)
+
     def say(self, what: str) -> None:
         self.events.say("-", what)
 
@@ -238,7 +249,7 @@ class Simulation:
         await self._inject(self)
         self.heal()
         await self._within(HEALING_SECONDS_MAX, "healing", self._settle(clients))
-        found = self.history.anomalies()
+        found = self.history.anomalies() + self.anomalies
         if found:
             raise Failed("\n".join(found))
 
@@ -256,35 +267,39 @@ class Simulation:
             raise Failed(f"liveness: {what} is not done after {seconds:.0f} s: {self.where()}") from None
 
     async def _begin(self) -> list["Running"]:
-        admin = Admin("admin", self.loop, self._addresses, self.history)
+        admin = Admin("admin", self.loop, self.addresses, self.history)
         creating = admin.create(
             TOPIC, self.shape.partitions, self.shape.replication_factor, min_insync_replicas=str(self.shape.min_isr),
             **self.shape.topic_configs,
         )  # fmt: skip
         await self.loop.create_task(creating, context=admin.process.context())
         producers = [
-            Producer(f"producer{n}", self.loop, self._addresses, self.history, self.places)
+            Producer(f"producer{n}", self.loop, self.addresses, self.history, self.places)
             for n in range(self.shape.producers)
         ]
         readers = [
-            Reader(f"reader{n}", self.loop, self._addresses, self.history, self.places)
+            Reader(f"reader{n}", self.loop, self.addresses, self.history, self.places)
             for n in range(self.shape.readers)
         ]
         for number, reader in enumerate(readers):
             reader.rack = f"rack{number}"
-        changer = Changer("changer", self.loop, self._addresses, self.history)
+        changer = Changer("changer", self.loop, self.addresses, self.history)
         changer.kinds, changer.places = self.shape.changes, tuple(self.places)
         changer.directories = DIRECTORIES[: self.shape.directories]
         changer.controllers = tuple(node.as_voter for node in self.nodes)
         changer.node_ids = tuple(node.node_id for node in self.nodes)
         changer.replication_factor = self.shape.replication_factor
-        return [self._run_client(client) for client in [*producers, *readers, changer]]
+        running = [self._run_client(client) for client in [*producers, *readers, changer]]
+        for workload in self.workloads:
+            await self.loop.create_task(workload.begin(admin), context=admin.process.context())
+            running += [self._run_client(client) for client in workload.clients()]
+        return running
 
     def read_anew(self, node: Node) -> None:
         """A reader comes to this node first and begins at the start, where nobody may have read for long."""
         self._readings += 1
         name = f"reader{self._readings % self.shape.readers}"
-        reader = Reader(f"{name}.{self._readings}", self.loop, self._addresses, self.history, self.places)
+        reader = Reader(f"{name}.{self._readings}", self.loop, self.addresses, self.history, self.places)
         reader.process.host = name
         self._run_client(reader, reader.read_once((node.host, CLIENT_PORT)))
 
@@ -315,18 +330,23 @@ class Simulation:
                 node.start()
 
     async def _settle(self, clients: list["Running"]) -> None:
-        ending = [one for one in clients if isinstance(one.client, Producer | Changer)]
+        ending = [one for one in clients if hasattr(one.client, "is_stopping")]
         for one in ending:
             one.client.is_stopping = True
+        for workload in self.workloads:
+            workload.stop()
         self._waiting_for = ending
         await self._until(lambda: all(one.task.done() for one in ending))
         await self._until(lambda: all(node.is_serving for node in self.nodes))
         # A new leader's high watermark may lag behind what the former one has acknowledged, until it has heard of all.
         await self._until(lambda: not self.invariants.missing_at_the_end())
-        reader = Reader("last", self.loop, self._addresses, self.history, self.places)
+        reader = Reader("last", self.loop, self.addresses, self.history, self.places)
         for place in self.places:
             reading = self.loop.create_task(reader.read_all(place), context=reader.process.context())
             self.history.read_finally(place, await reading)
+        await self._until(lambda: not any(workload.missing() for workload in self.workloads))
+        for workload in self.workloads:
+            self.anomalies += await workload.judge()
         await self._until(lambda: not self.invariants.missing_at_the_end())
         self.invariants.compare_images()
 
@@ -341,6 +361,7 @@ class Simulation:
         """In which state the cluster is, for somebody who wonders why it does not get on."""
         states = [f"{node.host} {'serves' if node.is_serving else 'does not serve'}" for node in self.nodes]
         states += [f"{one.client.name} is not done" for one in self._waiting_for if not one.task.done()]
+        states += [what for workload in self.workloads for what in workload.missing()]
         return ", ".join([*states, *self.invariants.missing_at_the_end()])
 
 

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from kavka_broker.protocol.records.batch import BatchHeader
+
 WORST_MAX: Final = 8
 
 Place = tuple[str, int]  # topic, partition
@@ -54,6 +56,8 @@ class History:
     notes: list[str] = field(default_factory=list)
     # Called with place and offset of what a producer was told is committed.
     told: Callable[[Place, int], None] = lambda place, offset: None
+    # Called with place and header of each batch that a reader was given.
+    read: Callable[[Place, BatchHeader], None] = lambda place, header: None
     finals: dict[Place, dict[int, str]] = field(default_factory=dict)
 
     # --- what happens -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
 from kavka_broker.protocol.metadata_records import frame
+from kavka_broker.protocol.records.batch import BatchHeader
 from tests.sim.history import Place, place_text
 from tests.sim.observed import Committed, Truth, View, Written
 
@@ -378,6 +379,18 @@ class Invariants:
             self.simulation.fail(
                 f"AcknowledgedIsCommitted: {place_text(place)}@{last_offset} was acknowledged; committed up to {end}"
             )
+
+    def was_read(self, place: Place, header: BatchHeader) -> None:
+        """A reader was given this batch: it has to be committed by now, and then it is for ever."""
+        truth = self.truths.setdefault(place, Truth(place))
+        if truth.end_offset < header.next_offset:
+            self._catch_up(truth, header.next_offset - 1)
+        batch = Written(header.base_offset, header.next_offset, header.leader_epoch, header.crc)
+        index = bisect_left(truth.committed, batch.end_offset, key=lambda one: one.batch.end_offset)
+        known = truth.committed[index].batch if index < len(truth.committed) else None
+        if known != batch:
+            what = f"committed is {known}" if known else f"committed up to {truth.end_offset}"
+            self.simulation.fail(f"ReadIsCommitted: {place_text(place)}: {batch} was read; {what}")
 
     def _catch_up(self, truth: Truth, last_offset: int) -> None:
         """A damaged leader may commit within the very step that takes its log away: enough others have it, then."""

@@ -18,6 +18,8 @@ from typing import Final
 from tests.sim.changes import KINDS, OF_VOTERS
 from tests.sim.cluster import Outcome, Shape, Simulation
 from tests.sim.faults import storm
+from tests.sim.playbook import drawn
+from tests.sim.playbook import settings as settings_of
 
 STORY_LINES: Final = 60
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -87,6 +89,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
     directories = Random(f"directories {seed}").choice((1, 1, 2))
     has_voters_in_log = Random(f"voters {seed}").random() < 0.4
     changes = tuple(kind for kind in KINDS if random.random() < 0.3)
+    workloads = drawn(seed)
     return Shape(
         nodes=count,
         voters=random.choice((3, 3, 5)),
@@ -105,6 +108,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "metadata.log.max.record.bytes.between.snapshots": random.choice(("2000", "20000", "20971520")),
             # So slow that most moves outlive their broker, and have to go on in its next life.
             "replica.alter.log.dirs.io.max.bytes.per.second": Random(f"moves {seed}").choice(("3000", UNHURRIED)),
+            **settings_of(seed, workloads),
         },
         topic_configs={
             "message_timestamp_after_max_ms": str(2**62),
@@ -112,6 +116,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             **({"flush_messages": "1"} if is_synced else {}),
         },
         changes=(*changes, *OF_VOTERS) if has_voters_in_log else changes,
+        workloads=workloads,
         has_voters_in_log=has_voters_in_log,
         directories=directories,
     )
@@ -171,6 +176,8 @@ def sum_up(totals: Totals, took_seconds: float, cpu_seconds: float) -> None:
         f" {totals.steps} steps, {totals.acknowledged} records acknowledged"
     )
     print("faults: " + ", ".join(f"{name} {count}" for name, count in sorted(totals.faults.items())))
+    played = sorted((name, count) for name, count in totals.events.items() if name.startswith("played."))
+    print("played: " + ", ".join(f"{name.removeprefix('played.')} {count}" for name, count in played))
     for name in totals.unreached:
         print(f"never reached: {name}: {MUST_BE_REACHED[name]}")
     if totals.failed:

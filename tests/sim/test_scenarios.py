@@ -5,11 +5,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.sim.clients import Admin, Reader
+from tests.sim.clients import Admin
 from tests.sim.cluster import Outcome, Shape, Simulation
 from tests.sim.history import History
 from tests.sim.invariants import damaged_on
 from tests.sim.node import CLIENT_PORT, Node
+from tests.sim.readers import Reader
 
 WORLDS = 4
 

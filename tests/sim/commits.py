@@ -1,0 +1,119 @@
+"""What groups may be told: each committed offset is a register, and each partition has one owner in one generation.
+
+| anomaly | meaning |
+|---|---|
+| lost-commit | a member was told an offset that a later acknowledged commit had replaced, or that nobody committed |
+| fenced-commit | a commit of a generation was taken after a member of a later one had its assignment |
+| two-owners | two members of one generation have the same partition |
+| generation-back | an assignment of an old generation, after a member of a later one had its own |
+| passed-over | a commit covers a record that no member of the group has read |
+"""
+
+from dataclasses import dataclass, field
+
+from tests.sim.history import Place, place_text
+
+NOTHING = -1
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A commit of `offset`, or the deletion of what was committed. `ended` is None while its fate is unknown."""
+
+    offset: int
+    began: float
+    generation: int = -1
+    ended: float | None = None
+    is_refused: bool = False
+
+
+@dataclass(slots=True)
+class Register:
+    """The committed offset of one group and partition: what was written, by whom and when."""
+
+    place: Place
+    attempts: list[Attempt] = field(default_factory=list)
+    may_expire: bool = False
+
+    @property
+    def last(self) -> int:
+        """What was acknowledged last."""
+        ended = [one for one in self.attempts if one.ended is not None]
+        return max(ended, key=lambda one: one.ended or 0.0).offset if ended else NOTHING
+
+    def write(self, offset: int, now: float, generation: int = -1) -> Attempt:
+        self.attempts.append(Attempt(offset, now, generation))
+        return self.attempts[-1]
+
+    def objection(self, told: int, asked: float) -> str | None:
+        """Why a reader that asked at this time cannot be told this."""
+        done = [one for one in self.attempts if one.ended is not None and one.ended < asked]
+        # Whatever began after this one was done has replaced it.
+        newest = max((one.began for one in done), default=-1.0)
+        possible = [one for one in self.attempts if not one.is_refused and (one.ended is None or one.ended >= newest)]
+        if told == NOTHING and (not done or self.may_expire):
+            return None
+        if any(one.offset == told for one in possible):
+            return None
+        return f"{place_text(self.place)}: {told}, where {self.last} was acknowledged last"
+
+
+class GroupRecord:
+    """One group as its members have seen it, all together."""
+
+    def __init__(self, group_id: str, *, may_expire: bool = False) -> None:
+        self.group_id = group_id
+        self.problems: list[str] = []
+        self._registers: dict[Place, Register] = {}
+        self._may_expire = may_expire
+        self._owners: dict[tuple[int, Place], str] = {}
+        self._assigned: list[tuple[float, int]] = []  # when a member heard of its assignment, and the generation
+        self._read: dict[Place, set[int]] = {}
+        self._covered: dict[Place, int] = {}
+        self.generations = self.commits = self.fenced = self.taken_over = 0
+
+    def register(self, place: Place) -> Register:
+        if place not in self._registers:
+            self._registers[place] = Register(place, may_expire=self._may_expire)
+        return self._registers[place]
+
+    def newest_generation(self, at: float) -> int:
+        """The newest whose assignment had reached a member by then."""
+        return max((generation for when, generation in self._assigned if when < at), default=-1)
+
+    def assigned(self, owner: str, generation: int, places: list[Place], asked: float, now: float) -> None:
+        newest = self.newest_generation(asked)
+        if generation < newest:
+            self.problems.append(f"generation-back: {owner} is in {generation}, after somebody was in {newest}")
+        if generation > self.newest_generation(now + 1):
+            self._assigned.append((now, generation))
+            self.generations += 1
+        for place in places:
+            known = self._owners.setdefault((generation, place), owner)
+            if known != owner:
+                self.problems.append(f"two-owners: {known} and {owner} have {place_text(place)} in {generation}")
+
+    def told(self, who: str, place: Place, offset: int, asked: float) -> None:
+        """A member asked for what is committed."""
+        self.taken_over += offset > 0
+        objection = self.register(place).objection(offset, asked)
+        if objection is not None:
+            self.problems.append(f"lost-commit: {who} was told {objection}")
+
+    def has_read(self, place: Place, offsets: list[int]) -> None:
+        self._read.setdefault(place, set()).update(offsets)
+
+    def committed(self, who: str, place: Place, attempt: Attempt, now: float) -> None:
+        """The commit was acknowledged."""
+        attempt.ended = now
+        self.commits += 1
+        newest = self.newest_generation(attempt.began)
+        if attempt.generation < newest:
+            self.problems.append(f"fenced-commit: {who} of generation {attempt.generation}, in {newest}")
+        read, start = self._read.get(place, set()), self._covered.get(place, 0)
+        missed = [offset for offset in range(start, attempt.offset) if offset not in read]
+        if missed:
+            self.problems.append(
+                f"passed-over: {place_text(place)}: {who} committed {attempt.offset}, not {missed[:3]}"
+            )
+        self._covered[place] = max(start, attempt.offset)

@@ -1,0 +1,396 @@
+"""Consumer groups: members that join, sync, heartbeat, read, commit, leave, crash, sleep and come back.
+
+Some are static (KIP-345). One that sleeps past its session commits in its old generation when it wakes. Beside them one
+client keeps offsets without being a member, and deletes them, and its group. `commits` says what must never be.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from random import Random
+from struct import pack
+from typing import Any, Final
+
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kavka_broker.protocol.messages.delete_groups_response import DeleteGroupsResponse
+from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kavka_broker.protocol.messages.heartbeat_request import HeartbeatRequest
+from kavka_broker.protocol.messages.heartbeat_response import HeartbeatResponse
+from kavka_broker.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
+from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from kavka_broker.protocol.messages.leave_group_response import LeaveGroupResponse
+from kavka_broker.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kavka_broker.protocol.messages.offset_commit_response import OffsetCommitResponse
+from kavka_broker.protocol.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kavka_broker.protocol.messages.offset_delete_response import OffsetDeleteResponse
+from kavka_broker.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from kavka_broker.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
+from tests.sim.clients import ANSWER_MS, Client
+from tests.sim.commits import NOTHING, Attempt, GroupRecord
+from tests.sim.history import WORST_MAX, Place, place_text
+from tests.sim.readers import Reader
+from tests.sim.workloads import Workload
+
+GROUP: Final = "g"
+LONER_GROUP: Final = "alone"
+TIMEOUTS_MS: Final = ((1_500, 2_500), (6_000, 8_000))  # of sessions and of rebalances
+COMMIT_MS = 8_000
+GROUP_KEY: Final = 0
+
+#: The coordinator may be elsewhere.
+ELSEWHERE = frozenset({
+    ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.REQUEST_TIMED_OUT,
+})  # fmt: skip
+
+#: A commit that is answered so was not written.
+REFUSALS = frozenset({
+    ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.GROUP_ID_NOT_FOUND,
+})  # fmt: skip
+
+
+class Again(Exception):
+    """What was asked for cannot be had now."""
+
+
+class Grouped(Client):
+    """A client that speaks to the coordinator of its group."""
+
+    group_id = GROUP
+    coordinator: tuple[str, int] | None = None
+    doing = "nothing yet"
+
+    async def find(self) -> tuple[str, int]:
+        while self.coordinator is None:
+            self.doing = "looks for the coordinator"
+            answer = await self.ask_any(FindCoordinatorRequest("", GROUP_KEY, [self.group_id]), FindCoordinatorResponse)
+            found = answer.coordinators[0] if isinstance(answer, FindCoordinatorResponse) else None
+            if found is not None and not found.error_code:
+                self.coordinator = found.host, found.port
+            else:
+                await self.pause()
+        return self.coordinator
+
+    async def call(self, request: Message, response: type[Message], timeout_ms: int = ANSWER_MS) -> Any:
+        """Raises Again where nobody answers."""
+        address = await self.find()
+        self.doing = f"waits for {response.__name__}"
+        try:
+            return await self.peer(address).ask(request, response, timeout_ms=timeout_ms)
+        except Unreachable:
+            self.coordinator = None
+            raise Again("nobody answers") from None
+
+    def refused(self, code: int) -> None:
+        """Raises Again."""
+        if code in ELSEWHERE:
+            self.coordinator = None
+        raise Again(ErrorCode(code).name)
+
+    async def committed(self, place: Place) -> int:
+        """What is committed, as the coordinator says; NOTHING where nothing is. Raises Again."""
+        wanted = OffsetFetchRequestTopics(place[0], self.topic_ids[place[0]], [place[1]])
+        group = OffsetFetchRequestGroup(self.group_id, None, -1, [wanted])
+        answer = (await self.call(OffsetFetchRequest("", [], [group]), OffsetFetchResponse)).groups[0]
+        if answer.error_code:
+            self.refused(answer.error_code)
+        told = answer.topics[0].partitions[0]
+        if told.error_code:
+            self.refused(told.error_code)
+        return int(told.committed_offset)
+
+    async def send_commit(
+        self, place: Place, attempt: Attempt, generation: int, member_id: str, instance: str | None
+    ) -> int:
+        """The error code of a commit; what was refused for sure is marked so. Raises Again."""
+        partition = OffsetCommitRequestPartition(place[1], attempt.offset)
+        topic = OffsetCommitRequestTopic(place[0], self.topic_ids[place[0]], [partition])
+        request = OffsetCommitRequest(self.group_id, generation, member_id, instance, -1, [topic])
+        answer = await self.call(request, OffsetCommitResponse, COMMIT_MS)
+        code = int(answer.topics[0].partitions[0].error_code)
+        attempt.is_refused = code in REFUSALS
+        return code
+
+
+class Member(Reader, Grouped):
+    """One member. `record` is the whole group's."""
+
+    record: GroupRecord
+    instance: str | None = None
+    is_calm = False
+    session_ms, rebalance_ms = TIMEOUTS_MS[-1]
+    member_id = ""
+    generation = -1
+
+    def __init__(self, *details: Any) -> None:
+        super().__init__(*details)
+        self.mine: list[Place] = []
+        self._committed: dict[Place, int] = {}
+        self._restlessness = self.random.choice((0.0, 0.01, 0.06))
+        self._beats_at = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.member_id[-6:]} of generation {self.generation} has {self.mine}, {self.doing}"
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._take_part()
+            except Again as why:
+                self.doing = f"again: {why}"
+                await asyncio.sleep(self.random.uniform(0.05, 0.3))
+
+    def refused(self, code: int) -> None:
+        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+            self.member_id = ""
+        super().refused(code)
+
+    async def _take_part(self) -> None:
+        await self._learn(self._places[0][0])
+        if self._places[0][0] not in self.topic_ids:
+            raise Again("no metadata")
+        joined = await self._join()
+        await self._sync(joined)
+        for place in self.mine:
+            await self._begin(place)
+        while True:
+            await self._beat()
+            if self.mine:
+                await self._work(self.random.choice(self.mine))
+            else:
+                await asyncio.sleep(0.2)
+            if not self.is_calm and self.random.random() < self._restlessness:
+                await self._go_astray()
+
+    async def _join(self) -> JoinGroupResponse:
+        topic = self._places[0][0].encode()
+        subscription = pack(">hih", 0, 1, len(topic)) + topic + pack(">i", -1)
+        request = JoinGroupRequest(
+            self.group_id, self.session_ms, self.rebalance_ms, self.member_id, self.instance, "consumer",
+            [JoinGroupRequestProtocol("by turns", subscription)],
+        )  # fmt: skip
+        answer: JoinGroupResponse = await self.call(request, JoinGroupResponse, self.rebalance_ms + 5_000)
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+            raise Again("has a member id")
+        if answer.error_code:
+            self.refused(answer.error_code)
+        self.member_id, self.generation = answer.member_id, answer.generation_id
+        return answer
+
+    async def _sync(self, joined: JoinGroupResponse) -> None:
+        given: dict[str, list[str]] = {}
+        if joined.leader == self.member_id and not joined.skip_assignment:
+            members = sorted(one.member_id for one in joined.members)
+            given = {one: [] for one in members}
+            for number, place in enumerate(self._places):
+                given[members[(number + self.generation) % len(members)]].append(str(place[1]))
+        assignments = [SyncGroupRequestAssignment(one, ",".join(parts).encode()) for one, parts in given.items()]
+        asked = self.loop.time()
+        request = SyncGroupRequest(
+            self.group_id, self.generation, self.member_id, self.instance, "consumer", "by turns", assignments
+        )
+        answer: SyncGroupResponse = await self.call(request, SyncGroupResponse, self.rebalance_ms + 5_000)
+        if answer.error_code:
+            self.refused(answer.error_code)
+        indexes = bytes(answer.assignment).decode().split(",")
+        self.mine = [place for place in self._places if str(place[1]) in indexes]
+        owner = self.instance or self.member_id
+        self.record.assigned(owner, self.generation, self.mine, asked, self.loop.time())
+
+    async def _begin(self, place: Place) -> None:
+        """At what is committed."""
+        asked = self.loop.time()
+        told = await self.committed(place)
+        self.record.told(self.name, place, told, asked)
+        self.positions[place] = self._committed[place] = max(told, 0)
+
+    async def _beat(self) -> None:
+        if self.loop.time() < self._beats_at:
+            return
+        self._beats_at = self.loop.time() + self.random.uniform(0.3, 1.5)
+        request = HeartbeatRequest(self.group_id, self.generation, self.member_id, self.instance)
+        code = (await self.call(request, HeartbeatResponse)).error_code
+        if code == ErrorCode.REBALANCE_IN_PROGRESS and self.random.random() < 0.7:
+            for place in self.mine:
+                await self._commit(place)
+        if code:
+            self.refused(code)
+
+    async def _work(self, place: Place) -> None:
+        self.doing = f"reads {place_text(place)}@{self.positions[place]}"
+        records = await self.fetch(place)
+        self.record.has_read(place, [offset for offset, _ in records])
+        if self.random.random() < 0.3:
+            await self._commit(place)
+
+    async def _commit(self, place: Place) -> None:
+        offset = self.positions[place]
+        if offset == self._committed[place]:
+            return
+        attempt = self.record.register(place).write(offset, self.loop.time(), self.generation)
+        code = await self.send_commit(place, attempt, self.generation, self.member_id, self.instance)
+        if code:
+            self.record.fenced += attempt.is_refused
+            self.refused(code)
+        self.record.committed(self.name, place, attempt, self.loop.time())
+        self._committed[place] = offset
+
+    async def _go_astray(self) -> None:
+        """Leave, crash, or sleep past the session and commit as if nothing had been. Raises Again after it."""
+        match self.random.choice(("leaves", "crashes", "sleeps")):
+            case "leaves":
+                identity = MemberIdentity(self.member_id, self.instance)
+                await self.call(LeaveGroupRequest(self.group_id, "", [identity]), LeaveGroupResponse)
+                self.member_id = ""
+            case "crashes":
+                self.doing = "crashed"
+                await asyncio.sleep(self.random.choice((0.1, 2.0, 9.0)))
+                self.member_id = ""
+            case _:
+                self.doing = "sleeps"
+                await asyncio.sleep(self.session_ms / 1000 + self.random.uniform(0.0, 3.0))
+                for place in self.mine:
+                    self.record.has_read(place, [offset for offset, _ in await self.fetch(place)])
+                    await self._commit(place)
+        raise Again("went astray")
+
+
+class Loner(Grouped):
+    """Keeps offsets in a group without members; deletes them now and then, and the whole group."""
+
+    group_id = LONER_GROUP
+    record: GroupRecord
+    places: tuple[Place, ...] = ()
+    is_stopping = False
+
+    async def run(self) -> None:
+        while not self.is_stopping:
+            await asyncio.sleep(self.random.uniform(0.05, 0.5))
+            await self._learn(self.places[0][0])
+            if self.places[0][0] in self.topic_ids:
+                await self._turn(self.random.choice(self.places))
+
+    async def _turn(self, place: Place) -> None:
+        try:
+            match self.random.choices(("look", "commit", "delete", "delete all"), (5, 5, 1, 1))[0]:
+                case "look":
+                    asked = self.loop.time()
+                    self.record.told(self.name, place, await self.committed(place), asked)
+                case "commit":
+                    await self._commit(place, self.random.randrange(1_000_000))
+                case "delete":
+                    await self._delete(place)
+                case _:
+                    await self._delete_group()
+        except Again:
+            await self.pause()
+
+    async def _commit(self, place: Place, offset: int) -> None:
+        attempt = self.record.register(place).write(offset, self.loop.time())
+        code = await self.send_commit(place, attempt, -1, "", None)
+        if code:
+            self.refused(code)
+        attempt.ended = self.loop.time()
+
+    async def _delete(self, place: Place) -> None:
+        attempt = self.record.register(place).write(NOTHING, self.loop.time())
+        topic = OffsetDeleteRequestTopic(place[0], [OffsetDeleteRequestPartition(place[1])])
+        answer = await self.call(OffsetDeleteRequest(self.group_id, [topic]), OffsetDeleteResponse, COMMIT_MS)
+        code = answer.error_code or answer.topics[0].partitions[0].error_code
+        attempt.is_refused = code in REFUSALS
+        if code:
+            self.refused(code)
+        attempt.ended = self.loop.time()
+
+    async def _delete_group(self) -> None:
+        attempts = [self.record.register(place).write(NOTHING, self.loop.time()) for place in self.places]
+        answer = await self.call(DeleteGroupsRequest([self.group_id]), DeleteGroupsResponse, COMMIT_MS)
+        code = answer.results[0].error_code
+        for attempt in attempts:
+            attempt.is_refused = code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NON_EMPTY_GROUP)
+        if code:
+            self.refused(code)
+        for attempt in attempts:
+            attempt.ended = self.loop.time()
+
+
+class Groups(Workload):
+    """Two or three members, some of them static, and a loner."""
+
+    share = 0.45
+
+    @classmethod
+    def settings(cls, random: Random) -> dict[str, str]:
+        expiring = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"}
+        return {
+            "group.min.session.timeout.ms": "1000",
+            "group.initial.rebalance.delay.ms": random.choice(("0", "500")),
+            "offsets.commit.timeout.ms": "3000",
+            **(expiring if random.random() < 0.25 else {}),
+        }
+
+    def clients(self) -> Iterable[Client]:
+        may_expire = self.shape.settings.get("offsets.retention.minutes") is not None
+        self.record = GroupRecord(GROUP, may_expire=may_expire)
+        self.alone = GroupRecord(LONER_GROUP, may_expire=may_expire)
+        static = Random(f"static {self.simulation.seed}").choice((0, 0, 1, 3))
+        self.members = [
+            self.as_client(Member, f"member{number}", self.simulation.places)
+            for number in range(self.random.choice((2, 3)))
+        ]
+        session_ms, rebalance_ms = self.random.choice(TIMEOUTS_MS)
+        for number, member in enumerate(self.members):
+            member.session_ms, member.rebalance_ms = session_ms, rebalance_ms
+            member.record = self.record
+            member.instance = f"instance{number}" if number < static else None
+        loner = self.as_client(Loner, "loner")
+        loner.record, loner.places = self.alone, tuple(self.simulation.places)
+        return [*self.members, loner]
+
+    def stop(self) -> None:
+        for member in self.members:
+            member.is_calm = True
+
+    def missing(self) -> list[str]:
+        """A group that stands still is an error, with its cause named."""
+        behind = [
+            f"group {GROUP} has committed {place_text(place)} to {self.record.register(place).last}, not to {end}"
+            for place in self.simulation.places
+            if (end := self.simulation.invariants.truths[place].end_offset) != max(self.record.register(place).last, 0)
+        ]
+        return [*behind, *map(str, self.members)] if behind else []
+
+    async def judge(self) -> list[str]:
+        record = self.record
+        self.reached(
+            generations=record.generations,
+            commits=record.commits,
+            commits_refused=record.fenced,
+            partitions_taken_over=record.taken_over,
+            offsets_deleted=sum(
+                one.offset < 0 and one.ended is not None
+                for place in self.simulation.places
+                for one in self.alone.register(place).attempts
+            ),
+        )
+        return [*self.record.problems[:WORST_MAX], *self.alone.problems[:WORST_MAX], *self.history.anomalies()]

@@ -1,0 +1,27 @@
+"""All workloads by name, and which of them a seed plays beside the main topic."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from tests.sim.groups import Groups
+from tests.sim.transients import Transients
+from tests.sim.workloads import Workload
+
+WORKLOADS: Final[dict[str, type[Workload]]] = {"transients": Transients, "groups": Groups}
+
+
+#: What waits for a mend.
+GATED: Final = ("transients",)
+
+
+def drawn(seed: int) -> tuple[str, ...]:
+    """Which workloads this seed plays. Each has a chance of its own, so that a new one moves no other."""
+    chances = {name: Random(f"workload {name} {seed}").random() for name in WORKLOADS if name not in GATED}
+    return tuple(name for name, chance in chances.items() if chance < WORKLOADS[name].share)
+
+
+def settings(seed: int, names: Sequence[str]) -> dict[str, str]:
+    """What the brokers are configured with for these workloads."""
+    wanted = (WORKLOADS[name].settings(Random(f"settings {name} {seed}")) for name in names)
+    return {key: value for one in wanted for key, value in one.items()}

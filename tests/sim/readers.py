@@ -1,0 +1,119 @@
+"""Readers of the simulated cluster: each reads assigned partitions from their start, from the replica it is sent to."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
+from kavka_broker.protocol.records.batch import crc_is_valid, split_batches
+from kavka_broker.protocol.records.record import read_records
+from tests.sim.clients import ANSWER_MS, Client
+from tests.sim.history import History, Place, place_text
+from tests.sim.loop import SimLoop
+
+FETCH_WAIT_MS = 300
+
+
+class Reader(Client):
+    """Reads some partitions from the start, each by itself."""
+
+    def __init__(
+        self, name: str, loop: SimLoop, addresses: Sequence[tuple[str, int]], history: History, places: Sequence[Place]
+    ) -> None:
+        super().__init__(name, loop, addresses, history)
+        self._places = places
+        self._with_follower: dict[Place, None] = {}
+        self.positions = dict.fromkeys(places, 0)
+        self.high_watermarks = dict.fromkeys(places, -1)
+        self.rack = ""
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for place in self._places:
+                group.create_task(self._read_on(place))
+
+    async def _read_on(self, place: Place) -> None:
+        while True:
+            records = await self.fetch(place)
+            if records:
+                self.history.polled(self.name, place, records, 0)
+            elif self.random.random() < 0.1:
+                await self.pause()
+
+    async def read_once(self, address: tuple[str, int]) -> None:
+        """All that there is now, and no more; of the node at `address` if it can be had there."""
+        for place in self._places:
+            await self.leader(place)
+            self._leaders[place] = address
+            self._with_follower[place] = None
+            records = await self.read_all(place)
+            self.history.polled(self.name, place, [*records.items()], 0)
+
+    async def read_all(self, place: Place) -> dict[int, str]:
+        """Everything from the start to the high watermark that the leader names at the end."""
+        found: dict[int, str] = {}
+        while not (0 <= self.high_watermarks[place] <= self.positions[place]):
+            found.update(await self.fetch(place))
+        return found
+
+    def forget_leader(self, place: Place) -> None:
+        super().forget_leader(place)
+        self._with_follower.pop(place, None)
+
+    async def fetch(self, place: Place) -> list[tuple[int, str]]:
+        """The next records; none where there are none, or nobody answers."""
+        peer = await self.leader(place)
+        position, epoch = self.positions[place], self._epochs.get(place, -1)
+        wanted = FetchTopic(
+            place[0],
+            self.topic_ids[place[0]],
+            [FetchPartition(place[1], epoch, position, partition_max_bytes=2_000)],
+        )
+        request = FetchRequest(max_wait_ms=FETCH_WAIT_MS, min_bytes=1, topics=[wanted], rack_id=self.rack)
+        try:
+            answer = await peer.ask(request, FetchResponse, timeout_ms=ANSWER_MS)
+        except Unreachable:
+            self.forget_leader(place)
+            await self.pause()
+            return []
+        if answer.error_code or not answer.responses:
+            return []
+        return await self._take(place, epoch, answer.responses[0].partitions[0])
+
+    async def _take(self, place: Place, epoch: int, data: PartitionData) -> list[tuple[int, str]]:
+        # A follower may lack what its leader has; a reader that was sent there goes back (KIP-392).
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and place not in self._with_follower:
+            self.history.note(f"out-of-range: {self.name} at {place_text(place)}@{self.positions[place]}")
+        if data.error_code:
+            self.forget_leader(place)
+            await self.pause()
+            return []
+        if data.preferred_read_replica in self._nodes:
+            self._leaders[place] = self._nodes[data.preferred_read_replica]  # until it disappoints (KIP-392)
+            self._with_follower[place] = None
+        self.high_watermarks[place] = data.high_watermark
+        records = [
+            (record.offset, (record.value or b"").decode())
+            for batch in self._sound(place, epoch, data)
+            for record in read_records(batch)
+            if record.offset >= self.positions[place]
+        ]
+        if records:
+            self.positions[place] = records[-1][0] + 1
+        return records
+
+    def _sound(self, place: Place, epoch: int, data: PartitionData) -> Iterator[memoryview]:
+        """A broker gives out no batch that its disk has changed, and none of a later epoch than the reader has named:
+        it would have to tell the reader of that epoch first (KIP-320).
+        """
+        for header, batch in split_batches(data.records or b""):
+            if not crc_is_valid(batch):
+                self.history.note(f"damaged: {self.name} was served {place_text(place)}@{header.base_offset}")
+                return
+            if -1 < epoch < header.leader_epoch:
+                what = f"{place_text(place)}@{header.base_offset} of epoch {header.leader_epoch}"
+                self.history.note(f"unfenced: {self.name} named epoch {epoch} and was served {what}")
+            self.history.read(place, header)
+            yield batch
