@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.chaos.disks import in_memory, leave
 from tests.chaos.nemeses import ALL
 from tests.chaos.network import enter, network
 from tests.chaos.nodes import APACHE_KAFKA, KAVKA, make_cluster
@@ -31,6 +32,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0.0, help="0: each fault once")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", choices=[nemesis.name for nemesis in ALL], help="may be repeated")
+    parser.add_argument("--still", action="store_true", help="nobody moves replicas and votes meanwhile")
     parser.add_argument("--short", action="store_true", help="short faults")
     parser.add_argument("--json", type=Path, help="write the report there as well")
     parser.add_argument("--keep", type=Path, help="keep configurations, logs and data in this new directory")
@@ -41,9 +43,11 @@ def main() -> int:
     chosen = options()
     enter(["-m", "tests.chaos", *sys.argv[1:]])
     nemeses = [nemesis for nemesis in ALL if not chosen.only or nemesis.name in chosen.only]
-    plan = Plan(chosen.seed, SHORT if chosen.short else LONG, 1.0, chosen.minutes, nemeses)
+    has_moves = chosen.product == KAVKA and not chosen.still
+    plan = Plan(chosen.seed, SHORT if chosen.short else LONG, 1.0, chosen.minutes, nemeses, has_moves=has_moves)
     node_ids = range(1, chosen.nodes + 1)
     root = Path(tempfile.mkdtemp(prefix="kavka-chaos-"))
+    in_memory(root)
     cluster = make_cluster(chosen.product, node_ids, network(node_ids), root)
     try:
         report = run(cluster, plan, lambda line: print(line, flush=True))
@@ -53,6 +57,7 @@ def main() -> int:
             shutil.copytree(root, chosen.keep)
     finally:
         cluster.close()
+        leave(root)
         shutil.rmtree(root, ignore_errors=True)
     print(report.text())
     if chosen.json:

@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
-from tests.support.wire import METADATA, Connection
+from tests.support.asking import ask
 
-VERSION: Final = 8  # the last without topic ids and tagged fields
-CORRELATION_BYTES: Final = 4
 SECONDS_MAX: Final = 2.0
 
 
@@ -31,11 +28,7 @@ class Seen:
 def partitions_of(address: tuple[str, int], topic: str) -> list[Seen]:
     """The partitions that the node knows, by index; none where it does not know the topic. Raises OSError."""
     request = MetadataRequest([MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-    with Connection(address, SECONDS_MAX) as connection:
-        answer = connection.request(METADATA, VERSION, bytes(encode(request, VERSION)))
-    if answer is None:
-        raise ConnectionResetError("closed without an answer")
-    decoded = decode(MetadataResponse, VERSION, memoryview(answer)[CORRELATION_BYTES:])
+    decoded = ask(address, request, MetadataResponse, 8, SECONDS_MAX)
     return sorted(
         (
             Seen(found.partition_index, found.leader_id, found.leader_epoch,

@@ -1,97 +1,123 @@
-"""The disks of the nodes: small ones that can be filled, and a loss of power.
+"""The disks of the nodes: small real ones, that fill up, fail, lose power and go away.
 
-In namespaces of our own each node's directory is a file system in memory of a few hundred MiB (`mount`), and `fill`
-leaves no byte of it. A loss of power is what a killed process and this file together look like: `lose_unsynced` cuts
-from each log a part of what the broker has not reported as synced in its recovery checkpoint. The metadata log is left
-alone: what is in it was synced before anybody was told.
+In namespaces of our own each log directory is an ext4 file system of a few hundred MiB, on a loop device over a sparse
+file in memory. `fill` leaves no byte of it; `fail` shuts it down as the kernel does after an error of the medium, so that
+every call ends with EIO; mounted again it replays its journal, and what was not synced is gone: that is `lose_power`.
+`hide` takes it away: what is left is an empty mount point, or a loop of links.
+
+Without namespaces a log directory is a plain directory, and none of this can be done.
 """
 
+import contextlib
+import fcntl
 import os
-import random
+import shutil
+import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kavka_broker.protocol.records.batch import HEADER_BYTES, read_extent
 from tests.chaos.network import MARK, run
 
-DISK_MIB: Final = 1024
+DISK_MIB: Final = 768
 BALLAST: Final = "ballast"
-CHECKPOINT: Final = "recovery-point-offset-checkpoint"
-METADATA_LOG: Final = "__cluster_metadata-0"
+PIECES: Final = (64 * 1024 * 1024, 1024 * 1024, 4096)
+#: EXT4_IOC_SHUTDOWN, and its flag that even the journal is not written.
+SHUTDOWN: Final = 0x8004587D
+WITHOUT_JOURNAL: Final = 2
 
 
-def mount(directory: Path) -> bool:
-    """Give a node a file system of its own; False where that is not possible."""
-    if not os.environ.get(MARK):
-        return False
-    directory.mkdir(parents=True, exist_ok=True)
-    run("mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(directory))
-    return True
+def in_memory(root: Path) -> None:
+    """Keep the files of all disks in memory: a sync is not to wait for the disk of this machine."""
+    if os.environ.get(MARK):
+        run("mount", "-t", "tmpfs", "tmpfs", str(root))
 
 
-def unmount(directory: Path) -> None:
-    run("umount", "--lazy", str(directory))
+def leave(root: Path) -> None:
+    """Let go of the memory."""
+    if os.environ.get(MARK):
+        run("umount", "--lazy", str(root))
 
 
-def fill(directory: Path) -> None:
-    """Leave no byte."""
-    piece = bytes(1024 * 1024)
-    with (directory / BALLAST).open("ab", buffering=0) as ballast:
-        while piece:
-            try:
-                ballast.write(piece)
-            except OSError:
-                piece = piece[: len(piece) // 2]
+@dataclass(slots=True)
+class Disk:
+    """One log directory, `data`, on a file system of its own where that is possible."""
 
+    path: Path
+    image: Path
+    is_own: bool = False
+    is_failing: bool = False
+    is_hidden: bool = False
 
-def make_room(directory: Path) -> None:
-    (directory / BALLAST).unlink(missing_ok=True)
+    @property
+    def data(self) -> Path:
+        return self.path / "data"
 
+    def make(self) -> None:
+        self.path.mkdir(parents=True)
+        if not os.environ.get(MARK):
+            return
+        with self.image.open("wb") as image:
+            image.truncate(DISK_MIB * 1024 * 1024)
+        run("mkfs.ext4", "-q", "-F", "-m", "0", str(self.image))
+        self._mount()
+        self.is_own = True
 
-def lose_unsynced(data: Path, chance: random.Random) -> int:
-    """Cut from every log what a loss of power may take; the bytes that are gone. The broker must be dead."""
-    synced = recovery_points(data)
-    lost = 0
-    for directory in sorted(data.iterdir()):
-        if directory.is_dir() and directory.name != METADATA_LOG and "." not in directory.name:
-            lost += cut_log(directory, synced.get(directory.name, 0), chance)
-    return lost
+    def close(self) -> None:
+        if self.is_own and not self.is_hidden:
+            self._unmount()
 
+    # --- room ---------------------------------------------------------------------------------------------------
 
-def recovery_points(data: Path) -> dict[str, int]:
-    """Log -> the offset below which everything was synced. The file: version, count, then a line a log."""
-    path = data / CHECKPOINT
-    lines = path.read_text().splitlines()[2:] if path.exists() else []
-    return {f"{topic}-{partition}": int(offset) for topic, partition, offset in (line.split() for line in lines)}
+    def fill(self) -> None:
+        """Leave no byte."""
+        with (self.path / BALLAST).open("ab", buffering=0) as ballast:
+            for piece in PIECES:
+                with contextlib.suppress(OSError):
+                    while True:
+                        os.posix_fallocate(ballast.fileno(), os.fstat(ballast.fileno()).st_size, piece)
 
+    def make_room(self) -> None:
+        if self.is_own and not self.is_hidden:
+            (self.path / BALLAST).unlink(missing_ok=True)
 
-def cut_log(directory: Path, recovery_point: int, chance: random.Random) -> int:
-    """Cut one log somewhere behind its recovery point, in mid batch if chance wants it so."""
-    lost = 0
-    is_cut = False
-    for segment in sorted(directory.glob("*.log")):
-        kept = 0 if is_cut else position_of(segment, recovery_point)
-        size = segment.stat().st_size
-        if kept >= size:
-            continue
-        if not is_cut:
-            kept = chance.randint(kept, size)
-        is_cut = is_cut or kept < size
-        if kept < size:
-            os.truncate(segment, kept)
-            lost += size - kept
-            for index in (".index", ".timeindex"):
-                segment.with_suffix(index).unlink(missing_ok=True)
-    return lost
+    # --- errors -------------------------------------------------------------------------------------------------
 
+    def fail(self) -> None:
+        """From now on every call on it ends with EIO; what was not synced is lost."""
+        directory = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.ioctl(directory, SHUTDOWN, struct.pack("I", WITHOUT_JOURNAL))
+        finally:
+            os.close(directory)
+        self.is_failing = True
 
-def position_of(segment: Path, offset: int) -> int:
-    """Where the first batch that holds `offset` or a later one begins."""
-    content = memoryview(segment.read_bytes())
-    position = 0
-    while len(content) - position >= HEADER_BYTES:
-        _base_offset, last_offset, size_bytes = read_extent(content, position)
-        if last_offset >= offset:
-            break
-        position += size_bytes
-    return min(position, len(content))
+    def lose_power(self) -> None:
+        """Forget what was not synced. Nobody may use it meanwhile."""
+        self.fail()
+        self.mend()
+
+    def hide(self, *, by_a_loop: bool) -> None:
+        """Take it away: nothing is mounted, or its place is a link to itself. Nobody may use it meanwhile."""
+        self._unmount()
+        self.is_hidden = True
+        if by_a_loop:
+            self.data.symlink_to(self.data)
+
+    def mend(self) -> None:
+        """Make it what it was. Nobody may use it meanwhile."""
+        if self.is_hidden:
+            if self.data.is_symlink():
+                self.data.unlink()
+            shutil.rmtree(self.data, ignore_errors=True)
+            self._mount()
+        elif self.is_failing:
+            self._unmount()
+            self._mount()
+        self.is_hidden = self.is_failing = False
+
+    def _mount(self) -> None:
+        run("mount", "-o", "loop,noatime", str(self.image), str(self.path))
+
+    def _unmount(self) -> None:
+        run("umount", str(self.path))

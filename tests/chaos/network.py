@@ -24,6 +24,7 @@ CLIENTS_ADDRESS: Final = "10.77.0.100"
 NOBODY: Final = "02:00:00:00:00:ff"
 BROKER_PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093
+PROXY_PORT: Final = 9094
 
 
 def enter(arguments: Sequence[str]) -> None:
@@ -49,7 +50,13 @@ class Network(Protocol):
         """Where clients and brokers reach a node."""
         ...
 
-    def controller_address(self, node_id: int) -> tuple[str, int]: ...
+    def controller_address(self, node_id: int) -> tuple[str, int]:
+        """Where other nodes reach its controller."""
+        ...
+
+    def listening_port(self, node_id: int) -> int:
+        """Where its controller listens: behind a proxy, where there is one."""
+        ...
 
     def prefix(self, node_id: int) -> list[str]:
         """What to put before a command so that it runs where the node lives."""
@@ -82,6 +89,9 @@ class Loopback:
 
     def controller_address(self, node_id: int) -> tuple[str, int]:
         return "127.0.0.1", self._port(node_id, "controller")
+
+    def listening_port(self, node_id: int) -> int:
+        return self._port(node_id, "controller")
 
     def prefix(self, node_id: int) -> list[str]:
         return []
@@ -138,7 +148,10 @@ class Bridged:
         return (f"10.77.0.{node_id}" if node_id else CLIENTS_ADDRESS), BROKER_PORT
 
     def controller_address(self, node_id: int) -> tuple[str, int]:
-        return self.address(node_id)[0], CONTROLLER_PORT
+        return self.address(node_id)[0], PROXY_PORT
+
+    def listening_port(self, node_id: int) -> int:
+        return CONTROLLER_PORT
 
     def prefix(self, node_id: int) -> list[str]:
         if node_id == 0:

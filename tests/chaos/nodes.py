@@ -8,13 +8,15 @@ import base64
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.chaos import disks
+from tests.chaos import proxy
+from tests.chaos.disks import Disk
 from tests.chaos.network import Network, dying_with_us
 from tests.support.servers import LOG4J, format_directory
 from tests.support.wire import brokers_registered
@@ -27,6 +29,11 @@ READY_SECONDS_MAX: Final = 90.0
 STOP_SECONDS_MAX: Final = 60.0
 POLL_SECONDS: Final = 0.05
 LINES_SHOWN: Final = 40
+#: Of the log directories; the metadata is in the first.
+DISKS: Final = ("disk", "more")
+#: A slow node runs for the first of these seconds, and then stands still for the second.
+RUNS_SECONDS: Final = 0.01
+STANDS_SECONDS: Final = 0.09
 SEGMENT_BYTES: Final = 4 * 1024 * 1024
 
 #: What makes faults bite: small segments, short sessions, internal topics with as many replicas as the others.
@@ -59,14 +66,19 @@ class Node:
     directory: Path
     program: list[str]
     address: tuple[str, int]
-    has_own_disk: bool
+    disks: list[Disk]
     process: subprocess.Popen[bytes] | None = None
     is_paused: bool = False
-    starts: int = 0
+    is_slow: bool = False
 
     @property
-    def data(self) -> Path:
-        return self.directory / "disk" / "data"
+    def has_own_disks(self) -> bool:
+        return all(disk.is_own for disk in self.disks)
+
+    @property
+    def control(self) -> Path:
+        """Where the proxy before its controller takes orders."""
+        return self.directory / "proxy"
 
     @property
     def log(self) -> Path:
@@ -85,7 +97,6 @@ class Node:
             self.process = subprocess.Popen(
                 command, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        self.starts += 1
 
     def kill(self) -> None:
         """SIGKILL, paused or not."""
@@ -122,6 +133,29 @@ class Node:
             self.process.send_signal(signal.SIGCONT)
         self.is_paused = False
 
+    def slow_down(self) -> None:
+        """Give it a tenth of its time until `resume`."""
+        self.is_slow = True
+        threading.Thread(target=self._dawdle, args=(self.process,), daemon=True).start()
+
+    def _dawdle(self, process: subprocess.Popen[bytes] | None) -> None:
+        while process is not None and self.is_slow and process.poll() is None:
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(STANDS_SECONDS)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(RUNS_SECONDS)
+
+    def mend(self) -> None:
+        """Make its disks what they were; a process that has seen them fail is ended first, and may have ended itself."""
+        self.is_slow = False
+        if self.is_gone() and self.has_own_disks:
+            self.process = None  # whoever runs it starts it again, as Kubernetes would
+        if any(disk.is_failing or disk.is_hidden for disk in self.disks):
+            self.kill()
+        for disk in self.disks:
+            disk.mend()
+            disk.make_room()
+
     def is_gone(self) -> bool:
         """Whether it ended by itself."""
         return self.process is not None and self.process.poll() is not None
@@ -145,6 +179,9 @@ class Cluster:
     product: str
     network: Network
     nodes: list[Node] = field(default_factory=list)
+    proxies: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    # The nodes that a fault has slowed down: others must not feel it.
+    struck: tuple[int, ...] = ()
 
     @property
     def bootstrap(self) -> str:
@@ -156,13 +193,13 @@ class Cluster:
     def start_all(self) -> None:
         """Start those that do not run, heal everything, and wait until all serve."""
         self.network.heal()
+        self.struck = ()
         for node in self.nodes:
+            node.mend()
             if node.is_gone():
                 raise AssertionError(f"node {node.node_id} ended by itself:\n{node.last_lines()}")
             if node.is_paused:
                 node.resume()
-            if node.has_own_disk:
-                disks.make_room(node.directory / "disk")
             if node.process is None:
                 node.start()
         self.wait_ready()
@@ -179,11 +216,43 @@ class Cluster:
                     raise AssertionError(f"node {node.node_id} knows of {known} brokers:\n{node.last_lines()}")
                 time.sleep(POLL_SECONDS)
 
+    # --- the proxies before the controllers ---------------------------------------------------------------------
+
+    def hold(self, node: Node, key: int | None) -> None:
+        """Hold back what this node sends to controllers from now on, from a request with this API key on."""
+        self._tell(f"hold {node.address[0]} {proxy.ANY if key is None else key}")
+
+    def let(self, node: Node) -> None:
+        """Pass on what this node sends on new connections."""
+        self._tell(f"let {node.address[0]}")
+
+    def held(self) -> int:
+        """How many bytes are held back."""
+        return sum(map(int, self._tell("held")))
+
+    def deliver(self) -> None:
+        """Pass on what was held back."""
+        self._tell("deliver")
+
+    def _tell(self, command: str) -> list[str]:
+        return [proxy.tell(node.control, command) for node in self.nodes]
+
+    def start_proxies(self) -> None:
+        """Where nodes have addresses of their own."""
+        for node in self.nodes if self.network.can_cut else ():
+            host, port = self.network.controller_address(node.node_id)
+            where = [host, str(port), str(self.network.listening_port(node.node_id)), str(node.control)]
+            command = [*dying_with_us(), *self.network.prefix(node.node_id), sys.executable, "-m", "tests.chaos.proxy"]
+            self.proxies.append(subprocess.Popen([*command, *where], stdin=subprocess.DEVNULL))
+
     def close(self) -> None:
         for node in self.nodes:
             node.kill()
-            if node.has_own_disk:
-                disks.unmount(node.directory / "disk")
+            for disk in node.disks:
+                disk.close()
+        for one in self.proxies:
+            one.kill()
+            one.wait()
         self.network.close()
 
 
@@ -195,12 +264,15 @@ def make_cluster(
     for node_id in node_ids:
         directory = root / f"node-{node_id}"
         directory.mkdir(parents=True)
-        has_own_disk = disks.mount(directory / "disk")
+        disks = [Disk(directory / name, directory / f"{name}.image") for name in DISKS]
+        for disk in disks:
+            disk.make()
         properties = properties_of(node_id, node_ids, network, directory, settings or {})
         program = _prepare(product, node_id, node_ids, network, directory, properties)
         cluster.nodes.append(
-            Node(node_id, directory, [*network.prefix(node_id), *program], network.address(node_id), has_own_disk)
+            Node(node_id, directory, [*network.prefix(node_id), *program], network.address(node_id), disks)
         )
+    cluster.start_proxies()
     return cluster
 
 
@@ -209,18 +281,20 @@ def properties_of(
 ) -> Path:
     """Write server.properties of one node; its path."""
     controllers = ",".join(text(network.controller_address(other)) for other in node_ids)
-    listeners = f"PLAINTEXT://{text(network.address(node_id))},CONTROLLER://{text(network.controller_address(node_id))}"
+    broker, controller = text(network.address(node_id)), network.controller_address(node_id)
+    bound = f"{controller[0]}:{network.listening_port(node_id)}"
     values = {
         "process.roles": "broker,controller",
         "node.id": str(node_id),
         "broker.rack": f"rack-{node_id}",
         "controller.quorum.bootstrap.servers": controllers,
-        "listeners": listeners,
-        "advertised.listeners": listeners,
+        "listeners": f"PLAINTEXT://{broker},CONTROLLER://{bound}",
+        "advertised.listeners": f"PLAINTEXT://{broker},CONTROLLER://{text(controller)}",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "log.dirs": str(directory / "disk" / "data"),
+        "log.dirs": ",".join(str(directory / name / "data") for name in DISKS),
+        "metadata.log.dir": str(directory / DISKS[0] / "data"),
         **SETTINGS,
         **settings,
     }
@@ -234,7 +308,6 @@ def _prepare(
 ) -> list[str]:
     """Format the node's directory; the command that runs it."""
     voters = ",".join(f"{other}@{text(network.controller_address(other))}:{directory_id(other)}" for other in node_ids)
-    (directory / "disk").mkdir(exist_ok=True)
     if product == KAVKA:
         with properties.open("a") as file:
             file.write("kavka.admin.listener=\n")

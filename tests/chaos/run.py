@@ -7,7 +7,7 @@ the report, and too much of it is a failure. Which faults come, and whom they hi
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,9 +15,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.chaos.asking import partitions_of
+from tests.chaos.moves import Mover
 from tests.chaos.nemeses import ALL, Nemesis
 from tests.chaos.nodes import Cluster
+from tests.chaos.transient import Transient
 from tests.chaos.workload import GROUP, QUIET, TOPIC, Workload
+from tests.sim.history import Place
 
 PARTITIONS: Final = 6
 WHOLE_SECONDS_MAX: Final = 90.0
@@ -38,6 +41,7 @@ class Plan:
     producers: int = 2
     readers: int = 2
     values_a_second: int = 300  # of each producer
+    has_moves: bool = True
 
 
 @dataclass(slots=True)
@@ -49,6 +53,7 @@ class Fault:
     lasted_seconds: float
     whole_after_seconds: float
     longest_gap_seconds: float
+    note: str = ""
 
 
 @dataclass(slots=True)
@@ -64,6 +69,8 @@ class Report:
     sent: int = 0
     acknowledged: int = 0
     unknown: int = 0
+    moves: dict[str, int] = field(default_factory=dict)
+    topics: int = 0  # that came, were written, read and deleted
     anomalies: list[str] = field(default_factory=list)
 
     def text(self) -> str:
@@ -77,8 +84,11 @@ class Report:
             gap = max(fault.longest_gap_seconds for fault in own)
             whole = max(fault.whole_after_seconds for fault in own)
             lines.append(f"{name:18}{len(own):6}{gap:30.1f}{whole:24.1f}")
+        lines += [f"{fault.name}: {fault.note}" for fault in self.faults if fault.note]
         lines += [f"left out: {what}" for what in self.left_out]
         lines.append(f"{self.sent:,} values sent, {self.acknowledged:,} acknowledged, {self.unknown:,} of unknown fate")
+        moved = ", ".join(f"{name} {count}" for name, count in sorted(self.moves.items()))
+        lines.append(f"meanwhile: {moved or 'nothing moved'}; {self.topics} topics came and went")
         lines += self.anomalies or ["nothing lost, duplicated, reordered or inconsistent"]
         return "\n".join(lines)
 
@@ -91,16 +101,26 @@ def run(cluster: Cluster, plan: Plan, say: Callable[[str], None] = print) -> Rep
     create_topic(cluster)
     workload = Workload(cluster.bootstrap, PARTITIONS, plan.producers, plan.readers, plan.values_a_second)
     wait_whole(cluster, (TOPIC,))
+    mover = Mover(cluster, workload.places, random.Random(f"moves {plan.seed}"))
+    transient = Transient(cluster, workload.failures)
     workload.start()
+    transient.start()
     try:
         wait_for_acknowledgements(workload)
+        if plan.has_moves:
+            mover.start()
         for nemesis in schedule(cluster, plan, report, began):
             report.faults.append(suffer(cluster, workload, nemesis, plan, report, say))
+        mover.finish()
+        transient.finish()
         workload.finish()
     except AssertionError as problem:
         report.anomalies.append(f"not-live: {problem}")
     finally:
         workload.is_stopping, workload.is_reading = True, False
+        mover.stop()
+        transient.stop()
+    report.moves, report.topics = dict(mover.done), transient.topics
     history = workload.history
     report.seconds = time.monotonic() - began
     report.sent, report.acknowledged = len(history.sends), history.acknowledged_count
@@ -111,7 +131,7 @@ def run(cluster: Cluster, plan: Plan, say: Callable[[str], None] = print) -> Rep
 
 def schedule(cluster: Cluster, plan: Plan, report: Report, began: float) -> Iterator[Nemesis]:
     """The faults that can be done here: each once, then by chance until the time is over."""
-    has_disks = all(node.has_own_disk for node in cluster.nodes)
+    has_disks = all(node.has_own_disks for node in cluster.nodes)
     able = [
         nemesis
         for nemesis in plan.nemeses
@@ -129,32 +149,42 @@ def suffer(
 ) -> Fault:
     """One fault from the strike until all is whole again."""
     chance = random.Random(f"{plan.seed} {len(report.faults)}")
+    calm = {place: workload.latencies.p99_ms([place]) for place in workload.places}
     workload.gaps.reset()
+    workload.latencies.reset()
     struck = time.monotonic()
     what = nemesis.strike(cluster, chance)
     time.sleep(chance.uniform(*plan.fault_seconds))
-    bring_back_the_fallen(cluster)
+    note = of_the_others(cluster, workload, calm)
     healed = time.monotonic()
     cluster.start_all()
     wait_whole(cluster, (TOPIC, INTERNAL))
     whole = time.monotonic()
     wait_for_acknowledgements(workload)
-    fault = Fault(nemesis.name, what, healed - struck, whole - healed, workload.gaps.worst())
+    workload.wait_until_the_group_moves()
+    fault = Fault(nemesis.name, what, healed - struck, whole - healed, workload.gaps.worst(), note)
     say(
         f"{len(report.faults) + 1:4} {nemesis.name:17} {what}; lasted {fault.lasted_seconds:.1f} s,"
         f" whole after {fault.whole_after_seconds:.1f} s, longest gap {fault.longest_gap_seconds:.1f} s"
     )
     if workload.failures:
         raise AssertionError("; ".join(workload.failures))
+    workload.latencies.reset()
     time.sleep(plan.calm_seconds)
     return fault
 
 
-def bring_back_the_fallen(cluster: Cluster) -> None:
-    """A node may give up when its disk is full; whoever runs it starts it again, as Kubernetes would."""
-    for node in cluster.nodes:
-        if node.is_gone() and node.has_own_disk:
-            node.process = None
+def of_the_others(cluster: Cluster, workload: Workload, calm: Mapping[Place, float]) -> str:
+    """What a slow node has cost those who have no replica on it; nothing said where none is slow."""
+    if not cluster.struck:
+        return ""
+    asked = next(node for node in cluster.nodes if node.node_id not in cluster.struck)
+    seen = partitions_of(asked.address, TOPIC)
+    others = [(TOPIC, one.index) for one in seen if not set(one.replicas) & set(cluster.struck)]
+    if not others:
+        return "every partition has a replica there"
+    before = max(calm[place] for place in others)
+    return f"p99 of {len(others)} partitions without a replica there {workload.latencies.p99_ms(others):.0f} ms, before {before:.0f} ms"
 
 
 def create_topic(cluster: Cluster) -> None:

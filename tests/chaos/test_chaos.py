@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.protocol.records.record import build_batch
-from tests.chaos.disks import CHECKPOINT, METADATA_LOG, lose_unsynced, position_of
+from tests.chaos.power import CHECKPOINT, METADATA_LOG, lose_unsynced, position_of
 from tests.sim.history import History
 
 ROOT = Path(__file__).parents[2]

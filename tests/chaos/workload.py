@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.sim.history import History, Place
 
@@ -24,6 +25,8 @@ FINAL_SECONDS_MAX: Final = 120.0
 DRAIN_SECONDS_MAX: Final = 120.0
 PAUSE_SECONDS: Final = 0.02
 ANSWER_SECONDS: Final = 2.0
+MOVING_SECONDS_MAX: Final = 90.0
+LATENCIES_MAX: Final = 20_000
 QUIET: Final = {"log_level": 0, "socket.timeout.ms": 10_000, "reconnect.backoff.max.ms": 1000}
 
 
@@ -49,6 +52,26 @@ class Gaps:
         return max([*self.longest.values(), *(now - then for then in self.last.values())], default=0.0)
 
 
+@dataclass(slots=True)
+class Latencies:
+    """How long acknowledgements took, by partition, since the last `reset`: the first `LATENCIES_MAX` of each."""
+
+    seconds: dict[Place, list[float]] = field(default_factory=dict)
+
+    def acknowledged(self, place: Place, seconds: float) -> None:
+        found = self.seconds.setdefault(place, [])
+        if len(found) < LATENCIES_MAX:
+            found.append(seconds)
+
+    def reset(self) -> None:
+        self.seconds.clear()
+
+    def p99_ms(self, places: Sequence[Place]) -> float:
+        """Of all these partitions together; nan where nothing was acknowledged."""
+        found = sorted(one for place in places for one in self.seconds.get(place, ()))
+        return 1000 * found[len(found) * 99 // 100] if found else float("nan")
+
+
 class Workload:
     """Producers and readers in threads, until told to stop."""
 
@@ -56,6 +79,9 @@ class Workload:
         self.bootstrap = bootstrap
         self.history = History()
         self.gaps = Gaps()
+        self.latencies = Latencies()
+        self.acknowledged_ends: dict[Place, int] = {}
+        self.read_ends: dict[Place, int] = {}
         self.places = [(TOPIC, partition) for partition in range(partitions)]
         self.is_stopping = False
         self.is_reading = True
@@ -151,6 +177,8 @@ class Workload:
         with self._lock:
             self.history.acknowledged([value], offset if offset is not None and offset >= 0 else None)
             self.gaps.acknowledged(place)
+            self.latencies.acknowledged(place, message.latency() or 0.0)
+            self.acknowledged_ends[place] = max(offset or 0, self.acknowledged_ends.get(place, 0))
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -179,6 +207,7 @@ class Workload:
                 assert offset is not None
                 reader = f"{name}#{generations.get(partition, 0)}"
                 with self._lock:
+                    self.read_ends[TOPIC, partition] = max(offset, self.read_ends.get((TOPIC, partition), 0))
                     self.history.polled(reader, (TOPIC, partition), [(offset, (value or b"").decode())], offset)
             if seen >= COMMIT_EVERY:
                 seen = 0
@@ -240,6 +269,21 @@ class Workload:
                 return
             time.sleep(0.2)
 
+    def wait_until_the_group_moves(self) -> None:
+        """Until it has read what was acknowledged when this was called. Raises AssertionError where it stands still,
+        with all that is known of the cause.
+        """
+        deadline = time.monotonic() + MOVING_SECONDS_MAX
+        wanted = dict(self.acknowledged_ends)
+        while behind := {place: end for place, end in wanted.items() if self.read_ends.get(place, -1) < end}:
+            if time.monotonic() > deadline:
+                at = {place: self.read_ends.get(place, -1) for place in behind}
+                raise AssertionError(
+                    f"the group stands still: after {MOVING_SECONDS_MAX:g} s it is at {at}, wanted {behind};"
+                    f" {self._account()}"
+                )
+            time.sleep(0.1)
+
     def _check_nothing_was_passed_over(self) -> None:
         """Whoever took over a partition began no further on than the group had come."""
         with self._lock:
@@ -262,7 +306,20 @@ class Workload:
             for thread in self._readers
             if thread.ident in frames
         }
-        return f"heard {self.complaints} until {time.monotonic():.1f}; standing {self.standing}; waiting {stacks}"
+        return (
+            f"heard {self.complaints} until {time.monotonic():.1f}; standing {self.standing}; waiting {stacks};"
+            f" the coordinator says {self._described()}"
+        )
+
+    def _described(self) -> str:
+        """The group as its coordinator knows it."""
+        admin = AdminClient({**QUIET, "bootstrap.servers": self.bootstrap})
+        try:
+            group = admin.describe_consumer_groups([GROUP], request_timeout=10)[GROUP].result()
+        except KafkaException as problem:
+            return str(problem)
+        members = [(member.member_id, str(member.assignment.topic_partitions)) for member in group.members]
+        return f"{group.state} at {group.coordinator}: {members}"
 
     def _check_commits(self) -> None:
         """What a commit was answered for is still committed."""

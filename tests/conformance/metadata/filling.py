@@ -13,7 +13,7 @@ from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsRe
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
-from tests.conformance.metadata.asking import ask
+from tests.support.asking import ask
 
 Address = tuple[str, int]
 BLOCK_ASKED_MAX = 200

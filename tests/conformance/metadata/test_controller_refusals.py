@@ -32,7 +32,7 @@ from kavka_broker.protocol.messages.describe_quorum_response import DescribeQuor
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kavka_broker.protocol.uuids import ONE, ZERO, from_text
-from tests.conformance.metadata.asking import ask
+from tests.support.asking import ask
 from tests.support.servers import CLUSTER_ID, Server, free_port, is_apache_kafka
 
 TOPIC = "__cluster_metadata"

@@ -11,8 +11,8 @@ from kavka_broker.protocol.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
-from tests.conformance.metadata.asking import ask
 from tests.conformance.metadata.filling import fill
+from tests.support.asking import ask
 from tests.support.servers import Server, start_apache_kafka, start_kavka
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]

@@ -14,8 +14,8 @@ from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.storage.disk import RealDisk
-from tests.conformance.metadata.asking import ask
 from tests.conformance.metadata.filling import fill
+from tests.support.asking import ask
 from tests.support.programs import kafka_tool, metadata_shell
 from tests.support.servers import Server, start_apache_kafka, start_kavka
 

@@ -30,7 +30,7 @@ from kavka_broker.protocol.messages.describe_configs_response import DescribeCon
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
-from tests.conformance.metadata.asking import ask
+from tests.support.asking import ask
 from tests.support.servers import Server
 
 E = ErrorCode

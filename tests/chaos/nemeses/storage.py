@@ -1,0 +1,73 @@
+"""Disks that are full, fail, lose power, go away and come back, and files that are not what they were."""
+
+import random
+from typing import Final
+
+from tests.chaos import damage, power
+from tests.chaos.nemeses.nemesis import Nemesis
+from tests.chaos.nodes import Cluster
+
+
+def fill_disk(cluster: Cluster, chance: random.Random) -> str:
+    """A full disk, or two: the node may give up, and is started again when there is room."""
+    node = chance.choice(cluster.nodes)
+    full = chance.sample(node.disks, chance.randint(1, len(node.disks)))
+    for disk in full:
+        disk.fill()
+    return f"no room on {' and '.join(disk.path.name for disk in full)} of {node.node_id}"
+
+
+def lose_power(cluster: Cluster, chance: random.Random) -> str:
+    node = chance.choice(cluster.nodes)
+    if not node.has_own_disks:
+        node.kill()
+        lost = sum(power.lose_unsynced(disk.data, chance) for disk in node.disks)
+        return f"power loss of {node.node_id}, {lost:,} bytes gone"
+    node.pause()
+    for disk in node.disks:
+        disk.fail()
+    node.kill()
+    for disk in node.disks:
+        disk.mend()
+    return f"power loss of {node.node_id}"
+
+
+def fail_directory(cluster: Cluster, chance: random.Random) -> str:
+    """Every call on one of two log directories ends with EIO; that of the metadata ends the node as well."""
+    node = chance.choice(cluster.nodes)
+    disk = chance.choice(node.disks)
+    disk.fail()
+    return f"EIO on {disk.path.name} of {node.node_id}"
+
+
+def start_without_directory(cluster: Cluster, chance: random.Random) -> str:
+    """A start while one log directory cannot be used, or is not mounted; it is back later, as old as it was."""
+    node = chance.choice(cluster.nodes)
+    if chance.random() < 0.5:
+        node.kill()
+    else:
+        node.stop()
+    by_a_loop = chance.random() < 0.5
+    node.disks[-1].hide(by_a_loop=by_a_loop)
+    node.start()
+    how = "a loop of links" if by_a_loop else "not mounted"
+    return f"{node.node_id} starts without {node.disks[-1].path.name}: {how}"
+
+
+def damage_file(cluster: Cluster, chance: random.Random) -> str:
+    """A file is not what it was when the node comes back."""
+    node = chance.choice(cluster.nodes)
+    if chance.random() < 0.5:
+        node.kill()
+    else:
+        node.stop()
+    return f"{node.node_id}: {damage.strike([disk.data for disk in node.disks], chance)}"
+
+
+ALL: Final = (
+    Nemesis("lose-power", lose_power),
+    Nemesis("fill-disk", fill_disk, needs_disk=True),
+    Nemesis("fail-directory", fail_directory, needs_disk=True),
+    Nemesis("start-without-directory", start_without_directory, needs_disk=True),
+    Nemesis("damage-file", damage_file),
+)
