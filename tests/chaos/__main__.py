@@ -54,7 +54,7 @@ def main() -> int:
         if chosen.keep:
             for node in cluster.nodes:
                 node.kill()
-            shutil.copytree(root, chosen.keep)
+            shutil.copytree(root, chosen.keep, symlinks=True, ignore=shutil.ignore_patterns("*.image", "proxy"))
     finally:
         cluster.close()
         leave(root)

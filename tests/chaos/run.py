@@ -70,6 +70,7 @@ class Report:
     acknowledged: int = 0
     unknown: int = 0
     moves: dict[str, int] = field(default_factory=dict)
+    last_strike: str = ""
     topics: int = 0  # that came, were written, read and deleted
     anomalies: list[str] = field(default_factory=list)
 
@@ -115,7 +116,7 @@ def run(cluster: Cluster, plan: Plan, say: Callable[[str], None] = print) -> Rep
         transient.finish()
         workload.finish()
     except AssertionError as problem:
-        report.anomalies.append(f"not-live: {problem}")
+        report.anomalies.append(f"not-live: after {report.last_strike or 'the start'}: {problem}")
     finally:
         workload.is_stopping, workload.is_reading = True, False
         mover.stop()
@@ -154,6 +155,7 @@ def suffer(
     workload.latencies.reset()
     struck = time.monotonic()
     what = nemesis.strike(cluster, chance)
+    report.last_strike = f"{nemesis.name}: {what}"
     time.sleep(chance.uniform(*plan.fault_seconds))
     note = of_the_others(cluster, workload, calm)
     healed = time.monotonic()

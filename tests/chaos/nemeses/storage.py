@@ -50,6 +50,7 @@ def start_without_directory(cluster: Cluster, chance: random.Random) -> str:
     by_a_loop = chance.random() < 0.5
     node.disks[-1].hide(by_a_loop=by_a_loop)
     node.start()
+    cluster.wait_ready()  # a start that needs the directory fails here
     how = "a loop of links" if by_a_loop else "not mounted"
     return f"{node.node_id} starts without {node.disks[-1].path.name}: {how}"
 
