@@ -1,9 +1,9 @@
 """The disks of the nodes: small real ones, that fill up, fail, lose power and go away.
 
 In namespaces of our own each log directory is an ext4 file system of a few hundred MiB, on a loop device over a sparse
-file in memory. `fill` leaves no byte of it; `fail` shuts it down as the kernel does after an error of the medium, so that
-every call ends with EIO; mounted again it replays its journal, and what was not synced is gone: that is `lose_power`.
-`hide` takes it away: what is left is an empty mount point, or a loop of links.
+file in memory. `fill` leaves no byte of it; `fail` shuts it down as the kernel does after an error of the medium, so
+that every call ends with EIO. Mounted again it replays its journal, and what was not synced is gone, as after a loss of
+power. `hide` takes it away: what is left is an empty mount point, or a loop of links.
 
 Without namespaces a log directory is a plain directory, and none of this can be done.
 """
@@ -91,11 +91,6 @@ class Disk:
         finally:
             os.close(directory)
         self.is_failing = True
-
-    def lose_power(self) -> None:
-        """Forget what was not synced. Nobody may use it meanwhile."""
-        self.fail()
-        self.mend()
 
     def hide(self, *, by_a_loop: bool) -> None:
         """Take it away: nothing is mounted, or its place is a link to itself. Nobody may use it meanwhile."""

@@ -146,7 +146,7 @@ class Node:
             time.sleep(RUNS_SECONDS)
 
     def mend(self) -> None:
-        """Make its disks what they were; a process that has seen them fail is ended first, and may have ended itself."""
+        """Make its disks what they were. A process that has seen them fail is ended first, or has ended itself."""
         self.is_slow = False
         if self.is_gone() and self.has_own_disks:
             self.process = None  # whoever runs it starts it again, as Kubernetes would

@@ -186,7 +186,8 @@ def of_the_others(cluster: Cluster, workload: Workload, calm: Mapping[Place, flo
     if not others:
         return "every partition has a replica there"
     before = max(calm[place] for place in others)
-    return f"p99 of {len(others)} partitions without a replica there {workload.latencies.p99_ms(others):.0f} ms, before {before:.0f} ms"
+    now = workload.latencies.p99_ms(others)
+    return f"p99 of {len(others)} partitions without a replica there {now:.0f} ms, before {before:.0f} ms"
 
 
 def create_topic(cluster: Cluster) -> None:
