@@ -17,7 +17,6 @@ from random import Random
 from typing import Any, Final
 
 from kavka_broker.controller.format import AS_CONFIGURED, Voters
-from kavka_broker.protocol.records.batch import BatchHeader
 from tests.sim.changes import Changer
 from tests.sim.clients import Admin
 from tests.sim.events import Events
@@ -191,8 +190,8 @@ class Simulation:
     def _told(self, place: Place, last_offset: int) -> None:
         self.invariants.acknowledged(place, last_offset)
 
-    def _read(self, place: Place, header: BatchHeader) -> None:
-        self.invariants.was_read(place, header)
+    def _read(self, place: Place, batch: memoryview) -> None:
+        self.invariants.was_read(place, batch)
 
     def say(self, what: str) -> None:
         self.events.say("-", what)

@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kavka_broker.protocol.records.batch import BatchHeader
-
 WORST_MAX: Final = 8
 
 Place = tuple[str, int]  # topic, partition
@@ -44,6 +42,8 @@ class Poll:
     place: Place
     seen: list[tuple[int, str]] = field(default_factory=list)
     from_offset: int = 0
+    # Offsets at which it went on because what was before them had been trimmed.
+    starts: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -56,9 +56,11 @@ class History:
     notes: list[str] = field(default_factory=list)
     # Called with place and offset of what a producer was told is committed.
     told: Callable[[Place, int], None] = lambda place, offset: None
-    # Called with place and header of each batch that a reader was given.
-    read: Callable[[Place, BatchHeader], None] = lambda place, header: None
+    # Called with place and bytes of each batch that a reader was given.
+    read: Callable[[Place, memoryview], None] = lambda place, batch: None
     finals: dict[Place, dict[int, str]] = field(default_factory=dict)
+    starts: dict[Place, int] = field(default_factory=dict)  # where the final reads began
+    newest: int = 0  # the offset that was acknowledged last
 
     # --- what happens -------------------------------------------------------------------------------------------
 
@@ -74,6 +76,7 @@ class History:
             send.is_acknowledged = True
             send.offset = None if base_offset is None else base_offset + index
         if base_offset is not None:
+            self.newest = base_offset + len(values) - 1
             self.told(self.sends[values[0]].place, base_offset + len(values) - 1)
 
     def polled(self, reader: str, place: Place, records: list[tuple[int, str]], from_offset: int) -> None:
@@ -82,9 +85,15 @@ class History:
             poll = self.polls[reader, place] = Poll(reader, place, from_offset=from_offset)
         poll.seen += records
 
-    def read_finally(self, place: Place, records: dict[int, str]) -> None:
-        """All that the partition holds after everything has healed."""
+    def started_over(self, reader: str, place: Place, offset: int) -> None:
+        """What was before this offset has been trimmed."""
+        poll = self.polls.setdefault((reader, place), Poll(reader, place))
+        poll.starts.append(offset)
+
+    def read_finally(self, place: Place, records: dict[int, str], start: int = 0) -> None:
+        """All that the partition holds after everything has healed, from its start on."""
         self.finals[place] = records
+        self.starts[place] = start
 
     def note(self, what: str) -> None:
         """Something that no client should ever be told."""
@@ -133,7 +142,8 @@ class History:
     def _lost(self) -> Iterator[str]:
         for send in self.sends.values():
             final = self.finals.get(send.place)
-            if not send.is_acknowledged or final is None:
+            start = self.starts.get(send.place, 0)
+            if not send.is_acknowledged or final is None or (start and (send.offset is None or send.offset < start)):
                 continue
             there = send.value in final.values() if send.offset is None else final.get(send.offset) == send.value
             if not there:
@@ -153,7 +163,7 @@ class History:
         for poll in self.polls.values():
             expected = poll.from_offset
             for offset, value in poll.seen:
-                if offset != expected:
+                if offset != expected and not (offset in poll.starts and offset > expected):
                     yield (
                         f"nonmonotonic-poll: {poll.reader} read {place_text(poll.place)}@{offset} ({value})"
                         f" where {expected} was next"

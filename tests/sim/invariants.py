@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
 from kavka_broker.protocol.metadata_records import frame
-from kavka_broker.protocol.records.batch import BatchHeader
 from tests.sim.history import Place, place_text
-from tests.sim.observed import Committed, Truth, View, Written
+from tests.sim.observed import Committed, Truth, View, Written, written_at
 
 
 @dataclass(slots=True)
@@ -380,12 +379,13 @@ class Invariants:
                 f"AcknowledgedIsCommitted: {place_text(place)}@{last_offset} was acknowledged; committed up to {end}"
             )
 
-    def was_read(self, place: Place, header: BatchHeader) -> None:
+    def was_read(self, place: Place, data: memoryview) -> None:
         """A reader was given this batch: it has to be committed by now, and then it is for ever."""
         truth = self.truths.setdefault(place, Truth(place))
-        if truth.end_offset < header.next_offset:
-            self._catch_up(truth, header.next_offset - 1)
-        batch = Written(header.base_offset, header.next_offset, header.leader_epoch, header.crc)
+        batch = written_at(data, 0)
+        assert batch is not None, "what the reader took for a batch is none"
+        if truth.end_offset < batch.end_offset:
+            self._catch_up(truth, batch.end_offset - 1)
         index = bisect_left(truth.committed, batch.end_offset, key=lambda one: one.batch.end_offset)
         known = truth.committed[index].batch if index < len(truth.committed) else None
         if known != batch:

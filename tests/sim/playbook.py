@@ -6,13 +6,14 @@ from typing import Final
 
 from tests.sim.groups import Groups
 from tests.sim.transients import Transients
+from tests.sim.trimming import Trimming
 from tests.sim.workloads import Workload
 
-WORKLOADS: Final[dict[str, type[Workload]]] = {"transients": Transients, "groups": Groups}
+WORKLOADS: Final[dict[str, type[Workload]]] = {"transients": Transients, "groups": Groups, "trimming": Trimming}
 
 
 #: What waits for a mend.
-GATED: Final = ("transients",)
+GATED: Final = ("transients", "trimming")
 
 
 def drawn(seed: int) -> tuple[str, ...]:

@@ -7,6 +7,12 @@ from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
+from kavka_broker.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kavka_broker.protocol.records.batch import crc_is_valid, split_batches
 from kavka_broker.protocol.records.record import read_records
 from tests.sim.clients import ANSWER_MS, Client
@@ -14,6 +20,7 @@ from tests.sim.history import History, Place, place_text
 from tests.sim.loop import SimLoop
 
 FETCH_WAIT_MS = 300
+EARLIEST = -2
 
 
 class Reader(Client):
@@ -27,6 +34,9 @@ class Reader(Client):
         self._with_follower: dict[Place, None] = {}
         self.positions = dict.fromkeys(places, 0)
         self.high_watermarks = dict.fromkeys(places, -1)
+        self.started_at = dict.fromkeys(places, 0)
+        self.starts_over = False  # where the log begins, if it is out of range
+        self.times_over = 0
         self.rack = ""
 
     async def run(self) -> None:
@@ -85,7 +95,7 @@ class Reader(Client):
     async def _take(self, place: Place, epoch: int, data: PartitionData) -> list[tuple[int, str]]:
         # A follower may lack what its leader has; a reader that was sent there goes back (KIP-392).
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and place not in self._with_follower:
-            self.history.note(f"out-of-range: {self.name} at {place_text(place)}@{self.positions[place]}")
+            await self._out_of_range(place)
         if data.error_code:
             self.forget_leader(place)
             await self.pause()
@@ -104,6 +114,28 @@ class Reader(Client):
             self.positions[place] = records[-1][0] + 1
         return records
 
+    async def _out_of_range(self, place: Place) -> None:
+        """Go on where the log begins, as `auto.offset.reset=earliest` says; nobody else may be out of range."""
+        if not self.starts_over:
+            self.history.note(f"out-of-range: {self.name} at {place_text(place)}@{self.positions[place]}")
+            return
+        start = await self._first_offset(place)
+        if start > self.positions[place]:
+            self.positions[place] = self.started_at[place] = start
+            self.times_over += 1
+            self.history.started_over(self.name, place, start)
+
+    async def _first_offset(self, place: Place) -> int:
+        """As the leader says; -1 where nobody does."""
+        wanted = ListOffsetsTopic(place[0], [ListOffsetsPartition(place[1], -1, EARLIEST)])
+        peer = await self.leader(place)
+        try:
+            answer = await peer.ask(ListOffsetsRequest(-1, 0, [wanted]), ListOffsetsResponse, timeout_ms=ANSWER_MS)
+        except Unreachable:
+            return -1
+        told = answer.topics[0].partitions[0]
+        return -1 if told.error_code else int(told.offset)
+
     def _sound(self, place: Place, epoch: int, data: PartitionData) -> Iterator[memoryview]:
         """A broker gives out no batch that its disk has changed, and none of a later epoch than the reader has named:
         it would have to tell the reader of that epoch first (KIP-320).
@@ -115,5 +147,5 @@ class Reader(Client):
             if -1 < epoch < header.leader_epoch:
                 what = f"{place_text(place)}@{header.base_offset} of epoch {header.leader_epoch}"
                 self.history.note(f"unfenced: {self.name} named epoch {epoch} and was served {what}")
-            self.history.read(place, header)
+            self.history.read(place, batch)
             yield batch

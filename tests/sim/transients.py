@@ -138,8 +138,8 @@ class Wanderer(Client):
             return {}, -1
         data = answer.responses[0].partitions[0]
         found: dict[int, str] = {}
-        for header, batch in split_batches(data.records or b""):
-            self.history.read(where.place, header)
+        for _, batch in split_batches(data.records or b""):
+            self.history.read(where.place, batch)
             found |= {record.offset: (record.value or b"").decode() for record in read_records(batch)}
         for at, value in found.items():
             self.contents.stands(where, at, value)

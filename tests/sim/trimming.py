@@ -1,0 +1,104 @@
+"""A topic whose log start moves: by DeleteRecords, by size or by time, one of them for each seed.
+
+What is trimmed is gone by right: `invariants` says after each step how far a start may have moved. Here is what clients
+see: a reader that is out of range goes on at the start that the leader names, and never behind where it was; what was
+acknowledged at or above the start is there at the end.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kavka_broker.protocol.messages.delete_records_response import DeleteRecordsResponse
+from tests.sim.clients import ANSWER_MS, Admin, Client
+from tests.sim.history import Place, place_text
+from tests.sim.producers import Producer
+from tests.sim.readers import Reader
+from tests.sim.workloads import Workload
+
+TOPIC: Final = "trim"
+PLACE: Final[Place] = (TOPIC, 0)
+HIGH_WATERMARK: Final = -1
+MODES: Final = ("offsets", "offsets", "high watermark", "size", "time")
+
+
+class Trimmer(Client):
+    """Deletes records, up to an offset behind the newest acknowledged one, or up to the high watermark."""
+
+    mode = "offsets"
+    is_stopping = False
+    trimmed = 0
+    asked = 0  # nothing at or above it may go
+
+    async def run(self) -> None:
+        pace = self.random.choice((0.3, 1.0, 3.0))
+        while not self.is_stopping:
+            await asyncio.sleep(self.random.expovariate(1 / pace))
+            await self._trim()
+
+    async def _trim(self) -> None:
+        offset = HIGH_WATERMARK
+        if self.mode == "offsets":
+            offset = max(0, self.history.newest - self.random.choice((0, 0, 1, 3, 20, 100)))
+        self.asked = max(self.asked, offset)
+        topic = DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, offset)])
+        peer = await self.leader(PLACE)
+        try:
+            answer = await peer.ask(DeleteRecordsRequest([topic], 2_000), DeleteRecordsResponse, timeout_ms=ANSWER_MS)
+        except Unreachable:
+            self.forget_leader(PLACE)
+            return
+        told = answer.topics[0].partitions[0]
+        if told.error_code:
+            self.forget_leader(PLACE)
+            return
+        self.trimmed += 1
+        if told.low_watermark < offset:
+            self.history.note(f"not-trimmed: {place_text(PLACE)} begins at {told.low_watermark}, not at {offset}")
+
+
+class Trimming(Workload):
+    """One producer, one reader that starts over where it has to, and one who deletes."""
+
+    share = 0.4
+
+    @classmethod
+    def settings(cls, random: Random) -> dict[str, str]:
+        return {
+            "log.retention.check.interval.ms": random.choice(("200", "2000")),
+            "replica.high.watermark.checkpoint.interval.ms": random.choice(("300", "5000")),
+        }
+
+    async def begin(self, admin: Admin) -> None:
+        self.mode = self.random.choice(MODES)
+        configs = {"internal_segment_bytes": self.random.choice(("1000", "2000", "16000"))}
+        if self.mode == "size":
+            configs["retention_bytes"] = self.random.choice(("0", "2000", "5000"))
+        if self.mode == "time":
+            configs["retention_ms"] = self.random.choice(("500", "3000"))
+        self.simulation.say(f"{TOPIC} is trimmed by {self.mode}: {configs}")
+        await admin.create(TOPIC, 1, self.shape.replication_factor, **configs)
+
+    def clients(self) -> Iterable[Client]:
+        self._producer = self.as_client(Producer, "trimmed", [PLACE])
+        self._reader = self.as_client(Reader, "trim reader", [PLACE])
+        self._reader.starts_over = True
+        self._trimmer = self.as_client(Trimmer, "trimmer")
+        self._trimmer.mode = self.mode
+        by_request = self.mode in ("offsets", "high watermark")
+        return [self._producer, self._reader, *([self._trimmer] if by_request else [])]
+
+    async def judge(self) -> list[str]:
+        last = self.as_client(Reader, "last trim reader", [PLACE])
+        last.starts_over = True
+        found = await self.running(last, last.read_all(PLACE))
+        self.history.read_finally(PLACE, found, last.started_at[PLACE])
+        self.reached(records_deleted=self._trimmer.trimmed, readers_started_over=self._reader.times_over)
+        return self.history.anomalies()
