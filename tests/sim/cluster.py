@@ -22,12 +22,13 @@ from tests.sim.clients import Admin
 from tests.sim.events import Events
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariants
-from tests.sim.loop import Deadlock, Ended, Escaped, SimLoop
+from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimLoop
 from tests.sim.network import Network, Weather
 from tests.sim.node import CLIENT_PORT, CONTROLLER, CONTROLLER_PORT, DIRECTORIES, Node, traceback_of
 from tests.sim.playbook import WORKLOADS
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
+from tests.sim.watchdog import watching
 
 STARTING_SECONDS_MAX: Final = 60.0
 HEALING_SECONDS_MAX: Final = 90.0
@@ -203,12 +204,14 @@ class Simulation:
         asyncio.set_event_loop(self.loop)
         self.loop.set_exception_handler(self._uncaught)
         gc.disable()
-        with self.events.taking():
+        with self.events.taking(), watching(self.loop):
             try:
                 self.loop.create_task(self._play(), name="play").add_done_callback(self._played)
                 self.loop.run_until_complete(self._ended)
-            except (Failed, Deadlock, Escaped) as problem:
-                failure = str(problem) if isinstance(problem, Failed) else repr(problem)
+            except (Failed, Exhausted) as problem:
+                failure = str(problem)
+            except (Deadlock, Escaped) as problem:
+                failure = repr(problem)
             finally:
                 outcome = self._outcome(failure)
                 self.loop.bury()

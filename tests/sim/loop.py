@@ -35,6 +35,10 @@ class Escaped(Exception):
     """The code under test asked for something that is not simulated."""
 
 
+class Exhausted(BaseException):
+    """The run has used up what it may: see `watchdog`."""
+
+
 class Ended(BaseException):
     """Raised in a process that ends itself, to unwind the callback that runs."""
 
@@ -42,13 +46,19 @@ class Ended(BaseException):
 class Process:
     """One life of one program on one machine. A restart is another process."""
 
-    __slots__ = ("disk_delay", "held", "host", "is_alive", "is_paused", "name", "on_death", "watch")
+    __slots__ = (
+        "busy_until", "disk_delay", "held", "host", "is_alive", "is_busy", "is_paused", "name", "on_death",
+        "step_seconds", "watch",
+    )  # fmt: skip
 
     def __init__(self, name: str, host: str) -> None:
         self.name = name
         self.host = host
         self.is_alive = True
         self.is_paused = False
+        self.is_busy = False  # its only thread does something that takes time, until `busy_until`
+        self.busy_until = 0.0
+        self.step_seconds = 0.0  # what each step of it takes
         self.held: deque[SimHandle] = deque()
         # Told of its end, once: connections break.
         self.on_death: dict[Callable[[], None], None] = {}
@@ -148,6 +158,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._moment = (0.0, 0)  # and how many steps there had been when it began
         self.tasks: list[asyncio.Task[Any]] = []
         self.network: Any = None
+        self.exhausted: Exhausted | None = None
         self._now = 0.0
         self._numbers = 0
         self._timers: list[tuple[float, int, SimHandle]] = []
@@ -214,6 +225,8 @@ class SimLoop(asyncio.BaseEventLoop):
                     self._step(handle)
             if self._now > self._moment[0]:
                 self._moment = (self._now, self.steps)
+            if self.exhausted is not None:
+                raise self.exhausted
             if self.steps > STEPS_MAX or self.steps - self._moment[1] > STEPS_AT_ONCE_MAX:
                 raise Deadlock(f"{self.steps} steps until {self._now:.3f} s: somebody runs in a circle")
 
@@ -228,25 +241,48 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _step(self, handle: SimHandle) -> None:
         process = handle.context.get(PROCESS)
-        if process is not None and (process.is_paused or not process.is_alive):
-            if process.is_paused:
+        if process is not None:
+            if process.is_paused or process.is_busy:
                 process.held.append(handle)
-            return
+                return
+            if not process.is_alive:
+                return
         self.steps += 1
         try:
             handle.context.run(handle.call, *handle.args)
-        except (SystemExit, KeyboardInterrupt):
+        except (SystemExit, KeyboardInterrupt, Exhausted):
             raise
         except BaseException as error:  # noqa: BLE001 - as asyncio does it
             self.call_exception_handler({"message": f"a callback failed: {handle.call}", "exception": error})
-        if process is not None and process.watch is not None and process.is_alive:
-            process.watch()
+        if process is not None and process.is_alive:
+            if process.watch is not None:
+                process.watch()
+            if process.step_seconds:
+                self.occupy(process, process.step_seconds)
 
     def resume(self, process: Process) -> None:
         """What came up while it was paused happens now, in that order."""
         process.is_paused = False
-        held, process.held = process.held, deque()
-        self._ready.extend(held)
+        self._release(process)
+
+    def occupy(self, process: Process, seconds: float) -> None:
+        """Its only thread does something for so long, when it is done with what it does already; all else waits."""
+        process.busy_until = max(process.busy_until, self._now) + seconds
+        if not process.is_busy:
+            process.is_busy = True
+            self.call_at(process.busy_until, self._is_through, process, context=NOBODY)
+
+    def _is_through(self, process: Process) -> None:
+        if self._now < process.busy_until:
+            self.call_at(process.busy_until, self._is_through, process, context=NOBODY)
+            return
+        process.is_busy = False
+        self._release(process)
+
+    def _release(self, process: Process) -> None:
+        if not process.is_paused and not process.is_busy:
+            held, process.held = process.held, deque()
+            self._ready.extend(held)
 
     def bury(self) -> None:
         """At the end: let go of the tasks of processes that are gone, without a word from them."""

@@ -276,3 +276,43 @@ def test_a_slow_reader_holds_the_writer_back() -> None:
     waiting, left = play(scenario)
     assert waiting >= 1_900_000
     assert left == 0
+
+
+def test_a_busy_process_does_nothing_else_meanwhile() -> None:
+    async def scenario(loop: SimLoop) -> list[tuple[str, float]]:
+        done: list[tuple[str, float]] = []
+        process = Process("p.1", "p")
+
+        async def work(name: str, seconds: float) -> None:
+            await asyncio.sleep(seconds)
+            done.append((name, loop.time()))
+
+        for name, seconds in (("first", 1), ("second", 2), ("third", 9)):
+            spawn(loop, process, work(name, seconds))
+        await asyncio.sleep(0.5)
+        loop.occupy(process, 1.0)
+        loop.occupy(process, 2.5)  # one behind the other: until 4.0
+        process.is_paused = True
+        await asyncio.sleep(3.0)
+        loop.resume(process)  # and it is busy all the same
+        await asyncio.sleep(10)
+        return done
+
+    assert play(scenario) == [("first", 4.0), ("second", 4.0), ("third", 9.0)]
+
+
+def test_the_steps_of_a_slow_process_take_time() -> None:
+    async def scenario(loop: SimLoop) -> list[float]:
+        moments: list[float] = []
+        process = Process("p.1", "p")
+        process.step_seconds = 0.5
+
+        async def work() -> None:
+            for _ in range(3):
+                moments.append(loop.time())
+                await asyncio.sleep(0)
+
+        await spawn(loop, process, work())
+        return moments
+
+    assert play(scenario) == [0.0, 0.5, 1.0]

@@ -1,0 +1,86 @@
+"""A run that would not end by itself is ended, with the place where it was."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.sim import watchdog
+from tests.sim.loop import Exhausted, SimLoop
+from tests.sim.watchdog import watching
+
+
+def play(scenario: Callable[[SimLoop], Awaitable[Any]]) -> Any:
+    loop = SimLoop(1)
+    asyncio.set_event_loop(loop)
+    try:
+        with watching(loop):
+            return loop.run_until_complete(scenario(loop))
+    finally:
+        loop.bury()
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def run_in_circles(loop: SimLoop) -> None:
+    del loop
+    while True:
+        pass
+
+
+async def run_in_circles_and_want_no_end(loop: SimLoop) -> None:
+    del loop
+    ends = 0
+    while ends < 3:
+        try:
+            while True:
+                pass
+        except BaseException:  # noqa: BLE001 - what somebody might have written
+            ends += 1
+    await asyncio.sleep(1)
+
+
+async def run_in_circles_in_a_thread(loop: SimLoop) -> None:
+    def circle() -> None:
+        while True:
+            pass
+
+    await asyncio.gather(asyncio.to_thread(circle), return_exceptions=True)
+    await loop.create_future()
+
+
+@pytest.mark.parametrize("circle", [run_in_circles, run_in_circles_and_want_no_end, run_in_circles_in_a_thread])
+def test_a_step_without_end_is_told_with_its_place(circle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(watchdog, "STEP_TICKS_MAX", 10)
+    with pytest.raises(Exhausted, match=r"(?s)one step goes on for ever.*test_watchdog\.py.*circle.*while True"):
+        play(circle)
+
+
+def test_many_short_steps_are_no_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(loop: SimLoop) -> int:
+        for _ in range(20_000):
+            await asyncio.sleep(0.001)
+        return loop.steps
+
+    monkeypatch.setattr(watchdog, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(watchdog, "STEP_TICKS_MAX", 10_000)
+    assert play(scenario) > 20_000
+
+
+def test_a_run_that_takes_all_memory_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(_: SimLoop) -> None:
+        taken = []
+        while True:
+            taken.append(bytearray(2**20))
+
+    monkeypatch.setattr(watchdog, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(watchdog, "MEMORY_BYTES_MAX", 100 * 2**20)
+    with pytest.raises(Exhausted, match=r"(?s)has taken \d+ MiB of memory.*bytearray"):
+        play(scenario)
+
+
+def test_the_bounds_are_far_from_what_a_busy_machine_does() -> None:
+    assert watchdog.TICK_SECONDS * watchdog.STEP_TICKS_MAX >= 15
+    assert watchdog.MEMORY_BYTES_MAX < watchdog.ADDRESSES_BYTES_MAX
