@@ -77,6 +77,7 @@ class Outcome:
     seconds: float
     acknowledged: int
     faults: Counter[str]
+    refused: Counter[str]  # faults that might have taken what is promised, and did not happen
     events: Counter[str]
     story: tuple[str, ...]
 
@@ -93,6 +94,7 @@ class Simulation:
         self.events = Events(self.loop)
         self.history = History(told=self._told, read=self._read)
         self.faults: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
         self.invariants = Invariants(self)
         self._waiting_for: list[Running] = []
         self._inject = inject
@@ -224,7 +226,7 @@ class Simulation:
         loop = self.loop
         return Outcome(
             self.seed, failure, loop.digest, loop.steps, loop.time(), self.history.acknowledged_count,
-            self.faults, self.events.counts, tuple(self.events.lines),
+            self.faults, +self.refused, self.events.counts, tuple(self.events.lines),
         )  # fmt: skip
 
     def _played(self, task: asyncio.Task[None]) -> None:

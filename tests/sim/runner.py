@@ -1,8 +1,8 @@
-"""`python -m tests.sim`: many seeds, one after the other, and what they have shown.
+"""`python -m tests.sim`: many seeds, in one process or several, and what they have shown.
 
 Each seed draws the shape of its cluster, its settings and its faults. The last lines say how fast it went, which
-faults were injected, and which branches were never reached that must be: a simulation that stays away from the
-interesting places proves nothing about them.
+faults were injected and which were refused because they might have taken what is promised, and which branches were
+never reached that must be: a simulation that stays away from the interesting places proves nothing about them.
 """
 
 import argparse
@@ -10,20 +10,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from random import Random
+from pathlib import Path
 from typing import Final
 
-from tests.sim.changes import KINDS, OF_VOTERS
-from tests.sim.cluster import Outcome, Shape, Simulation
-from tests.sim.faults import storm
-from tests.sim.playbook import drawn
-from tests.sim.playbook import settings as settings_of
+from tests.sim.cluster import Outcome
+from tests.sim.ledger import SLICE_SEEDS, Ledger, Run, commit_here
+from tests.sim.totals import Totals
+from tests.sim.watchdog import limit_addresses
+from tests.sim.workers import STORY_LINES, run_seeds
 
-STORY_LINES: Final = 60
-RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-UNHURRIED: Final = str(2**63 - 1)
+ROOT: Final = Path(__file__).parents[2]
 
 #: Events of the broker's log that a few hundred seeds have to bring about, and what they stand for.
 MUST_BE_REACHED: Final = {
@@ -51,81 +47,6 @@ MUST_BE_REACHED: Final = {
 }
 
 
-@dataclass(slots=True)
-class Totals:
-    """What all seeds together have shown."""
-
-    seeds: int = 0
-    steps: int = 0
-    seconds: float = 0.0
-    acknowledged: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
-    events: Counter[str] = field(default_factory=Counter)
-    failed: list[int] = field(default_factory=list)
-
-    def add(self, outcome: Outcome) -> None:
-        self.seeds += 1
-        self.steps += outcome.steps
-        self.seconds += outcome.seconds
-        self.acknowledged += outcome.acknowledged
-        self.faults += outcome.faults
-        self.events += outcome.events
-        if outcome.failure is not None:
-            self.failed.append(outcome.seed)
-
-    @property
-    def unreached(self) -> list[str]:
-        return [name for name in MUST_BE_REACHED if not self.events[name]]
-
-
-def shape_of(seed: int, nodes: int | None = None) -> Shape:
-    """The cluster that this seed draws."""
-    random = Random(f"shape {seed}")
-    count = random.choices((1, 3, 4, 5), (1, 8, 2, 1))[0]
-    if nodes is not None:
-        count = nodes
-    min_isr = min(2, count)
-    is_synced = count == 1 or random.random() < 0.3
-    directories = Random(f"directories {seed}").choice((1, 1, 2))
-    has_voters_in_log = Random(f"voters {seed}").random() < 0.4
-    changes = tuple(kind for kind in KINDS if random.random() < 0.3)
-    workloads = drawn(seed)
-    return Shape(
-        nodes=count,
-        voters=random.choice((3, 3, 5)),
-        partitions=random.randint(1, 3),
-        producers=random.randint(1, 2),
-        readers=random.randint(1, 2),
-        min_isr=min_isr,
-        seconds=random.choice((6.0, 12.0, 20.0)),
-        settings={
-            "broker.session.timeout.ms": random.choice(("2000", "5000", "9000")),
-            "broker.heartbeat.interval.ms": random.choice(("200", "1000")),
-            "replica.lag.time.max.ms": random.choice(("1000", "4000", "30000")),
-            "controller.quorum.fetch.timeout.ms": random.choice(("800", "2000")),
-            "controller.quorum.election.timeout.ms": random.choice(("400", "1000")),
-            "replica.selector.class": random.choice(("", RACK_AWARE)),
-            "metadata.log.max.record.bytes.between.snapshots": random.choice(("2000", "20000", "20971520")),
-            # So slow that most moves outlive their broker, and have to go on in its next life.
-            "replica.alter.log.dirs.io.max.bytes.per.second": Random(f"moves {seed}").choice(("3000", UNHURRIED)),
-            **settings_of(seed, workloads),
-        },
-        topic_configs={
-            "message_timestamp_after_max_ms": str(2**62),
-            "internal_segment_bytes": random.choice(("2000", "16000", "1048576")),
-            **({"flush_messages": "1"} if is_synced else {}),
-        },
-        changes=(*changes, *OF_VOTERS) if has_voters_in_log else changes,
-        workloads=workloads,
-        has_voters_in_log=has_voters_in_log,
-        directories=directories,
-    )
-
-
-def run_seed(seed: int, nodes: int | None = None, only: Sequence[str] = ()) -> Outcome:
-    return Simulation(seed, shape_of(seed, nodes), partial(storm, only=only)).run()
-
-
 def command_of(seed: int, nodes: int | None = None, only: Sequence[str] = ()) -> str:
     """How to see it again."""
     extra = "" if nodes is None else f" --nodes {nodes}"
@@ -135,30 +56,63 @@ def command_of(seed: int, nodes: int | None = None, only: Sequence[str] = ()) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run as the options say; the exit status."""
+    options = parse(arguments)
+    limit_addresses()
+    seeds = range(options.first, options.first + options.seeds)
+    started = time.perf_counter()
+    totals = run_slice(seeds, options) if options.ledger is None else run_slices(seeds, options)
+    sum_up(totals, time.perf_counter() - started)
+    return 1 if totals.failed else 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes run them")
     parser.add_argument("--nodes", type=int, help="of the cluster, instead of what the seed draws")
-    parser.add_argument("--only", default="", help="of the seed's faults only these, with commas between")
+    parser.add_argument("--only", default=(), type=words, help="of the seed's faults only these, with commas between")
     parser.add_argument("--story", action="store_true", help="print all that happened")
     parser.add_argument("--keep-going", action="store_true", help="run the other seeds where one has failed")
-    options = parser.parse_args(arguments)
-    only = tuple(options.only.split(",")) if options.only else ()
-    started, started_cpu = time.perf_counter(), time.process_time()
+    parser.add_argument("--ledger", type=Path, help="a file: go on behind what it has, add what comes, print its table")
+    return parser.parse_args(arguments)
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
+
+
+def run_slice(seeds: Sequence[int], options: argparse.Namespace) -> Totals:
+    """All of the seeds, or up to the first that fails."""
     totals = Totals()
-    for seed in range(options.first, options.first + options.seeds):
-        outcome = run_seed(seed, options.nodes, only)
-        totals.add(outcome)
+    lines = None if options.story else STORY_LINES
+    running = run_seeds(seeds, options.nodes, options.only, jobs=options.jobs, lines=lines)
+    for outcome, cpu_seconds in running:
+        totals.add(outcome, cpu_seconds)
         if options.story:
             print(*outcome.story, sep="\n")
         if options.seeds == 1:
-            print(f"seed {seed}: digest {outcome.digest}, {outcome.steps} steps, {outcome.seconds:.1f} s")
+            print(f"seed {outcome.seed}: digest {outcome.digest}, {outcome.steps} steps, {outcome.seconds:.1f} s")
         if outcome.failure is not None:
-            tell_failure(outcome, command_of(seed, options.nodes, only), is_told=options.story)
+            tell_failure(outcome, command_of(outcome.seed, options.nodes, options.only), is_told=options.story)
             if not options.keep_going:
                 break
-    sum_up(totals, time.perf_counter() - started, time.process_time() - started_cpu)
-    return 1 if totals.failed else 0
+    running.close()
+    return totals
+
+
+def run_slices(seeds: range, options: argparse.Namespace) -> Totals:
+    """What the ledger lacks, slice by slice; the totals of all that it has of this run."""
+    asked = " ".join(f"{name} {value}" for name, value in (("nodes", options.nodes), ("only", options.only)) if value)
+    ledger = Ledger(options.ledger, Run(commit_here(ROOT), asked))
+    missing = ledger.missing(seeds)
+    for start in range(0, len(missing), SLICE_SEEDS):
+        totals = run_slice(missing[start : start + SLICE_SEEDS], options)
+        ledger.add(totals)
+        if totals.failed and not options.keep_going:
+            break
+    print(ledger.table())
+    return ledger.totals()
 
 
 def tell_failure(outcome: Outcome, command: str, *, is_told: bool) -> None:
@@ -168,18 +122,22 @@ def tell_failure(outcome: Outcome, command: str, *, is_told: bool) -> None:
     print(f"replay: {command}", flush=True)
 
 
-def sum_up(totals: Totals, took_seconds: float, cpu_seconds: float) -> None:
-    a_minute, of_cpu = 60 * totals.seeds / took_seconds, 60 * totals.seeds / cpu_seconds
+def sum_up(totals: Totals, took_seconds: float) -> None:
+    count, cpu_seconds = len(totals.digests), max(totals.cpu_seconds, 0.001)
     print(
-        f"{totals.seeds} seeds in {took_seconds:.0f} s: {a_minute:.0f} a minute, {of_cpu:.0f} a minute of CPU time\n"
+        f"{count} seeds in {took_seconds:.0f} s, {cpu_seconds:.0f} s of CPU time: {60 * count / cpu_seconds:.0f} a minute"
+        f" of it, {totals.seconds / cpu_seconds:.1f} simulated s in a second of it\n"
         f"{totals.seconds:.0f} simulated s,"
-        f" {totals.steps} steps, {totals.acknowledged} records acknowledged"
+        f" {totals.steps} steps, {totals.acknowledged} records acknowledged, digest of totals {totals.digest}"
     )
-    print("faults: " + ", ".join(f"{name} {count}" for name, count in sorted(totals.faults.items())))
-    played = sorted((name, count) for name, count in totals.events.items() if name.startswith("played."))
-    print("played: " + ", ".join(f"{name.removeprefix('played.')} {count}" for name, count in played))
-    for name in totals.unreached:
+    print(f"faults: {told(totals.faults)}")
+    print(f"refused for safety: {told(totals.refused)}")
+    for name in totals.unreached(MUST_BE_REACHED):
         print(f"never reached: {name}: {MUST_BE_REACHED[name]}")
     if totals.failed:
         print(f"failed: {', '.join(map(str, totals.failed))}")
     sys.stdout.flush()
+
+
+def told(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"

@@ -26,7 +26,7 @@ from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log_reading import ReadableLog
 from tests.sim.cluster import Outcome, Simulation
 from tests.sim.faults import storm
-from tests.sim.runner import shape_of
+from tests.sim.shapes import shape_of
 
 
 class Patch(Protocol):

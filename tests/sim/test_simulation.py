@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.sim.cluster import Outcome
-from tests.sim.runner import command_of, run_seed
+from tests.sim.runner import command_of
+from tests.sim.workers import run_seed
 
 ROOT = Path(__file__).parents[2]
 SEEDS = Path(__file__).with_name("seeds.txt")

@@ -1,0 +1,56 @@
+"""What a seed draws of its cluster before anything runs."""
+
+from random import Random
+from typing import Final
+
+from tests.sim.changes import KINDS, OF_VOTERS
+from tests.sim.cluster import Shape
+from tests.sim.playbook import drawn
+from tests.sim.playbook import settings as settings_of
+
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+UNHURRIED: Final = str(2**63 - 1)
+
+
+def shape_of(seed: int, nodes: int | None = None) -> Shape:
+    """The cluster that this seed draws."""
+    random = Random(f"shape {seed}")
+    count = random.choices((1, 3, 4, 5), (1, 8, 2, 1))[0]
+    if nodes is not None:
+        count = nodes
+    min_isr = min(2, count)
+    is_synced = count == 1 or random.random() < 0.3
+    directories = Random(f"directories {seed}").choice((1, 1, 2))
+    has_voters_in_log = Random(f"voters {seed}").random() < 0.4
+    changes = tuple(kind for kind in KINDS if random.random() < 0.3)
+    workloads = drawn(seed)
+    return Shape(
+        nodes=count,
+        voters=random.choice((3, 3, 5)),
+        partitions=random.randint(1, 3),
+        producers=random.randint(1, 2),
+        readers=random.randint(1, 2),
+        min_isr=min_isr,
+        seconds=random.choice((6.0, 12.0, 20.0)),
+        settings={
+            "broker.session.timeout.ms": random.choice(("2000", "5000", "9000")),
+            "broker.heartbeat.interval.ms": random.choice(("200", "1000")),
+            "replica.lag.time.max.ms": random.choice(("1000", "4000", "30000")),
+            "controller.quorum.fetch.timeout.ms": random.choice(("800", "2000")),
+            "controller.quorum.election.timeout.ms": random.choice(("400", "1000")),
+            "replica.selector.class": random.choice(("", RACK_AWARE)),
+            "metadata.log.max.record.bytes.between.snapshots": random.choice(("2000", "20000", "20971520")),
+            # So slow that most moves outlive their broker, and have to go on in its next life.
+            "replica.alter.log.dirs.io.max.bytes.per.second": Random(f"moves {seed}").choice(("3000", UNHURRIED)),
+            **settings_of(seed, workloads),
+        },
+        topic_configs={
+            "message_timestamp_after_max_ms": str(2**62),
+            "internal_segment_bytes": random.choice(("2000", "16000", "1048576")),
+            **({"flush_messages": "1"} if is_synced else {}),
+        },
+        changes=(*changes, *OF_VOTERS) if has_voters_in_log else changes,
+        workloads=workloads,
+        has_voters_in_log=has_voters_in_log,
+        directories=directories,
+    )

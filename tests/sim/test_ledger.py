@@ -1,0 +1,95 @@
+"""Sums over seeds: the same for any number of processes and slices, and never of another commit."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.sim import watchdog, workers
+from tests.sim.cluster import Outcome
+from tests.sim.ledger import Ledger, Run, spans
+from tests.sim.runner import ROOT, main
+from tests.sim.totals import Totals
+
+HERE = Run("c0ffee")
+
+
+def outcome(seed: int, failure: str | None = None) -> Outcome:
+    faults, refused = Counter(kill=seed), Counter(pause=1)
+    return Outcome(seed, failure, f"digest {seed}", 10, 1.5, 7, faults, refused, Counter(ready=1), ())
+
+
+def totals_of(*seeds: int, failed: int = 0) -> Totals:
+    totals = Totals()
+    for seed in seeds:
+        totals.add(outcome(seed, "why" if seed == failed else None), 0.5)
+    return totals
+
+
+def test_totals_do_not_depend_on_the_slices() -> None:
+    whole, first, second = totals_of(1, 2, 3, 4), totals_of(3, 4), totals_of(1, 2)
+    first.add_all(second)
+    assert first.digest == whole.digest
+    assert (first.faults, first.refused, first.seconds) == (whole.faults, whole.refused, whole.seconds)
+    assert totals_of(1, 2, 3).digest != whole.digest
+
+
+def test_a_ledger_goes_on_where_it_was_broken_off(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    Ledger(path, HERE).add(totals_of(1, 2))
+    again = Ledger(path, HERE)
+    assert again.missing(range(1, 5)) == [3, 4]
+    again.add(totals_of(3, 4, failed=4))
+    assert Ledger(path, HERE).totals() == again.totals()
+    assert again.totals().digest == totals_of(1, 2, 3, 4).digest
+    assert again.totals().failed == [4]
+
+
+@pytest.mark.parametrize("other", [Run("badcab"), Run("c0ffee", "nodes 5"), Run("c0ffee+")])
+def test_what_was_run_of_another_commit_counts_for_nothing(tmp_path: Path, other: Run) -> None:
+    path = tmp_path / "ledger"
+    Ledger(path, other).add(totals_of(1, 2))
+    ledger = Ledger(path, HERE)
+    assert ledger.missing(range(1, 4)) == [1, 2, 3]
+    assert not ledger.totals().digests
+    assert ledger.table().count("\n") == 2
+
+
+def test_the_table_is_what_the_document_has() -> None:
+    table = (ROOT / "docs" / "reliability.md").read_text()
+    assert Ledger(Path("/nowhere"), HERE).table() in table
+
+
+def test_spans() -> None:
+    assert spans([1, 2, 3, 7, 9, 10]) == "1-3, 7, 9-10"
+
+
+def test_jobs_and_slices_change_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def digest() -> str:
+        return capsys.readouterr().out.split("digest of totals ")[-1].split()[0]
+
+    seeds = ["--first", "8", "--seeds", "3", "--nodes", "1"]
+    main([*seeds])
+    alone = digest()
+    main([*seeds, "--jobs", "2"])
+    assert digest() == alone
+    path = str(tmp_path / "ledger")
+    main(["--first", "9", "--seeds", "1", "--nodes", "1", "--ledger", path])
+    capsys.readouterr()
+    main([*seeds, "--jobs", "2", "--ledger", path])
+    assert digest() == alone
+    assert len(Path(path).read_text().splitlines()) == 2
+
+
+def test_a_worker_has_a_limit_to_its_memory() -> None:
+    eats = (
+        "from tests.sim import watchdog\n"
+        "watchdog.limit_addresses()\n"
+        "bytearray(watchdog.ADDRESSES_BYTES_MAX + 1)\n"
+    )  # fmt: skip
+    ran = subprocess.run([sys.executable, "-c", eats], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "MemoryError" in ran.stderr
+    assert workers.limit_addresses is watchdog.limit_addresses
