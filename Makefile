@@ -28,8 +28,8 @@ check: $(DEV) ## lint, types, layers, tidy, unit and property tests; under three
 test: $(DEV) ## check, and every other suite that this machine can run
 	@$(BIN)/python -m tools.run_tests test
 
-sim: $(DEV) ## simulated clusters under faults: make sim SEEDS=1000 FIRST=1; ARGS="--nodes 3 --story"
-	@$(BIN)/python -m tests.sim --seeds $(or $(SEEDS),100) --first $(or $(FIRST),1) $(ARGS)
+sim: $(DEV) ## simulated clusters under faults: make sim SEEDS=1000 FIRST=1 JOBS=2; ARGS="--nodes 3 --story"
+	@$(BIN)/python -m tests.sim --seeds $(or $(SEEDS),100) --first $(or $(FIRST),1) --jobs $(or $(JOBS),1) $(ARGS)
 
 chaos: $(DEV) ## break real processes under load and judge what clients saw; MINUTES=30 SEED=1 NODES=3
 	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) --nodes $(or $(NODES),3) $(ARGS)

@@ -15,7 +15,8 @@ from tests.sim.totals import Totals
 
 SLICE_SEEDS: Final = 20
 HEAD: Final = (
-    "| seeds | commit | simulated hours | records acknowledged | faults | refused for safety | failed | digest of totals |\n"
+    "| seeds | commit | simulated hours | records acknowledged | faults | refused for safety | failed |"
+    " digest of totals |\n"
     "|---|---|---|---|---|---|---|---|"
 )
 

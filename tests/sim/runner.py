@@ -125,10 +125,13 @@ def tell_failure(outcome: Outcome, command: str, *, is_told: bool) -> None:
 def sum_up(totals: Totals, took_seconds: float) -> None:
     count, cpu_seconds = len(totals.digests), max(totals.cpu_seconds, 0.001)
     print(
-        f"{count} seeds in {took_seconds:.0f} s, {cpu_seconds:.0f} s of CPU time: {60 * count / cpu_seconds:.0f} a minute"
-        f" of it, {totals.seconds / cpu_seconds:.1f} simulated s in a second of it\n"
-        f"{totals.seconds:.0f} simulated s,"
-        f" {totals.steps} steps, {totals.acknowledged} records acknowledged, digest of totals {totals.digest}"
+        f"{count} seeds in {took_seconds:.0f} s, {cpu_seconds:.0f} s of CPU time: "
+        f"{60 * count / cpu_seconds:.0f} seeds in a minute of it, "
+        f"{totals.seconds / cpu_seconds:.1f} simulated s in a second of it"
+    )
+    print(
+        f"{totals.seconds:.0f} simulated s, {totals.steps} steps, "
+        f"{totals.acknowledged} records acknowledged, digest of totals {totals.digest}"
     )
     print(f"faults: {told(totals.faults)}")
     print(f"refused for safety: {told(totals.refused)}")
