@@ -28,8 +28,8 @@ async def broker_registration(
 ) -> BrokerRegistrationResponse:
     def decide(metadata: Metadata, _: int) -> Decision[int]:
         check(request, broker)
-        is_heard = broker.sessions.hears(metadata.brokers.get(request.broker_id))
-        return register(metadata, command(request), policy_of(broker.config), is_heard=is_heard)
+        present = broker.sessions.presence(metadata.brokers.get(request.broker_id))
+        return register(metadata, command(request), policy_of(broker.config), present=present)
 
     try:
         epoch = await broker.active.submit(decide)

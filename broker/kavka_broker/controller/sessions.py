@@ -17,6 +17,7 @@ mistake comes back with its next heartbeat.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from kavka_broker.controller.policy import policy_of
@@ -25,6 +26,7 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.brokers import Registration
 from kavka_broker.core.metadata.heartbeat_commands import Heartbeat, Standing, fence, heartbeat
 from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.registration_commands import Presence
 from kavka_broker.logs import get
 from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -76,6 +78,8 @@ class Session:
     seen_offset: int = NOTHING_SEEN
     handover_offset: int | None = None  # where others lead instead of it, once it is in controlled shutdown
     connection: Connection | None = None
+    is_connected: bool = False
+    on_lost: Callable[[], None] | None = None  # as the connection has it
     timer: Timer | None = None
 
 
@@ -111,10 +115,12 @@ class Sessions:
             task.cancel()
         self._tasks.clear()
 
-    def hears(self, broker: Registration | None) -> bool:
-        """Whether this incarnation has shown a sign of life and is given time for the next."""
+    def presence(self, broker: Registration | None) -> Presence:
+        """What is known of this incarnation: heard of within its session, and by a connection that stands, or not."""
         session = None if broker is None else self._sessions.get(broker.broker_id)
-        return session is not None and broker is not None and session.epoch == broker.epoch
+        if broker is None or session is None or session.epoch != broker.epoch:
+            return Presence.SILENT
+        return Presence.CONNECTED if session.is_connected else Presence.HEARD
 
     def refused(self, broker_id: int, incarnation_id: bytes, reason: str) -> bool:
         """Note that a process may not register; whether this is news. It tries again ten times a second."""
@@ -165,10 +171,18 @@ class Sessions:
             session = self._open(broker)
         session.ends_ms = self._clock.monotonic_ms() + self._session_ms
         session.seen_offset = max(session.seen_offset, command.metadata_offset)
-        if connection is not None and connection is not session.connection:
-            session.connection = connection
-            connection.on_lost.append(lambda: self._lost(session, connection))
+        self._watch(session, connection)
         return session
+
+    def _watch(self, session: Session, connection: Connection | None) -> None:
+        """Know when the connection is lost by which this session was heard last; a broker of this node has none."""
+        if connection is not session.connection:
+            _unwatch(session)
+            session.connection = connection
+            if connection is not None:
+                session.on_lost = partial(self._lost, session, connection)
+                connection.on_lost.append(session.on_lost)
+        session.is_connected = True
 
     def _handover_seen(self, leaving: Session) -> bool:
         if leaving.handover_offset is None:
@@ -216,6 +230,7 @@ class Sessions:
         self._spawn(self._fence(session.broker_id, session.epoch, f"no heartbeat in {self._session_ms} ms"))
 
     def _lost(self, session: Session, connection: Connection) -> None:
+        session.is_connected = False
         if self._sessions.get(session.broker_id) is session and session.connection is connection:
             self._spawn(self._look(session, connection))
 
@@ -272,7 +287,14 @@ class Sessions:
             task.result()  # what was not foreseen goes to the loop's handler
 
 
+def _unwatch(session: Session) -> None:
+    if session.connection is not None and session.on_lost in session.connection.on_lost:
+        session.connection.on_lost.remove(session.on_lost)
+    session.on_lost = None
+
+
 def _disarm(session: Session) -> None:
+    _unwatch(session)
     if session.timer is not None:
         session.timer.cancel()
         session.timer = None

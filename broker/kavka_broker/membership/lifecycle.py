@@ -10,11 +10,16 @@
 A broker that the controller has fenced meanwhile (it was paused, or cut off) comes back the same way from the third
 step. A second process with the same id is refused for as long as the first one's session lasts; where that goes on
 longer, there really are two, and this one gives up.
+
+One that serves may find another incarnation in its place: the network has delivered the registration of its own former
+process after all. It hears STALE_BROKER_EPOCH, sees the other in its image (and there that it leads nothing any more),
+and registers again, as one whose logs nobody is to count on: the controller has said so of them already. A broker that
+was unregistered is in no image, and stays out until it is started again.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from kavka_broker.core.config.listeners import Listener
@@ -151,7 +156,7 @@ class Lifecycle:
         start_ms = self._clock.monotonic_ms()
         told = ""
         while True:
-            refusal, reason = await self._try_to_register()
+            refusal, reason = await self._try_to_register(self._introduction)
             if refusal is ErrorCode.NONE:
                 break
             waited_ms = self._clock.monotonic_ms() - start_ms
@@ -205,10 +210,10 @@ class Lifecycle:
 
     # --- registration -------------------------------------------------------------------------------------------
 
-    async def _try_to_register(self) -> tuple[ErrorCode, str]:
+    async def _try_to_register(self, introduction: Introduction) -> tuple[ErrorCode, str]:
         try:
             answer = await self._channel.ask(
-                self._introduction.request(), BrokerRegistrationResponse, timeout_ms=self._times.session_ms
+                introduction.request(), BrokerRegistrationResponse, timeout_ms=self._times.session_ms
             )
         except Unreachable as problem:
             return ErrorCode.REQUEST_TIMED_OUT, str(problem)
@@ -229,6 +234,24 @@ class Lifecycle:
         elif waited_ms > self._times.registration_ms:
             seconds = self._times.registration_ms // 1000
             raise CannotJoin(f"not registered in {seconds} s (initial.broker.registration.timeout.ms): {reason}")
+
+    async def _register_again(self, found: Registration) -> None:
+        """Take the own place back. One attempt a heartbeat: a process that really took it over is heard, and stays."""
+        log.warning("registration.replaced", node=found.broker_id, epoch=self.broker_epoch, by=found.epoch)
+        online = tuple(one for one in self._introduction.directories if one not in self.offline_directories)
+        refusal, reason = await self._try_to_register(
+            replace(self._introduction, directories=online, previous_epoch=-1)
+        )
+        if refusal is ErrorCode.NONE:
+            log.info("registration.accepted", node=found.broker_id, epoch=self.broker_epoch)
+            self.tell()
+        else:
+            log.warning("registration.refused", reason=reason, tries="again")
+
+    def _replaced_by(self) -> Registration | None:
+        """What the own image has in place of this incarnation; None where that is this one, nothing, or not known yet."""
+        found = self._metadata.brokers.get(self._introduction.node_id)
+        return found if found is not None and found.epoch > self.broker_epoch else None
 
     # --- heartbeats ---------------------------------------------------------------------------------------------
 
@@ -281,13 +304,20 @@ class Lifecycle:
             return False
         if answer.error_code != ErrorCode.NONE:
             log.warning("heartbeat.refused", reason=ErrorCode(answer.error_code).name)
-            self._give_up_if_leaving()
+            await self._after_refusal(ErrorCode(answer.error_code))
             return True
         self._answered_ms = self._clock.monotonic_ms()
         self._is_aside_known = self._is_aside and request.want_fence
         if answer.should_shut_down and self._wants_shut_down:
             self._may_stop.set()
         return True
+
+    async def _after_refusal(self, code: ErrorCode) -> None:
+        self._give_up_if_leaving()
+        if code is ErrorCode.STALE_BROKER_EPOCH and not self._wants_shut_down:
+            found = self._replaced_by()
+            if found is not None:
+                await self._register_again(found)
 
     def _give_up_if_leaving(self) -> None:
         if self._wants_shut_down and self._clock.monotonic_ms() - self._answered_ms >= SILENCE_MS_MAX:

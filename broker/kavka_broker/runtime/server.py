@@ -64,7 +64,7 @@ class Server:
         self._timers = Timers(self._clock, asyncio.get_running_loop())
         self._addresses = Addresses(config, self._clock, self._timers)
         self._logs_are_loaded = False
-        self._broker_epoch = -1
+        self._broker_epoch: Callable[[], int] = lambda: -1  # the newest
         # What has to be undone, the last first.
         self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
 
@@ -200,7 +200,9 @@ class Server:
         it led with its power. The answer is behind what the controller makes of that.
         """
         self._stops.append(("registration", lambda: self._stop_membership(node)))
-        self._broker_epoch = await node.broker.lifecycle.register()
+        lifecycle = node.broker.lifecycle
+        await lifecycle.register()
+        self._broker_epoch = lambda: lifecycle.broker_epoch
         self.health.cleared("registration")
 
     async def _join_cluster(self, node: Node) -> None:
@@ -270,13 +272,13 @@ class Server:
 
     async def _close_logs(self, logs: LogManager) -> None:
         if not self._logs_are_loaded:
-            await asyncio.to_thread(logs.close, broker_epoch=self._broker_epoch)
+            await asyncio.to_thread(logs.close, broker_epoch=self._broker_epoch())
             return
         self.broker.groups.close()
         self.broker.replicas.close()
         # Kafka takes a stop for an unclean one, and empties the ISR, unless this names the epoch that it ended.
         await asyncio.to_thread(
             logs.close,
-            broker_epoch=self._broker_epoch,
+            broker_epoch=self._broker_epoch(),
             high_watermark_of=self.node.housekeeping.high_watermark_of,
         )

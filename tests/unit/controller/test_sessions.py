@@ -12,7 +12,7 @@ from kavka_broker.controller.balancing import Balancing
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.broker_commands import Heartbeat, Standing
+from kavka_broker.core.metadata.broker_commands import Heartbeat, Presence, Standing
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from tests.support.brokers import epoch_of, propose, replicated, state
@@ -293,7 +293,7 @@ def test_a_stale_incarnation_has_no_session() -> None:
     async def scene(one: Scene) -> None:
         with pytest.raises(BrokerError):
             await one.sessions.heartbeat(Heartbeat(9, 0, 0), None)
-        assert not one.sessions.hears(None)
+        assert one.sessions.presence(None) is Presence.SILENT
 
     play(scene)
 
@@ -304,15 +304,44 @@ def test_a_broker_is_heard_of_while_its_incarnation_has_a_session() -> None:
         assert broker is not None
         connection = Connection()
         await one.beat(1, connection)
-        assert one.sessions.hears(broker)
-        assert not one.sessions.hears(replace(broker, epoch=broker.epoch + 1))
+        assert one.sessions.presence(broker) is Presence.CONNECTED
+        assert one.sessions.presence(replace(broker, epoch=broker.epoch + 1)) is Presence.SILENT
         one.peers.answers[1] = [False]
         connection.lose()
         await settle()
-        assert not one.sessions.hears(broker), "nobody listens there: the id is free at once"
+        assert one.sessions.presence(broker) is Presence.SILENT, "nobody listens there: the id is free at once"
         await one.beat(2)
         await one.timers.pass_by(SESSION_MS + 1)
-        assert not one.sessions.hears(one.metadata.brokers.get(2))
+        assert one.sessions.presence(one.metadata.brokers.get(2)) is Presence.SILENT
+
+    play(scene)
+
+
+def test_a_broker_whose_connection_was_lost_is_heard_until_it_is_connected_again() -> None:
+    async def scene(one: Scene) -> None:
+        broker = one.metadata.brokers.get(1)
+        first, second = Connection(), Connection()
+        await one.beat(1, first)
+        first.lose()
+        assert one.sessions.presence(broker) is Presence.HEARD, "its successor need not wait for the session"
+        await one.beat(1, second)
+        assert one.sessions.presence(broker) is Presence.CONNECTED
+        first.lose()
+        assert one.sessions.presence(broker) is Presence.CONNECTED, "by the other connection"
+        assert not first.on_lost
+        await settle()
+
+    play(scene)
+
+
+def test_a_controller_that_has_just_become_active_knows_of_no_connection() -> None:
+    async def scene(one: Scene) -> None:
+        one.controller.lead(leads=False)
+        one.controller.lead()
+        await settle()
+        assert one.sessions.presence(one.metadata.brokers.get(1)) is Presence.HEARD
+        await one.beat(1, None)
+        assert one.sessions.presence(one.metadata.brokers.get(1)) is Presence.CONNECTED, "it is in this process"
 
     play(scene)
 
@@ -336,7 +365,7 @@ def test_a_broker_may_stop_when_the_others_have_seen_who_leads_instead() -> None
         await one.beat(3)
         assert (await one.beat(1, wants_shutdown=True)).should_shut_down
         assert one.alive() == [2, 3]
-        assert not one.sessions.hears(one.metadata.brokers.get(1))
+        assert one.sessions.presence(one.metadata.brokers.get(1)) is Presence.SILENT
 
     play(scene)
 

@@ -18,6 +18,7 @@ from kavka_broker.protocol.messages.broker_registration_request import BrokerReg
 from kavka_broker.protocol.messages.broker_registration_response import BrokerRegistrationResponse
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
+from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
 from kavka_broker.runtime.clock import SystemClock
 from tests.unit.membership.fakes import FakePeers, FakeQuorum
 
@@ -27,7 +28,7 @@ INTRODUCTION = Introduction(
     cluster_id="c",
     incarnation_id=b"i" * 16,
     listeners=(Listener("PLAINTEXT", "", 9092),),
-    directories=(b"d" * 16,),
+    directories=(b"d" * 16, b"e" * 16),
     features={"metadata.version": (7, 29)},
     rack="r1",
     previous_epoch=17,
@@ -35,7 +36,7 @@ INTRODUCTION = Introduction(
 
 
 class Controller:
-    """Registers, then unfences a broker that wants it, as the real one would."""
+    """Registers, then unfences a broker that wants it, as the real one would. An epoch is the offset of its record."""
 
     def __init__(self, quorum: FakeQuorum) -> None:
         self.quorum = quorum
@@ -50,25 +51,30 @@ class Controller:
             self.registrations.append(request)
             if self.refusals:
                 return BrokerRegistrationResponse(error_code=self.refusals.pop(0))
-            self.quorum.metadata.move_to(EPOCH - 1)
-            self.quorum.commit(
-                RegisterBrokerRecord(7, incarnation_id=request.incarnation_id, broker_epoch=EPOCH, fenced=True)
-            )
-            return BrokerRegistrationResponse(broker_epoch=EPOCH)
+            self.quorum.metadata.move_to(max(EPOCH - 1, self.quorum.metadata.offset))
+            return BrokerRegistrationResponse(broker_epoch=self.register(request.incarnation_id))
         assert isinstance(request, BrokerHeartbeatRequest)
         self.heartbeats.append(request)
         if self.failures:
             raise self.failures.pop(0)
         registration = self.quorum.metadata.brokers.get(7)
-        assert registration is not None
+        if registration is None or registration.epoch != request.broker_epoch:
+            return BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         if registration.fenced and not request.want_fence and request.current_metadata_offset >= EPOCH:
             self.change(fenced=-1)
         return BrokerHeartbeatResponse(
             is_caught_up=True, is_fenced=registration.fenced, should_shut_down=request.want_shut_down and self.lets_go
         )
 
+    def register(self, incarnation_id: bytes) -> int:
+        epoch = self.quorum.metadata.next_offset
+        self.quorum.commit(RegisterBrokerRecord(7, incarnation_id=incarnation_id, broker_epoch=epoch, fenced=True))
+        return epoch
+
     def change(self, fenced: int) -> None:
-        self.quorum.commit(BrokerRegistrationChangeRecord(7, EPOCH, fenced=fenced))
+        registration = self.quorum.metadata.brokers.get(7)
+        assert registration is not None
+        self.quorum.commit(BrokerRegistrationChangeRecord(7, registration.epoch, fenced=fenced))
 
 
 def play(scenario: Callable[[Lifecycle, Controller], Awaitable[None]], times: Times | None = None) -> None:
@@ -228,5 +234,58 @@ def test_a_broker_that_steps_aside_is_heard_before_it_comes_back() -> None:
         while len(controller.heartbeats) < count + 3:
             await asyncio.sleep(0.01)
         assert [one.want_fence for one in controller.heartbeats[count : count + 3]] == [True, True, False]
+
+    play(scenario, Times(heartbeat_ms=10))
+
+
+def test_a_broker_that_was_replaced_by_a_late_registration_of_its_former_process_takes_its_place_back() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        await broker.unfence()
+        late = controller.register(b"former process!!")
+        assert not broker.is_unfenced
+        await broker.unfence()
+        assert broker.broker_epoch > late
+        first, again = controller.registrations
+        assert again.incarnation_id == first.incarnation_id
+        assert (first.previous_broker_epoch, again.previous_broker_epoch) == (17, -1), "its logs were given up"
+
+    play(scenario, Times(heartbeat_ms=60_000))
+
+
+def test_a_broker_names_only_the_directories_that_are_left_when_it_registers_again() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        await broker.unfence()
+        broker.offline_directories.append(b"d" * 16)
+        controller.register(b"former process!!")
+        await broker.unfence()
+        assert controller.registrations[-1].log_dirs == [b"e" * 16]
+
+    play(scenario, Times(heartbeat_ms=60_000))
+
+
+def test_a_place_that_another_process_holds_is_asked_for_once_a_heartbeat() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        await broker.unfence()
+        controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 3
+        controller.register(b"somebody else!!!")
+        await broker.unfence()
+        assert broker.is_unfenced
+        assert len(controller.registrations) == 1 + 3 + 1
+
+    play(scenario, Times(heartbeat_ms=20))
+
+
+def test_a_broker_that_was_unregistered_stays_out() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        await broker.unfence()
+        controller.quorum.commit(UnregisterBrokerRecord(7, broker.broker_epoch))
+        count = len(controller.heartbeats)
+        while len(controller.heartbeats) < count + 5:
+            await asyncio.sleep(0.01)
+        assert len(controller.registrations) == 1
 
     play(scenario, Times(heartbeat_ms=10))

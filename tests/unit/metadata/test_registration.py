@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kavka_broker.core.metadata.broker_commands import fence, leave, register, register_controller, unregister
+from kavka_broker.core.metadata.broker_commands import Presence, fence, leave, register, register_controller, unregister
 from kavka_broker.core.metadata.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
@@ -55,9 +55,22 @@ def test_a_second_process_is_refused_while_the_first_catches_up() -> None:
     enact(metadata, leave(metadata, 1))
     other = replace(introduction(1, incarnation=1), directories=(uuid(77),))
     with pytest.raises(BrokerError, match="broker 1 runs already") as refusal:
-        register(metadata, other, is_heard=True)
+        register(metadata, other, present=Presence.HEARD)
     assert refusal.value.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
-    assert register(metadata, introduction(1, incarnation=1), is_heard=True).records
+    assert register(metadata, introduction(1, incarnation=1), present=Presence.HEARD).records
+
+
+@pytest.mark.parametrize("fenced", [False, True])
+def test_a_late_registration_does_not_replace_a_broker_that_is_connected(fenced: bool) -> None:
+    # The network delivers what a process sent long after it was killed, and its successor serves already.
+    metadata = cluster(1)
+    if fenced:
+        enact(metadata, leave(metadata, 1))
+    with pytest.raises(BrokerError, match="runs already.* the same directories") as refusal:
+        register(metadata, introduction(1, incarnation=1), present=Presence.CONNECTED)
+    assert refusal.value.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    again = register(metadata, introduction(1), present=Presence.CONNECTED)
+    assert again.response == epoch_of(metadata, 1)
 
 
 def test_the_same_directory_proves_that_the_first_process_is_gone() -> None:

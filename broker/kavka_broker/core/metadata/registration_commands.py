@@ -5,8 +5,11 @@ A registration begins fenced: the broker leads nothing until it has replayed its
 sends is told apart.
 
 A second process under the same id is refused while the first is unfenced or still heard of, unless it names one of
-the first's directories: a directory is locked by the process that uses it, so the first is gone. That is how a broker
-that was killed comes back at once, where Apache Kafka refuses it until the old session has ended.
+the first's directories: a directory is locked by the process that uses it, so one of the two is gone. Which one, the
+order in which two registrations arrive does not say: the network may deliver what a process sent long after it was
+killed. So a registration is refused, whatever it names, as long as the connection stands by which the present
+incarnation is heard. A process that was killed has lost it, and its successor comes back at once, where Apache Kafka
+refuses it until the old session has ended.
 
 The broker says which epoch its logs were closed in. Where that is not the one of the registration before, it stopped
 uncleanly: its logs may lack their ends, and it is no longer an eligible leader of anything (KIP-966).
@@ -14,6 +17,7 @@ uncleanly: its logs may lack their ends, and it is no longer an eligible leader 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Final
 
 from kavka_broker.core.decision import Decision
@@ -32,6 +36,14 @@ UNKNOWN_EPOCH: Final = -1
 RESERVED_DIRECTORIES: Final = 100
 
 
+class Presence(Enum):
+    """What the controller knows of the process behind a registration."""
+
+    SILENT = auto()  # it has given no sign of life, or none for a whole session
+    HEARD = auto()  # within its session, by a connection that was lost or is not known yet
+    CONNECTED = auto()  # and the connection by which it was heard stands
+
+
 @dataclass(frozen=True, slots=True)
 class Register:
     """A broker as it introduces itself. `previous_epoch` is the one in which its logs were closed cleanly, or -1."""
@@ -46,9 +58,9 @@ class Register:
 
 
 def register(
-    metadata: Metadata, command: Register, policy: Policy = BY_DEFAULT, *, is_heard: bool = False
+    metadata: Metadata, command: Register, policy: Policy = BY_DEFAULT, *, present: Presence = Presence.SILENT
 ) -> Decision[int]:
-    """Register a broker, fenced. The answer is its epoch. `is_heard`: the incarnation before shows signs of life."""
+    """Register a broker, fenced. The answer is its epoch. `present`: what is known of the incarnation before."""
     before = metadata.brokers.get(command.broker_id)
     _check_directories(metadata, command)
     _check_features(metadata, command)
@@ -65,7 +77,7 @@ def register(
         return Decision([registration.record()], registration.epoch)
     if before.incarnation_id == command.incarnation_id:
         return _again(before, registration)
-    _check_replaces(before, command, is_heard=is_heard)
+    _check_replaces(before, command, present)
     return Decision([registration.record(), *_replaced(metadata, before, command, policy)], registration.epoch)
 
 
@@ -116,13 +128,14 @@ def _replaced(metadata: Metadata, before: Registration, command: Register, polic
     yield from forfeit(metadata, command.broker_id, policy, kept=kept)
 
 
-def _check_replaces(before: Registration, command: Register, *, is_heard: bool) -> None:
-    is_silent = before.fenced and not is_heard
-    if is_silent or set(before.directories) & set(command.directories):
+def _check_replaces(before: Registration, command: Register, present: Presence) -> None:
+    shares = bool(set(before.directories) & set(command.directories))
+    is_gone = before.fenced and present is Presence.SILENT
+    if present is not Presence.CONNECTED and (shares or is_gone):
         return
     problem = (
         f"broker {command.broker_id} runs already, with incarnation {to_text(before.incarnation_id)} at epoch "
-        f"{before.epoch} and other directories; stop it, or give this one another node.id"
+        f"{before.epoch} and {'the same' if shares else 'other'} directories; stop it, or give this one another node.id"
     )
     raise BrokerError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, problem)
 
