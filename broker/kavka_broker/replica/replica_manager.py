@@ -27,10 +27,12 @@ from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports
 from kavka_broker.replica.fetcher import FetchSettings
 from kavka_broker.replica.fetchers import Fetchers
 from kavka_broker.replica.in_sync import InSyncKeeper
+from kavka_broker.replica.missing import MissingLogs
 from kavka_broker.replica.moves import Moves
 from kavka_broker.replica.openings import Openings
 from kavka_broker.replica.partition import Partition
@@ -110,6 +112,7 @@ class ReplicaManager:
         self.refusal_listeners: list[Callable[[], None]] = []
         self._openings = Openings(self._open_placed, crash)
         self._reports = DirectoryReports(assign_directories, crash)
+        self._missing = MissingLogs(node_id)
         self.moves = Moves(
             logs,
             clock,
@@ -286,10 +289,19 @@ class ReplicaManager:
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> None:
         config, directory_id = self._topic_config(topic.name), state.directory_of(self._node_id)
+        existing = self._logs.get(topic.name, index)
+        if existing is None or existing.topic_id not in (topic.topic_id, ZERO):
+            try:
+                self._missing.check((topic.topic_id, index), state, [one.directory_id for one in self._logs.online])
+            except BrokerError as error:
+                log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
+                return
         try:
             opened = self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms(), directory_id)
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
+            if existing is None and isinstance(error.__cause__, OSError):
+                self._missing.note_unmade((topic.topic_id, index))
             if directory_id != LOST_DIRECTORY:
                 self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
             if isinstance(error.__cause__, OSError) and self._timers is not None:
@@ -302,6 +314,7 @@ class ReplicaManager:
         self._topics.setdefault(topic.name, {})[index] = partition
         self._names[topic.topic_id] = topic.name
         self._reports.forget((topic.topic_id, index))
+        self._missing.forget((topic.topic_id, index))
         self._report_directory(partition)
         self._follow(partition)
         if partition.is_leader:
@@ -319,6 +332,8 @@ class ReplicaManager:
             self._tell(partition, False)
         if partition.is_damaged or state.directory_of(self._node_id) == LOST_DIRECTORY:
             self._give_up_damaged(partition)
+        else:
+            self._report_directory(partition)  # a report that was delivered late may have replaced a newer one
 
     def _follow(self, partition: Partition) -> None:
         if self._is_started and self.fetchers is not None and not partition.is_leader:

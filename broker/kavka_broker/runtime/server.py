@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from kavka_broker.api.broker import Broker
 from kavka_broker.api.registry import APIS
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.newborn import check_memory
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.recovery import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
@@ -142,6 +143,7 @@ class Server:
 
     def _open_quorum(self, peers: Outbound) -> Quorum:
         world, clock = self.world, self._clock
+        check_memory(world.disk, self.config)
         return Quorum.open(
             self.config,
             MetadataLog.open(world.disk, self.config, now_ms=clock.now_ms()),

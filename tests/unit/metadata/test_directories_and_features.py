@@ -1,7 +1,11 @@
 """Where replicas are, by their broker's word; what the cluster has agreed to use; one bound on replicas in sync."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.broker_commands import leave
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs
 from kavka_broker.core.metadata.configs import Resource, ResourceType
@@ -12,11 +16,12 @@ from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.policy import MIN_INSYNC, Policy
 from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
-from tests.support.brokers import TOPIC_ID, epoch_of, propose, replicated, state
+from tests.support.brokers import TOPIC_ID, epoch_of, propose, replicated, state, told
 from tests.support.cluster import cluster, directory_of, enact, uuid
 
 TOPIC = Resource(ResourceType.TOPIC, "t")
@@ -139,9 +144,55 @@ def test_another_bound_begins_the_count_of_the_eligible_anew(resource: Resource,
     before = state(metadata)
     assert before.elr == (2, 3)
     decision = alter_configs(metadata, resource, [Change(MIN_INSYNC, Operation.SET, "1")])
-    assert decision.records == [ConfigRecord(resource.type, name, MIN_INSYNC, "1"), ClearElrRecord(name)]
+    assert decision.records == [ConfigRecord(resource.type, name, MIN_INSYNC, "1"), ClearElrRecord("t")]
     enact(metadata, decision)
     assert state(metadata) == before._replace(elr=(), partition_epoch=before.partition_epoch + 1)
+
+
+@pytest.mark.parametrize("resource", [TOPIC, ALL_BROKERS])
+@pytest.mark.parametrize("bound", ["1", "3"])
+def test_another_bound_does_not_orphan_a_partition_that_is_down(resource: Resource, bound: str) -> None:
+    metadata = replicated(1, 2, 3)
+    for broker_id in (1, 2, 3):
+        enact(metadata, leave(metadata, broker_id))
+    before = state(metadata)
+    assert (before.isr, before.elr) == ((), (2, 3))
+    (record,) = enacted(metadata, alter_configs(metadata, resource, [Change(MIN_INSYNC, Operation.SET, bound)]))
+    assert isinstance(record, ConfigRecord)
+    assert state(metadata) == before
+    told(metadata, 2)
+    assert (state(metadata).leader, state(metadata).isr, state(metadata).recovery_state) == (2, (2,), 0)
+
+
+def test_what_a_down_partition_keeps_another_one_of_its_topic_loses() -> None:
+    metadata = replicated(1, 2, 3)
+    for broker_id in (1, 2, 3):
+        enact(metadata, leave(metadata, broker_id))
+    topic = metadata.topics.get("t")
+    assert topic is not None
+    topic.partitions[1] = topic.partitions[0]._replace(isr=(1,), elr=(2, 3), leader=1)
+    _, change = enacted(metadata, alter_configs(metadata, TOPIC, [Change(MIN_INSYNC, Operation.SET, "1")]))
+    assert isinstance(change, PartitionChangeRecord)
+    assert (change.partition_id, change.eligible_leader_replicas) == (1, [])
+    assert (topic.partitions[0].elr, topic.partitions[1].elr) == ((2, 3), ())
+
+
+def test_the_bound_of_all_brokers_is_nothing_to_a_topic_that_has_its_own() -> None:
+    metadata = replicated(1, 2, 3, min_insync_replicas="2")
+    propose(metadata, 1)
+    enact(metadata, alter_configs(metadata, ALL_BROKERS, [Change(MIN_INSYNC, Operation.SET, "1")]))
+    assert state(metadata).elr == (2, 3)
+
+
+def test_the_same_bound_once_more_clears_nothing() -> None:
+    metadata = replicated(1, 2, 3)
+    propose(metadata, 1)
+    assert alter_configs(metadata, ALL_BROKERS, [Change(MIN_INSYNC, Operation.SET, "2")]).records == []
+
+
+def enacted(metadata: Metadata, decision: Decision[None]) -> Sequence[Message]:
+    enact(metadata, decision)
+    return decision.records
 
 
 def test_another_bound_where_nobody_is_counted_is_only_a_config() -> None:

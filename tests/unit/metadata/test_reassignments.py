@@ -1,16 +1,20 @@
 """Partitions on their way to other brokers: begin, complete, replace, cancel."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kavka_broker.core.metadata.broker_commands import leave
+from kavka_broker.core.metadata.broker_commands import leave, register
+from kavka_broker.core.metadata.features import ELR_FEATURE
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.reassignments import Reassign, is_moving, reassign
+from kavka_broker.core.metadata.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from tests.support.brokers import TOPIC_ID, propose, replicated, state, told
-from tests.support.cluster import directory_of, enact
+from tests.support.cluster import directory_of, enact, introduction
 
 
 def moved(metadata: Metadata, *replicas: int, keep_factor: bool = False) -> ErrorCode:
@@ -113,6 +117,61 @@ def only_new_in_sync(**configs: Any) -> Metadata:
 
 def test_to_cancel_never_loses_records_by_itself() -> None:
     assert cancelled(only_new_in_sync()) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def only_new_eligible(**configs: Any) -> Metadata:
+    """The new replica took records alone and is away now; the others are back, and lack them."""
+    metadata = only_new_in_sync(**configs)
+    enact(metadata, leave(metadata, 3))
+    for broker_id in (1, 2):
+        told(metadata, broker_id)
+    assert (state(metadata).isr, state(metadata).elr) == ((), (3,))
+    return metadata
+
+
+def only_new_known(**configs: Any) -> Metadata:
+    """The new replica was the last to lead and stopped uncleanly: nobody is eligible, and nobody has more."""
+    metadata = only_new_in_sync(**configs)
+    enact(metadata, register(metadata, introduction(3, incarnation=1)))
+    for broker_id in (1, 2):
+        told(metadata, broker_id)
+    assert (state(metadata).isr, state(metadata).elr, state(metadata).last_known_elr) == ((), (), (3,))
+    return metadata
+
+
+AT_LAST = pytest.mark.parametrize("at_last", [only_new_eligible, only_new_known])
+
+
+@AT_LAST
+def test_to_cancel_keeps_whoever_is_eligible(at_last: Callable[..., Metadata]) -> None:
+    metadata = at_last()
+    before = state(metadata)
+    assert cancelled(metadata) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert state(metadata) == before
+    told(metadata, 3)
+    assert state(metadata).leader == 3
+
+
+@AT_LAST
+def test_to_replace_keeps_whoever_is_eligible_until_others_have_its_records(at_last: Callable[..., Metadata]) -> None:
+    metadata = at_last()
+    assert moved(metadata, 1, 2) is ErrorCode.NONE
+    assert set(state(metadata).replicas) == {1, 2, 3, 4}
+    told(metadata, 3)
+    assert state(metadata).leader == 3
+    propose(metadata, 3, 1)
+    after = state(metadata)
+    assert (after.replicas, after.isr, is_moving(after)) == ((1, 2), (1,), False)
+
+
+def test_to_cancel_without_eligible_replicas_leads_only_from_what_stays() -> None:
+    # As before KIP-966, where the last in sync stays in the ISR: it must not do so once it is no replica.
+    metadata = only_new_in_sync(unclean_leader_election_enable="true")
+    metadata.replay(FeatureLevelRecord(ELR_FEATURE, 0))
+    assert cancelled(metadata) is ErrorCode.NONE
+    after = state(metadata)
+    assert set(after.isr) <= set(after.replicas)
+    assert after.leader in (*after.replicas, NO_LEADER)
 
 
 def test_to_cancel_loses_records_where_the_topic_allows_it() -> None:

@@ -66,7 +66,7 @@ def test_a_late_registration_does_not_replace_a_broker_that_is_connected(fenced:
     metadata = cluster(1)
     if fenced:
         enact(metadata, leave(metadata, 1))
-    with pytest.raises(BrokerError, match="runs already.* the same directories") as refusal:
+    with pytest.raises(BrokerError, match=r"runs already.* the same directories") as refusal:
         register(metadata, introduction(1, incarnation=1), present=Presence.CONNECTED)
     assert refusal.value.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
     again = register(metadata, introduction(1), present=Presence.CONNECTED)

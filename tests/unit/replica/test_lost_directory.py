@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.directory_commands import Assign, assign_directories
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
@@ -67,5 +68,31 @@ def test_one_that_the_controller_has_yet_to_hear_of_is_reported_as_lost(tmp_path
                 while topic.partitions[lost.index].leader >= 0:
                     await asyncio.sleep(0.001)
             assert topic.partitions[1 - lost.index].leader == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_late_report_does_not_take_the_place_of_a_newer_one_for_long(tmp_path: Path) -> None:
+    """The network delivers where a replica was; the broker, which sees it in the image, says where it is."""
+    settings = {"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}", "metadata.log.dir": str(tmp_path / "a")}
+
+    async def scenario() -> None:
+        async with running(tmp_path / "a", settings) as inside:
+            topic_id = await inside.create("t")
+            replicas, topic = inside.broker.replicas, inside.broker.metadata.topics.get("t")
+            assert topic is not None
+            partition = replicas.leader("t", 0)
+            home = replicas.directory_of(partition)
+            assert home is not None
+            (other,) = [one for one in replicas.log_directories if one is not home]
+            late = [Assign(topic_id, 0, other.directory_id)]
+            for _ in range(2):
+                async with asyncio.timeout(20):
+                    while topic.partitions[0].directories != (home.directory_id,):
+                        await asyncio.sleep(0.001)
+                epoch = inside.broker.lifecycle.broker_epoch
+                await inside.broker.active.submit(
+                    lambda metadata, _, epoch=epoch: assign_directories(metadata, 1, epoch, late)
+                )
 
     asyncio.run(scenario())

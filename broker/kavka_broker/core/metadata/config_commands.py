@@ -4,7 +4,7 @@ What comes out is checked whole before a record is written, so two keys that can
 the same as before writes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -17,8 +17,10 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.configs import Resource, ResourceType
 from kavka_broker.core.metadata.features import ELR_FEATURE
 from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.partition_change import difference
 from kavka_broker.core.metadata.policy import MIN_INSYNC
 from kavka_broker.core.metadata.topic_names import problem_with
+from kavka_broker.core.metadata.topics import Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
@@ -58,7 +60,7 @@ def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Chan
     _check_min_insync(metadata, resource, names, after)
     changed = [name for name in names if before.get(name) != after.get(name)]
     records: list[Message] = [ConfigRecord(resource.type, resource.name, name, after.get(name)) for name in changed]
-    return Decision([*records, *_forget_eligible(metadata, resource, names)], None)
+    return Decision([*records, *_forget_eligible(metadata, resource, changed)], None)
 
 
 def _check_resource(metadata: Metadata, resource: Resource) -> None:
@@ -142,19 +144,31 @@ def _check_min_insync(metadata: Metadata, resource: Resource, changed: Sequence[
         raise BrokerError(ErrorCode.INVALID_CONFIG, f"{MIN_INSYNC}: {problem}")
 
 
-def _forget_eligible(metadata: Metadata, resource: Resource, named: Sequence[str]) -> list[Message]:
+def _forget_eligible(metadata: Metadata, resource: Resource, changed: Sequence[str]) -> Iterator[Message]:
     """Who is eligible was counted by the old bound on replicas in sync; with another it begins anew (KIP-966)."""
-    if MIN_INSYNC not in named or not metadata.features.level(ELR_FEATURE):
-        return []
+    if MIN_INSYNC not in changed or not metadata.features.level(ELR_FEATURE):
+        return
     match resource:
         case Resource(ResourceType.TOPIC, name):
             topics = [topic] if (topic := metadata.topics.get(name)) is not None else []
         case Resource(ResourceType.BROKER, ""):
-            topics = list(metadata.topics)
+            topics = [topic for topic in metadata.topics if MIN_INSYNC not in metadata.configs.topic(topic.name)]
         case _:
-            return []
-    counted = any(state.elr or state.last_known_elr for topic in topics for state in topic.partitions.values())
-    return [ClearElrRecord(resource.name)] if counted else []
+            topics = []
+    for topic in topics:
+        yield from _cleared(topic)
+
+
+def _cleared(topic: Topic) -> Iterator[Message]:
+    """Not where nobody is in sync: then nothing has been written since, and the eligible are all that there is."""
+    counted = {index: state for index, state in topic.partitions.items() if state.elr or state.last_known_elr}
+    if counted and all(state.isr for state in counted.values()):
+        yield ClearElrRecord(topic.name)
+        return
+    for index, state in counted.items():
+        change = difference(topic.topic_id, index, state, state._replace(elr=(), last_known_elr=()))
+        if state.isr and change is not None:
+            yield change
 
 
 def _check_group(values: Mapping[str, str]) -> None:

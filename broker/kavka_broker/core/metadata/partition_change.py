@@ -122,7 +122,7 @@ def _completed(state: PartitionState) -> PartitionState:
 def _keep_last_in_sync(before: PartitionState, state: PartitionState, rules: Rules) -> PartitionState:
     if state.isr or rules.tracks_eligible:
         return state
-    return state._replace(isr=before.isr)
+    return state._replace(isr=tuple(one for one in before.isr if one in state.replicas))
 
 
 def _with_eligible(before: PartitionState, state: PartitionState, rules: Rules, lost: frozenset[int]) -> PartitionState:

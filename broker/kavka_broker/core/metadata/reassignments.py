@@ -3,11 +3,14 @@
 A reassignment names the brokers that a partition shall have. Those that are new are `adding`, those that shall go
 are `removing`, and both are replicas until every new one is in sync; then the change of the ISR that says so also
 completes the reassignment (`partition_change`). A new reassignment takes the place of one under way, whose new
-replicas go unless it wants them too. To cancel one takes the new replicas away and keeps the others; where only new
-ones are in sync that would be an unclean election, and is refused unless the topic allows those.
+replicas go unless it wants them too. To cancel one takes the new replicas away and keeps the others.
+
+Either way somebody must be left who has all records: one in sync, else an eligible leader (KIP-966), else the leader
+that was known last. Where only new replicas are that, a new reassignment keeps them until it is complete, and to
+cancel is refused as the unclean election that it would be, unless the topic allows those.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kavka_broker.core.decision import Decision
@@ -80,16 +83,15 @@ def _reassign(metadata: Metadata, command: Reassign, policy: Policy, *, keep_fac
 
 def _begun(metadata: Metadata, before: PartitionState, target: tuple[int, ...]) -> PartitionState:
     settled = [one for one in before.replicas if one not in before.adding]
-    # What was still being added and is not wanted any more goes at once, unless the only ones in sync are such.
+    # What was still being added and is not wanted any more goes at once, unless only such a one has all records.
     kept = {*settled, *target}
-    isr = tuple(one for one in before.isr if one in kept)
-    if before.isr and not isr:
-        kept, isr = {*before.replicas, *target}, before.isr
+    if _loses_all(before, kept):
+        kept |= {*before.replicas}
     removing = tuple(one for one in before.replicas if one not in target and one in kept)
     replicas = target + removing
     return before._replace(
         replicas=replicas,
-        isr=isr,
+        isr=tuple(one for one in before.isr if one in kept),
         elr=tuple(one for one in before.elr if one in kept),
         adding=tuple(one for one in target if one not in settled),
         removing=removing,
@@ -108,21 +110,34 @@ def _cancelled(before: PartitionState, command: Reassign, rules: Rules) -> tuple
     if not replicas:
         problem = f"{where}: every replica is a new one, there is nothing to go back to"
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    isr = tuple(one for one in before.isr if one in replicas)
-    elr = tuple(one for one in before.elr if one in replicas)
-    if before.isr and not isr and not rules.unclean_election:
-        problem = f"{where}: only new replicas are in sync, to go back would lose records; see unclean.leader.election"
+    loses_all = _loses_all(before, replicas)
+    if loses_all and not rules.unclean_election:
+        problem = (
+            f"{where}: only the new replicas {list(_complete(before))} have all records; wait until others are in "
+            "sync, or let it end (to go back would lose records; see unclean.leader.election.enable)"
+        )
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     wanted = before._replace(
         replicas=replicas,
-        isr=isr,
-        elr=elr,
+        isr=tuple(one for one in before.isr if one in replicas),
+        elr=tuple(one for one in before.elr if one in replicas),
         adding=(),
         removing=(),
         directories=tuple(before.directory_of(one) for one in replicas) if before.directories else (),
     )
     # Only this, and not a lack of leaders, may cost records here.
-    return wanted, replace(rules, unclean_election=rules.unclean_election and not isr)
+    return wanted, replace(rules, unclean_election=rules.unclean_election and loses_all)
+
+
+def _complete(state: PartitionState) -> tuple[int, ...]:
+    """The replicas of which one must lead next, or records are lost."""
+    return state.isr or state.elr or state.last_known_elr
+
+
+def _loses_all(state: PartitionState, kept: Collection[int]) -> bool:
+    """Whether none that has all records is among those that are kept, and somebody has."""
+    complete = {*state.isr, *state.elr} or {*state.last_known_elr}
+    return bool(complete) and complete.isdisjoint(kept)
 
 
 def _check_factor(before: PartitionState, command: Reassign) -> None:

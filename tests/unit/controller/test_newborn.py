@@ -1,0 +1,53 @@
+"""A static voter that has lost its metadata log says so, instead of voting as if it had never lived."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.controller.newborn import check_memory
+from kavka_broker.controller.recovery import CannotStart
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.storage.disk import RealDisk
+from tests.support.cluster import PROPERTIES
+from tests.support.in_process import running
+
+VOTERS = {"process.roles": "broker,controller", "node.id": "1", "controller.quorum.voters": "1@127.0.0.1:9093"}
+
+
+def settings(home: Path, first: str, second: str) -> dict[str, str]:
+    return {"log.dirs": f"{home / first},{home / second}", "metadata.log.dir": str(home / first)}
+
+
+def live(home: Path, first: str, second: str) -> None:
+    async def scenario() -> None:
+        async with running(home, settings(home, first, second)) as inside:
+            if inside.broker.metadata.topics.get("t") is None:
+                await inside.create("t", 4)
+
+    asyncio.run(scenario())
+
+
+def refusal(home: Path, first: str, second: str) -> str:
+    config = BrokerConfig.parse({**PROPERTIES, **VOTERS, **settings(home, first, second)})
+    with pytest.raises(CannotStart) as refused:
+        check_memory(RealDisk(), config)
+    return str(refused.value)
+
+
+def test_a_voter_whose_metadata_volume_is_new_does_not_start(tmp_path: Path) -> None:
+    live(tmp_path, "a", "b")
+    shutil.rmtree(tmp_path / "a")
+    assert "holds no metadata log, and node 1 has run before" in refusal(tmp_path, "a", "b")
+
+
+def test_nor_does_one_whose_directories_are_named_in_another_order(tmp_path: Path) -> None:
+    live(tmp_path, "a", "b")
+    assert str(tmp_path / "a" / "__cluster_metadata-0") in refusal(tmp_path, "b", "a")
+    live(tmp_path, "a", "b")
+
+
+def test_a_voter_that_is_new_starts(tmp_path: Path) -> None:
+    (tmp_path / "b" / "lost+found").mkdir(parents=True)
+    live(tmp_path, "a", "b")
