@@ -249,7 +249,7 @@ class Lifecycle:
             log.warning("registration.refused", reason=reason, tries="again")
 
     def _replaced_by(self) -> Registration | None:
-        """What the own image has in place of this incarnation; None where that is this one, or none, or not known yet."""
+        """What the own image has in place of this incarnation; None where that is this one, none, or not known yet."""
         found = self._metadata.brokers.get(self._introduction.node_id)
         return found if found is not None and found.epoch > self.broker_epoch else None
 
