@@ -1,19 +1,24 @@
-"""FindCoordinator (10): which broker coordinates a group.
+"""FindCoordinator (10): which broker coordinates a group or a producer's transactions.
 
 - The leader of the group's partition of `__consumer_offsets`. The first one to ask makes that topic, and waits for it.
 - While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
-- Transactions and share groups are not coordinated yet: COORDINATOR_NOT_AVAILABLE and INVALID_REQUEST, with a message.
+- Transactions are coordinated by Apache Kafka's brokers of the same cluster: the leader of the id's partition of
+  `__transaction_state`. Where that is this broker there is nobody: INVALID_REQUEST, which clients take as final, with a
+  message. As long as there is no such topic: COORDINATOR_NOT_AVAILABLE.
+- Share groups are not coordinated yet: INVALID_REQUEST.
 Versions: key types from 1, flexible from 3, many keys from 4, share groups (key type 2) in 6.
 """
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
+from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
 GROUP, TRANSACTION, SHARE = range(3)
+TRANSACTIONS_TOPIC = "__transaction_state"
 MANY_KEYS_VERSION = 4
 SHARE_VERSION = 6
 NOBODY = -1
@@ -59,31 +64,47 @@ def find(key: str, key_type: int, broker: Broker, client: Client, refused: Broke
         if refused is not None:
             raise refused
         check_kind(key_type, client.version)
-        return locate(key, broker, client)
+        if key_type == TRANSACTION:
+            return locate_transactional(key, broker, client)
+        index = broker.groups.partition_of(key)
+        if index is None:
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} does not exist yet")
+        return locate(key, OFFSETS_TOPIC, index, broker, client)
     except BrokerError as error:
         return Coordinator(key, NOBODY, "", NOBODY, error.code, error.message)
 
 
 def check_kind(key_type: int, version: int) -> None:
     match key_type:
-        case 0:
+        case 0 | 1:
             return
-        case 1:
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker coordinates no transactions yet")
         case 2 if version >= SHARE_VERSION:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "this broker coordinates no share groups")
         case _:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"key type {key_type} is unknown in version {version}")
 
 
-def locate(group_id: str, broker: Broker, client: Client) -> Coordinator:
-    index = broker.groups.partition_of(group_id)
-    topic = broker.metadata.topics.get(OFFSETS_TOPIC)
-    if topic is None or index is None:
-        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} does not exist yet")
-    leader = broker.metadata.brokers.get(topic.partitions[index].leader)
+def locate_transactional(transactional_id: str, broker: Broker, client: Client) -> Coordinator:
+    topic = broker.metadata.topics.get(TRANSACTIONS_TOPIC)
+    if topic is None:
+        problem = f"{TRANSACTIONS_TOPIC} does not exist yet, and this broker coordinates no transactions"
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
+    index = partition_of(transactional_id, len(topic.partitions))
+    if topic.partitions[index].leader == broker.node_id:
+        problem = (
+            f"transactional id {transactional_id} belongs to {TRANSACTIONS_TOPIC}-{index}, which this broker leads; it "
+            "coordinates no transactions yet: move the partition to a broker that does"
+        )
+        raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
+    return locate(transactional_id, TRANSACTIONS_TOPIC, index, broker, client)
+
+
+def locate(key: str, topic: str, index: int, broker: Broker, client: Client) -> Coordinator:
+    known = broker.metadata.topics.get(topic)
+    assert known is not None
+    leader = broker.metadata.brokers.get(known.partitions[index].leader)
     endpoint = None if leader is None or leader.fenced else leader.endpoints.get(client.listener)
     if leader is None or endpoint is None:
-        problem = f"{OFFSETS_TOPIC}-{index} has no leader with a listener {client.listener}"
+        problem = f"{topic}-{index} has no leader with a listener {client.listener}"
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
-    return Coordinator(group_id, leader.broker_id, endpoint.host, endpoint.port, error_message="")
+    return Coordinator(key, leader.broker_id, endpoint.host, endpoint.port, error_message="")

@@ -79,6 +79,12 @@ class GroupCoordinator:
         if is_leader:
             self._elect(partition)
 
+    def transaction_committed(self, partition: Partition) -> None:
+        """A transaction has ended whose offsets were passed over so far: the log is read again, and they count."""
+        if partition.topic == OFFSETS_TOPIC:
+            self._resign(partition.index)
+            self._elect(partition)
+
     def apply(self, records: Iterable[Message]) -> None:
         """The controller has committed these: offsets of topics that are gone go too."""
         if any(isinstance(record, RemoveTopicRecord) for record in records):

@@ -259,7 +259,7 @@ class Partition:
 
     def _note_producer(self, batches: memoryview) -> None:
         header, _ = first_batch(batches)
-        if header.has_producer_id:
+        if header.has_producer_id and not header.is_control:
             self.log.producers.refuse(header.producer_id, header.producer_epoch, header.base_sequence)
 
     def refused(self, error: BrokerError) -> None:

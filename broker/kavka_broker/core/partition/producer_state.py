@@ -149,6 +149,22 @@ class ProducerStates:
             producer.transaction_first_offset = batch.base_offset
             self.transactions.begin(producer_id, batch.base_offset)
 
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, *, epochs_rise: bool) -> None:
+        """Whether a coordinator's marker is up to date. `epochs_rise`: each transaction of a producer has its own epoch.
+
+        Raises BrokerError with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        """
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            return
+        is_repeated = epoch == producer.epoch and not self.transactions.is_open(producer_id)
+        if epoch < producer.epoch or (epochs_rise and epoch == producer.epoch and not is_repeated):
+            problem = f"producer {producer_id} has epoch {producer.epoch} here, the marker comes from epoch {epoch}"
+            raise BrokerError(ErrorCode.INVALID_PRODUCER_EPOCH, problem)
+        if coordinator_epoch < producer.coordinator_epoch:
+            problem = f"a marker of coordinator epoch {coordinator_epoch}, after one of {producer.coordinator_epoch}"
+            raise BrokerError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, problem)
+
     def end_transaction(
         self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int, offset: int, *, is_aborted: bool
     ) -> Ended | None:

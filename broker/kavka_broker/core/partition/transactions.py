@@ -38,6 +38,9 @@ class Transactions:
         """Where the oldest transaction without a marker begins; NO_OFFSET for none."""
         return next(iter(self._open.values()), NO_OFFSET)
 
+    def is_open(self, producer_id: int) -> bool:
+        return producer_id in self._open
+
     def begin(self, producer_id: int, first_offset: int) -> None:
         """The first record of a transaction is in the log."""
         self._open[producer_id] = first_offset

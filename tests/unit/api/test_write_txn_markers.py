@@ -1,0 +1,180 @@
+"""WriteTxnMarkers and DescribeProducers: a coordinator on another broker ends transactions here."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
+from kavka_broker.protocol.coordinator_records import frame_key, frame_value
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kavka_broker.protocol.messages.describe_producers_response import DescribeProducersResponse, PartitionResponse
+from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
+from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+from kavka_broker.protocol.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from kavka_broker.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
+from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.control import ControlType, read_marker
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.log import Origin
+from tests.support.in_process import Client, InProcess, running
+
+NOW_MS = time.time_ns() // 1_000_000
+PRODUCER = 7
+EPOCHS_RISE = 2
+Scenario = Callable[[InProcess, Client, Partition], Awaitable[None]]
+
+
+def play(directory: Path, scenario: Scenario) -> None:
+    async def run() -> None:
+        async with running(directory) as inside:
+            await inside.create("t")
+            await scenario(inside, await inside.connect(), inside.broker.replicas.leader("t", 0))
+
+    asyncio.run(run())
+
+
+def write(partition: Partition, *, epoch: int = 0) -> None:
+    batch = build_batch(
+        [(None, b"v")] * 2,
+        timestamp_ms=NOW_MS,
+        producer_id=PRODUCER,
+        producer_epoch=epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    partition.append(memoryview(batch))
+
+
+async def mark(
+    client: Client,
+    *,
+    commits: bool = False,
+    epoch: int = 0,
+    coordinator: int = 0,
+    transaction_version: int = 0,
+    topic: str = "t",
+) -> int:
+    topics = [WritableTxnMarkerTopic(topic, [0])]
+    marker = WritableTxnMarker(PRODUCER, epoch, commits, topics, coordinator, transaction_version)
+    answer = await client.call(WriteTxnMarkersRequest([marker]), WriteTxnMarkersResponse, 2)
+    assert answer.markers[0].producer_id == PRODUCER
+    assert answer.markers[0].topics[0].name == topic
+    return answer.markers[0].topics[0].partitions[0].error_code
+
+
+def markers(partition: Partition) -> list[tuple[ControlType, int, int]]:
+    """Kind, producer epoch and coordinator epoch of every marker in the log."""
+    found = []
+    for segment in partition.log.segments:
+        for header, batch in split_batches(segment.file.read(0, segment.size_bytes)):
+            marker = read_marker(batch) if header.is_control else None
+            if marker is not None:
+                found.append((marker.kind, header.producer_epoch, marker.coordinator_epoch))
+    return found
+
+
+def test_markers_end_transactions(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        write(partition)
+        assert partition.last_stable_offset == 0
+        assert await mark(client, coordinator=3) == 0
+        assert partition.last_stable_offset == 3
+        write(partition, epoch=1)
+        assert await mark(client, commits=True, epoch=2, coordinator=4, transaction_version=EPOCHS_RISE) == 0
+        assert partition.last_stable_offset == 6
+        assert markers(partition) == [(ControlType.ABORT, 0, 3), (ControlType.COMMIT, 2, 4)]
+        assert [entry.first_offset for entry in partition.log.aborted_between(0, 6)] == [0]
+
+    play(tmp_path, scenario)
+
+
+def test_outdated_markers_are_refused(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        write(partition, epoch=5)
+        assert await mark(client, epoch=4) == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert await mark(client, epoch=5, transaction_version=EPOCHS_RISE) == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert await mark(client, epoch=6, coordinator=2, transaction_version=EPOCHS_RISE) == 0
+        assert await mark(client, epoch=6, coordinator=1) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        assert await mark(client, topic="gone") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert len(markers(partition)) == 1
+
+    play(tmp_path, scenario)
+
+
+def test_a_repeated_marker_is_written_and_ends_nothing(tmp_path: Path) -> None:
+    """The coordinator that takes over from another sends it again, and waits until it is taken."""
+
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        write(partition)
+        for _ in range(2):
+            assert await mark(client, epoch=1, transaction_version=EPOCHS_RISE) == 0
+        assert len(markers(partition)) == 2
+        assert len(partition.log.aborted_between(0, 9)) == 1
+        assert partition.last_stable_offset == 4
+
+    play(tmp_path, scenario)
+
+
+def test_offsets_of_a_transaction_count_when_it_is_committed(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        groups = inside.broker.groups
+        await inside.create(OFFSETS_TOPIC)
+        offsets = inside.broker.replicas.leader(OFFSETS_TOPIC, 0)
+        record = (frame_key(OffsetCommitKey("g", "t", 0)), frame_value(OffsetCommitValue(5)))
+        batch = build_batch(
+            [record], timestamp_ms=NOW_MS, producer_id=PRODUCER, producer_epoch=0, base_sequence=0, transactional=True
+        )
+        offsets.append(memoryview(batch), origin=Origin.COORDINATOR)
+        assert not groups.shard("g").image.offsets("g")
+        assert await mark(client, commits=True, topic=OFFSETS_TOPIC) == 0
+        async with asyncio.timeout(20):
+            while groups.is_loading:
+                await asyncio.sleep(0)
+        assert groups.shard("g").image.offsets("g")["t"][0].offset == 5
+
+    play(tmp_path, scenario)
+
+
+def test_producers_are_described(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        async def described(topic: str) -> PartitionResponse:
+            request = DescribeProducersRequest([TopicRequest(topic, [0])])
+            answer = await client.call(request, DescribeProducersResponse, 0)
+            return answer.topics[0].partitions[0]
+
+        write(partition, epoch=3)
+        (known,) = (await described("t")).active_producers
+        assert (known.producer_id, known.producer_epoch, known.last_sequence) == (PRODUCER, 3, 1)
+        assert (known.coordinator_epoch, known.current_txn_start_offset) == (-1, 0)
+        assert await mark(client, epoch=3, coordinator=9) == 0
+        (known,) = (await described("t")).active_producers
+        assert (known.coordinator_epoch, known.current_txn_start_offset) == (9, -1)
+        assert (await described("gone")).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    play(tmp_path, scenario)
+
+
+def test_who_coordinates_a_transactional_id(tmp_path: Path) -> None:
+    """An error that asks to try again would keep the producer waiting for ever where nobody will ever coordinate."""
+
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        async def found() -> Coordinator:
+            request = FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"])
+            return (await client.call(request, FindCoordinatorResponse, 4)).coordinators[0]
+
+        assert (await found()).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        await inside.create("__transaction_state")
+        refused = await found()
+        assert refused.error_code == ErrorCode.INVALID_REQUEST
+        assert "__transaction_state-0" in (refused.error_message or "")
+
+    play(tmp_path, scenario)
