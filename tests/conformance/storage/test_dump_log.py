@@ -20,6 +20,8 @@ NOW_MS = 1_700_000_000_000
 RECORDS = 20
 ROUNDS = 60
 PRODUCER_ID = 4711
+ABORTED_ID = 4712
+ABORTED_AFTER = 30  # rounds
 
 
 def dump(*arguments: str) -> str:
@@ -49,7 +51,7 @@ def records(first: int) -> list[Record]:
 
 
 def write(log: Log) -> int:
-    """Batches of every codec, an idempotent producer, a transaction's end; returns how many records."""
+    """Batches of every codec, an idempotent producer, two transactions with their ends; returns how many records."""
     sequence = 0
     for turn in range(ROUNDS):
         first = turn * RECORDS
@@ -60,11 +62,22 @@ def write(log: Log) -> int:
         )
         log.append_as_leader(memoryview(mine), 3 + turn // 40, NOW_MS)
         sequence += RECORDS
+        if turn == ABORTED_AFTER:
+            write_aborted(log)
     marker = build_marker(
         ControlType.COMMIT, producer_id=PRODUCER_ID, producer_epoch=1, coordinator_epoch=9, timestamp_ms=NOW_MS
     )
     log.append_as_leader(memoryview(marker), 5, NOW_MS, Origin.COORDINATOR)
-    return ROUNDS * RECORDS * 2 + 1
+    return ROUNDS * RECORDS * 2 + 1 + RECORDS + 1
+
+
+def write_aborted(log: Log) -> None:
+    batch = build_batch(records(0), producer_id=ABORTED_ID, producer_epoch=2, base_sequence=0, transactional=True)
+    log.append_as_leader(memoryview(batch), 3, NOW_MS)
+    marker = build_marker(
+        ControlType.ABORT, producer_id=ABORTED_ID, producer_epoch=2, coordinator_epoch=9, timestamp_ms=NOW_MS
+    )
+    log.append_as_leader(memoryview(marker), 3, NOW_MS, Origin.COORDINATOR)
 
 
 @pytest.fixture(scope="module", params=["closed", "recovered"])
@@ -91,13 +104,14 @@ def test_batches_and_records(written: tuple[Path, int]) -> None:
     text = dump("--deep-iteration", "--print-data-log", "--files", files(directory, ".log"))
     assert "isvalid: false" not in text
     batches = re.findall(r"^baseOffset: .* isvalid: true", text, re.MULTILINE)
-    assert len(batches) == ROUNDS * 2 + 1
+    assert len(batches) == ROUNDS * 2 + 1 + 2
     offsets = [int(found) for found in re.findall(r"^\|? ?offset: (\d+)", text, re.MULTILINE)]
     assert offsets == list(range(count))
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         assert f"compresscodec: {codec}" in text
     assert "endTxnMarker: COMMIT coordinatorEpoch: 9" in text
-    assert text.count("payload: value-") == count - 1
+    assert "endTxnMarker: ABORT coordinatorEpoch: 9" in text
+    assert text.count("payload: value-") == count - 2
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
@@ -113,6 +127,13 @@ def test_indexes(written: tuple[Path, int], suffix: str) -> None:
 def test_indexes_are_sane(written: tuple[Path, int]) -> None:
     text = dump("--index-sanity-check", "--files", files(written[0], ".index"))
     assert text.count("passed sanity check") == len(list(written[0].glob("*.index")))
+
+
+def test_transaction_index(written: tuple[Path, int]) -> None:
+    text = dump("--files", files(written[0], ".txnindex"))
+    first = (ABORTED_AFTER + 1) * RECORDS * 2
+    entry = f"producerId: {ABORTED_ID} firstOffset: {first} lastOffset: {first + RECORDS} lastStableOffset: {RECORDS}"
+    assert [line for line in text.splitlines() if "producerId" in line] == [f"version: 0 {entry}"]
 
 
 def test_producer_snapshots(written: tuple[Path, int]) -> None:

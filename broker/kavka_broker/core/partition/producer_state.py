@@ -150,9 +150,9 @@ class ProducerStates:
             self.transactions.begin(producer_id, batch.base_offset)
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, *, epochs_rise: bool) -> None:
-        """Whether a coordinator's marker is up to date. `epochs_rise`: each transaction of a producer has its own epoch.
+        """Judge a coordinator's marker. `epochs_rise`: each transaction of a producer has an epoch of its own.
 
-        Raises BrokerError with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        Raises BrokerError with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED where it is outdated.
         """
         producer = self._producers.get(producer_id)
         if producer is None:

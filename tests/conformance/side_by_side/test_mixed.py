@@ -1,0 +1,119 @@
+"""Kavka and Apache Kafka in one quorum and one in-sync set, while a producer and a consumer live through it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.conformance.side_by_side.load import PARTITIONS, load
+from tests.conformance.side_by_side.load import TOPIC as LOAD
+from tests.conformance.side_by_side.products import KAFKA, SETTINGS, become
+from tests.conformance.side_by_side.transacting import RECORDS, TOPIC, abort, commit, seen, transactional
+from tests.support.nodes import Nodes, combined, prepare
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+SECONDS_MAX = 60.0
+FIRST, SECOND, KAVKA_NODE = 1, 2, 3
+INDEX_ENTRY_BYTES = 34
+ON_KAFKA, ON_KAVKA = 0, 1  # partitions by the product that leads them at first
+COMMITTED = {"first": RECORDS, "second": RECORDS}
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    made = prepare(tmp_path, combined(3), SETTINGS)
+    for node_id in (FIRST, SECOND):
+        become(made[node_id], KAFKA)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.end()
+
+
+class Cluster:
+    """What an administrator sees of these nodes."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._admin = AdminClient({"bootstrap.servers": nodes.bootstrap})
+
+    def create(self, topic: str, replicas: list[list[int]]) -> None:
+        made = self._admin.create_topics([NewTopic(topic, len(replicas), replica_assignment=replicas)])
+        made[topic].result(SECONDS_MAX)
+
+    def partition(self, index: int) -> confluent_kafka.admin.PartitionMetadata:
+        return self._admin.list_topics(TOPIC, SECONDS_MAX).topics[TOPIC].partitions[index]
+
+    def wait_in_sync(self) -> None:
+        def are_in_sync() -> bool:
+            topics = self._admin.list_topics(timeout=SECONDS_MAX).topics.values()
+            return all(
+                sorted(one.isrs) == sorted(one.replicas) for topic in topics for one in topic.partitions.values()
+            )
+
+        self._nodes.wait("every replica is in sync", are_in_sync)
+
+    def wait_leader(self, index: int, node_id: int) -> None:
+        self._nodes.wait(f"node {node_id} leads", lambda: self.partition(index).leader == node_id)
+
+
+def indexes(nodes: Nodes, partition: int) -> list[bytes]:
+    """The transaction index of each node."""
+    found = [sorted((server.data / f"{TOPIC}-{partition}").glob("*.txnindex")) for server in nodes.servers.values()]
+    return [b"".join(path.read_bytes() for path in paths) for paths in found]
+
+
+def has_three_brokers(nodes: Nodes) -> bool:
+    return len(AdminClient({"bootstrap.servers": nodes.bootstrap}).list_topics(timeout=SECONDS_MAX).brokers) == 3
+
+
+def test_one_cluster_of_both(nodes: Nodes) -> None:
+    cluster = Cluster(nodes)
+    nodes.wait("three brokers", lambda: has_three_brokers(nodes))
+    cluster.create(LOAD, [[1, 2, 3], [2, 3, 1], [3, 1, 2]][:PARTITIONS])
+    # Its leader coordinates the transactions, which Kavka does not do.
+    cluster.create("__transaction_state", [[FIRST, SECOND]])
+    cluster.create(TOPIC, [[FIRST, KAVKA_NODE, SECOND], [KAVKA_NODE, FIRST, SECOND]])
+    with load(nodes.bootstrap):
+        producer = transactional(nodes.bootstrap, "mixed")
+        commit(producer, "first", ON_KAFKA)
+        abort(producer, "aborted", ON_KAFKA)
+        commit(producer, "second", ON_KAFKA)
+        assert seen(nodes.bootstrap, ON_KAFKA) == COMMITTED
+        refuse_on_kavka(nodes, producer)
+
+        cluster.wait_in_sync()
+        first, *others = indexes(nodes, ON_KAFKA)
+        assert len(first) == INDEX_ENTRY_BYTES
+        assert others == [first, first]
+
+        nodes[FIRST].stop()
+        cluster.wait_leader(ON_KAFKA, KAVKA_NODE)
+        assert seen(nodes.bootstrap, ON_KAFKA) == COMMITTED
+        nodes.start(FIRST)
+        cluster.wait_in_sync()
+
+        nodes[KAVKA_NODE].stop()
+        become(nodes[KAVKA_NODE], KAFKA)
+        nodes.start(KAVKA_NODE)
+        cluster.wait_in_sync()
+        nodes[FIRST].stop()
+        cluster.wait_leader(ON_KAFKA, KAVKA_NODE)
+        assert seen(nodes.bootstrap, ON_KAFKA) == COMMITTED
+        assert not seen(nodes.bootstrap, ON_KAVKA)
+        nodes.start(FIRST)
+
+
+def refuse_on_kavka(nodes: Nodes, producer: confluent_kafka.Producer) -> None:
+    """A transaction over a partition of Kavka's cannot be written, and can be ended; its id goes on."""
+    producer.begin_transaction()
+    refused: list[confluent_kafka.KafkaError | None] = []
+    producer.produce(TOPIC, b"refused", partition=ON_KAVKA, on_delivery=lambda error, _: refused.append(error))
+    producer.flush(SECONDS_MAX)
+    assert [error.code() for error in refused if error] == [confluent_kafka.KafkaError.INVALID_TXN_STATE]
+    producer.abort_transaction(SECONDS_MAX)
+    transactional(nodes.bootstrap, "mixed")
