@@ -55,6 +55,7 @@ class Shape:
     changes: tuple[str, ...] = ()  # what is changed while clients work
     directories: int = 1  # of logs, on each node
     workloads: tuple[str, ...] = ()  # what clients do beside the main topic, see `playbook`
+    has_journal_by_directory: bool = False  # on each disk: syncing one directory writes nothing of another
     has_voters_in_log: bool = False  # and all nodes are controllers, who may get a vote and lose it (KIP-853)
 
     @property
@@ -90,6 +91,7 @@ class Simulation:
         self.shape = shape
         self.loop = SimLoop(seed)
         self.random = Random(f"faults {seed}")
+        self.chance = Random(f"disks and clocks {seed}")  # of the faults in `disk_faults`
         self.network = self.loop.network = Network(self.loop)
         self.events = Events(self.loop)
         self.history = History(told=self._told, read=self._read)
@@ -132,6 +134,7 @@ class Simulation:
             **shape.settings,
         }
         node = Node(node_id, self.network, self.events, settings, self.fail)
+        node.disk.has_journal_by_directory = shape.has_journal_by_directory
         node.on_start.append(self._watch)
         node.on_power_loss.append(self.invariants.lost_power)
         return node
@@ -151,7 +154,9 @@ class Simulation:
 
     def may_lose_power(self, node: Node) -> bool:
         """Whether what this node has not synced may go now."""
-        return not node.is_damaged if self.is_synced else self.may_lose_records(node)
+        if self.is_synced:
+            return not node.is_damaged and not node.has_unwritten_logs
+        return self.may_lose_records(node)
 
     def may_lose_records(self, node: Node) -> bool:
         """Whether of this node anything may go now.
@@ -324,10 +329,7 @@ class Simulation:
         self.network.heal_all()
         self.network.weather = Weather()
         for node in self.nodes:
-            node.set_disk_delay(None)
-            node.disk.fail_syncs = node.disk.fail_writes = False
-            node.disk.space_bytes, node.disk.fail_under = None, ""
-            node.resume()
+            node.make_well()
             if node.is_alive and node.has_failed_logs:
                 node.kill()
             if not node.is_alive:

@@ -1,7 +1,6 @@
-"""What goes wrong, drawn from the seed.
+"""What goes wrong with processes, links and disks. `storm` says which of it, and when.
 
-Each seed draws its own mix: some kinds of fault never, others often (swarm testing: a rare pair of faults is found
-where the rest is quiet). A fault that lasts is healed after a drawn time, while others may go on.
+A fault that lasts is healed after a drawn time, while others may go on.
 
 A loss of power takes what was not synced with it. As Apache Kafka promises it, a cluster survives that at one node
 at a time while the others are in sync; where the topic is synced with each batch (`flush.messages=1`), any number of
@@ -9,9 +8,10 @@ nodes may lose power at once.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from tests.sim.damage import payload_bit
 from tests.sim.node import Node
 
 Simulation = Any
@@ -23,36 +23,6 @@ FAULTS: Final[dict[str, Fault]] = {}
 def fault(inject: Fault) -> Fault:
     FAULTS[inject.__name__] = inject
     return inject
-
-
-async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequence[str] = ()) -> None:
-    """The faults of one seed; with `only`, those of these kinds alone, and the others do not happen. With `kinds` they
-    are drawn from these.
-    """
-    random = simulation.random
-    kinds = kinds or [name for name in FAULTS if random.random() < 0.45]
-    if not kinds:
-        kinds = [random.choice(list(FAULTS))]
-    weights = [random.uniform(0.2, 1.0) for _ in kinds]
-    pace = random.choice((0.1, 0.4, 1.0, 2.5))
-    simulation.say(f"faults: {', '.join(kinds)}, one in {pace} s")
-    end = simulation.loop.time() + simulation.shape.seconds
-    await asyncio.sleep(random.uniform(0, 1.5))
-    tasks: list[asyncio.Task[None]] = []
-    while simulation.loop.time() < end:
-        name = random.choices(kinds, weights)[0]
-        if not only or name in only:
-            tasks.append(asyncio.create_task(inject(simulation, name), name=name))
-        await asyncio.sleep(random.expovariate(1 / pace))
-    for task in tasks:
-        task.cancel()
-    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(outcome, Exception):
-            raise outcome
-
-
-async def inject(simulation: Simulation, name: str) -> None:
-    await FAULTS[name](simulation)
 
 
 def begin(simulation: Simulation, name: str, detail: object) -> None:
@@ -120,7 +90,7 @@ async def power_loss(simulation: Simulation) -> None:
 
 @fault
 async def power_loss_of_several(simulation: Simulation) -> None:
-    is_safe = not any(node.is_damaged for node in simulation.nodes)
+    is_safe = not any(node.is_damaged or node.has_unwritten_logs for node in simulation.nodes)
     if not simulation.is_synced or not allow(simulation, "power_loss_of_several", is_safe):
         return
     nodes = simulation.random.sample(simulation.nodes, simulation.random.randint(1, len(simulation.nodes)))
@@ -292,7 +262,7 @@ async def flipped_bit(simulation: Simulation) -> None:
         node.kill()
     is_well_ended = node.is_clean or not simulation.is_synced
     if not node.is_alive and is_well_ended and simulation.may_lose_records(node):
-        where = node.flip_bit(simulation.random, simulation.invariants.committed_ends)
+        where = payload_bit(node, simulation.random, simulation.invariants.committed_ends)
         if where is not None:
             begin(simulation, "flipped_bit", where)
             simulation.invariants.lost_power(node)  # it may have lost as much: a recovery cuts what it cannot trust

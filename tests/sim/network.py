@@ -54,6 +54,7 @@ class Network:
         self.pipes: dict[Pipe, None] = {}
         self._listeners: dict[tuple[str, int], Server] = {}
         self._cut: dict[Link, None] = {}
+        self.holds: dict[str, Hold] = {}  # by host
         self._dark: dict[str, None] = {}  # hosts without power
         self._addresses: dict[str, str] = {}
         self._next_port = FIRST_FREE_PORT
@@ -70,7 +71,25 @@ class Network:
 
     def heal_all(self) -> None:
         self._cut.clear()
+        self.holds.clear()
+        for pipe in self.pipes:
+            pipe.is_held = False
         self._wake()
+
+    def hold(self, host: str, api_key: int) -> "Hold":
+        """Of each connection of this host that asks such a request nothing arrives from there on."""
+        self.holds[host] = Hold(api_key)
+        return self.holds[host]
+
+    def hold_no_more(self, host: str) -> None:
+        """Connections that are made from now on are as others; those that are held still are."""
+        self.holds.pop(host, None)
+
+    def release(self, hold: "Hold") -> None:
+        """What was held arrives, whatever has become of who has sent it."""
+        for pipe in hold.pipes:
+            pipe.is_held = False
+            pipe.arm()
 
     def power_off(self, host: str) -> None:
         """Its connections are gone, and nobody hears of it."""
@@ -196,6 +215,18 @@ class Socket:
         return self.address
 
 
+@dataclass(slots=True)
+class Hold:
+    """Connections whose packets are on a long way, so that they may arrive after their sender's end."""
+
+    api_key: int
+    pipes: "list[Pipe]" = field(default_factory=list)
+
+    def takes(self, piece: Piece) -> bool:
+        """Whether this is a request of the kind."""
+        return isinstance(piece, bytes) and int.from_bytes(piece[4:6], "big") == self.api_key
+
+
 @dataclass(slots=True, eq=False)
 class Pipe:
     """One direction of a connection."""
@@ -207,13 +238,16 @@ class Pipe:
     waiting_bytes: int = 0
     _pieces: deque[tuple[float, Piece]] = field(default_factory=deque)
     _is_armed: bool = False
+    is_held: bool = False
 
     def __post_init__(self) -> None:
         self.network.pipes[self] = None
 
     def push(self, piece: Piece, *, urgent: bool = False) -> None:
         """Send; what is `urgent` overtakes and replaces what is under way."""
-        if urgent:
+        if self.network.holds:
+            self._may_be_held(piece)
+        if urgent and not self.is_held:
             self._pieces.clear()
         at = self.network.loop.time() + self.network.delay()
         if self._pieces:
@@ -223,13 +257,19 @@ class Pipe:
             self.waiting_bytes += len(piece)
         self.arm()
 
+    def _may_be_held(self, piece: Piece) -> None:
+        hold = self.network.holds.get(self.source.process.host)
+        if hold is not None and not self.is_held and hold.takes(piece):
+            self.is_held = True
+            hold.pipes.append(self)
+
     def drop(self) -> None:
         """What is under way never arrives."""
         self._pieces.clear()
 
     def arm(self) -> None:
         """Deliver the first piece when it is there, unless something holds it back."""
-        if self._is_armed or not self._pieces or self.target.is_reading_paused:
+        if self._is_armed or self.is_held or not self._pieces or self.target.is_reading_paused:
             return
         if self.network.carries(self.source.process.host, self.target.process.host):
             self._is_armed = True
@@ -238,7 +278,11 @@ class Pipe:
 
     def _arrive(self) -> None:
         self._is_armed = False
-        if not self._pieces or not self.network.carries(self.source.process.host, self.target.process.host):
+        if (
+            self.is_held
+            or not self._pieces
+            or not self.network.carries(self.source.process.host, self.target.process.host)
+        ):
             return
         piece = self._pieces.popleft()[1]
         if isinstance(piece, bytes):

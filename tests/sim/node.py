@@ -15,15 +15,17 @@ from kavka_broker.controller.format import Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
-from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, crc_is_valid, split_batches
+from kavka_broker.protocol.records.batch import BatchHeader, crc_is_valid, split_batches
 from kavka_broker.runtime.server import Server, StartError
 from kavka_broker.runtime.world import World
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, read_meta_properties
+from kavka_broker.storage.log_manager import CLUSTER_METADATA
 from kavka_broker.storage.names import LOG, parse_partition
-from kavka_broker.storage.sim_disk import SimDisk
+from kavka_broker.storage.sim_disk import Operation, SimDisk
+from kavka_broker.storage.sim_inode import SimDirectory, SimInode
 from tests.sim.events import Events
 from tests.sim.history import Place
-from tests.sim.loop import Ended, Process, SimLoop
+from tests.sim.loop import PROCESS, Ended, Process, SimLoop
 from tests.sim.network import Network
 
 CLUSTER_ID = "a2F2a2Etc2ltdWxhdGVkMQ"
@@ -39,25 +41,51 @@ def traceback_of(error: BaseException | None) -> str:
 
 
 class SimClock:
-    """Virtual time, and a wall clock that somebody may set."""
+    """Virtual time as a machine counts it, somewhat too fast or too slow, and a wall clock that somebody may set."""
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
         self.step_ms = 0
+        self._rate = 1.0
+        self._since = (0.0, 0.0)  # of the loop's time, and what was counted until then
+
+    def run_at(self, rate: float) -> None:
+        """Count so many milliseconds for each that goes by, from now on."""
+        self._since = (self._loop.time() * 1000, self.monotonic_ms())
+        self._rate = rate
 
     def now_ms(self) -> int:
-        return EPOCH_MS + int(self._loop.time() * 1000) + self.step_ms
+        return EPOCH_MS + int(self.monotonic_ms()) + self.step_ms
 
     def monotonic_ms(self) -> float:
-        return self._loop.time() * 1000
+        began_ms, counted_ms = self._since
+        return counted_ms + (self._loop.time() * 1000 - began_ms) * self._rate
 
 
 class NodeDisk(SimDisk):
-    """A disk that knows what time it is."""
+    """A disk that knows what time it is, and whose calls may take their time or be a process' last."""
 
     def __init__(self, clock: SimClock) -> None:
         self._clock = clock
+        self.calls_left: int | None = None  # of this process
+        self.on_last_call: Callable[[], None] = lambda: None
         super().__init__()
+
+    def meet(self, operation: Operation, *paths: str) -> None:
+        if self.calls_left is not None:
+            self._count(PROCESS.get())
+        if self.errors:
+            super().meet(operation, *paths)
+
+    def _count(self, process: Process | None) -> None:
+        """Raises Ended where the process is dead: at the call that was its last, and at each that its end makes."""
+        if process is None or self.calls_left is None:
+            return
+        self.calls_left -= 1
+        if self.calls_left == 0:
+            self.on_last_call()
+        if not process.is_alive:
+            raise Ended("in the midst of a call")
 
     @property
     def now_ms(self) -> int:
@@ -66,6 +94,33 @@ class NodeDisk(SimDisk):
     @now_ms.setter
     def now_ms(self, value: int) -> None:
         del value
+
+
+def as_written(inode: SimInode) -> bytes:
+    """The bytes of a file, with those that the medium has forgotten."""
+    data = bytearray(inode.data)
+    for position, byte in inode.forgotten.items():
+        data[position] = byte
+    return bytes(data)
+
+
+def is_sound(files: Mapping[str, SimInode]) -> bool:
+    """Whether the segments of a log hold batches from their beginnings to their ends, and each ends where the next
+    begins.
+    """
+    end_offset = None
+    for name in sorted(name for name in files if name.endswith(LOG)):
+        inode, base_offset = files[name], int(name.removesuffix(LOG))
+        if inode.forgotten or (end_offset is not None and base_offset != end_offset):
+            return False
+        position, end_offset = 0, base_offset
+        for at, header, batch in whole_batches(bytes(inode.data)):
+            position, end_offset = at + len(batch), header.next_offset
+            if not crc_is_valid(batch):
+                return False
+        if position != len(inode.data):
+            return False
+    return True
 
 
 def whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader, memoryview]]:
@@ -92,8 +147,12 @@ class Node:
         self.clock = SimClock(self.loop)
         self.disk = NodeDisk(self.clock)
         self.config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORIES[0], **settings})
+        for directory in self.config.log_dirs:  # where volumes are mounted: no process has made them
+            self.disk.make_directory(directory)
+        self.disk.sync_directory("/")
         self.disk_delay = DISK_DELAY_MS
         self.has_flipped = False  # see `is_damaged`
+        self.volume: SimDirectory | None = None  # of its last directory, where that is not mounted
         self.lives = 0
         self.image_offset = -1  # of the metadata that was looked at last
         self.state: list[Any] = []  # of all that was looked at last
@@ -133,8 +192,14 @@ class Node:
 
     @property
     def is_disk_faulty(self) -> bool:
+        disk = self.disk
         return (
-            self.disk.fail_syncs or self.disk.fail_writes or self.disk.space_bytes is not None or self.has_failed_logs
+            disk.fail_syncs
+            or disk.fail_writes
+            or disk.space_bytes is not None
+            or bool(disk.errors)
+            or self.volume is not None
+            or self.has_failed_logs
         )
 
     @property
@@ -148,42 +213,35 @@ class Node:
         """Whether its last process has stopped, and not died."""
         return all(self.disk.exists(f"{directory}/{CLEAN_SHUTDOWN}") for directory in self.config.log_dirs)
 
-    # --- bits that turn over --------------------------------------------------------------------------------------
-
-    def flip_bit(self, chance: random.Random, committed_end: Mapping[Place, int]) -> str | None:
-        """Of a batch that is committed, behind its header; says where. None where there is none.
-
-        What is in the header, offsets and lengths, is read without a look at the CRC. The process is dead.
-        """
-        found = [
-            (path, position, header)
-            for place, path, position, header, _ in self.batches()
-            if header.next_offset <= committed_end.get(place, 0)
-        ]
-        if not found:
-            return None
-        path, position, header = chance.choice(found)
-        at = chance.randrange(position + HEADER_BYTES, position + header.size_bytes)
-        self.disk.flip_bit(path, at, chance.randrange(8))
-        self.has_flipped = True
-        return f"{self.host}:{path}: the batch at {header.base_offset}"
+    # --- what the medium forgets ----------------------------------------------------------------------------------
 
     @property
     def is_damaged(self) -> bool:
-        """Whether a bit of its logs has turned over and nobody has found it yet."""
+        """Whether its logs have lost something on the medium, and nobody has found it yet."""
         if self.has_flipped:
-            self.has_flipped = not all(crc_is_valid(batch) for *_, batch in self.batches())
+            self.has_flipped = not all(is_sound(files) for _, _, files in self.logs())
         return self.has_flipped
 
-    def batches(self) -> Iterator[tuple[Place, str, int, BatchHeader, memoryview]]:
-        """Of all its logs, with path and position, whether it runs or not."""
+    @property
+    def has_unwritten_logs(self) -> bool:
+        """Whether a loss of power would take what a sync has said to be safe."""
+        return any(one.lost or one.is_lied_about for _, _, files in self.logs() for one in files.values())
+
+    def logs(self) -> Iterator[tuple[Place, str, dict[str, SimInode]]]:
+        """Of each partition its directory and its files, whether the node runs or not."""
         for directory in self.config.log_dirs:
-            for entry in self.disk.names(directory):
+            for entry in self.disk.directories(directory):
                 name = parse_partition(entry)
-                for file in self.disk.names(f"{directory}/{entry}") if name is not None else ():
-                    if file.endswith(LOG):
-                        path = f"{directory}/{entry}/{file}"
-                        yield from ((tuple(name), path, *one) for one in whole_batches(self.disk.read_file(path)))
+                if name is not None and name != CLUSTER_METADATA:
+                    yield tuple(name), f"{directory}/{entry}", self.disk.peek(f"{directory}/{entry}")
+
+    def batches(self) -> Iterator[tuple[Place, str, int, BatchHeader, memoryview]]:
+        """Of all its logs, with path and position, as they were written."""
+        for place, directory, files in self.logs():
+            for name, inode in files.items():
+                if name.endswith(LOG):
+                    found = whole_batches(as_written(inode))
+                    yield from ((place, f"{directory}/{name}", *one) for one in found)
 
     # --- life and death -----------------------------------------------------------------------------------------
 
@@ -193,6 +251,7 @@ class Node:
         self.network.power_on(self.host)
         self.lives += 1
         self._is_stopping = False
+        self.disk.calls_left = None
         self.process = process = Process(f"{self.host}.{self.lives}", self.host)
         process.disk_delay = self.disk_delay
         self.server = None
@@ -238,6 +297,7 @@ class Node:
         if self.is_alive:
             self.events.say(self.process.name, "without power")
             self.process.die()
+        self.has_flipped |= self.has_unwritten_logs
         self.disk.crash(self.random)
         for tell in self.on_power_loss:
             tell(self)
@@ -259,6 +319,29 @@ class Node:
         self.disk_delay = delay_ms or DISK_DELAY_MS
         if self.process is not None:
             self.process.disk_delay = self.disk_delay
+
+    def make_well(self) -> None:
+        """Nothing is wrong with this machine any more. What its process has made of it stays."""
+        disk = self.disk
+        self.set_disk_delay(None)
+        disk.fail_syncs = disk.fail_writes = False
+        disk.space_bytes, disk.fail_under, disk.errors = None, "", []
+        disk.lies_about = disk.drops = lambda path: False
+        disk.calls_left = None
+        self.clock.run_at(1.0)
+        self.mount()
+        self.resume()
+
+    def unmount(self) -> None:
+        """The volume of the last directory is away; its place is empty."""
+        self.volume = self.disk.detach(self.config.log_dirs[-1])
+
+    def mount(self) -> None:
+        """And is there again, as it was; a process that runs without it ends."""
+        if self.volume is not None:
+            self.kill()
+            self.disk.attach(self.config.log_dirs[-1], self.volume)
+            self.volume = None
 
     def pause(self) -> None:
         if self.is_alive:

@@ -9,6 +9,7 @@ from tests.sim.playbook import drawn
 from tests.sim.playbook import settings as settings_of
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+CHECKPOINTS_MS: Final = ("1000", "5000", "60000")
 UNHURRIED: Final = str(2**63 - 1)
 
 
@@ -40,6 +41,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "controller.quorum.election.timeout.ms": random.choice(("400", "1000")),
             "replica.selector.class": random.choice(("", RACK_AWARE)),
             "metadata.log.max.record.bytes.between.snapshots": random.choice(("2000", "20000", "20971520")),
+            "replica.high.watermark.checkpoint.interval.ms": Random(f"checkpoints {seed}").choice(CHECKPOINTS_MS),
             # So slow that most moves outlive their broker, and have to go on in its next life.
             "replica.alter.log.dirs.io.max.bytes.per.second": Random(f"moves {seed}").choice(("3000", UNHURRIED)),
             **settings_of(seed, workloads),
@@ -53,4 +55,5 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
         workloads=workloads,
         has_voters_in_log=has_voters_in_log,
         directories=directories,
+        has_journal_by_directory=Random(f"journals {seed}").random() < 0.5,
     )

@@ -25,8 +25,8 @@ from kavka_broker.replica import partition as replica_partition
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log_reading import ReadableLog
 from tests.sim.cluster import Outcome, Simulation
-from tests.sim.faults import storm
 from tests.sim.shapes import shape_of
+from tests.sim.storm import storm
 
 
 class Patch(Protocol):

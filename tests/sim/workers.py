@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final
 
 from tests.sim.cluster import Outcome, Simulation
-from tests.sim.faults import storm
 from tests.sim.shapes import shape_of
+from tests.sim.storm import storm
 from tests.sim.watchdog import limit_addresses
 
 STORY_LINES: Final = 60

@@ -218,10 +218,16 @@ class SimDisk:
         names = found.names if isinstance(found, SimDirectory) else {}
         return {name: entry for name, entry in names.items() if isinstance(entry, SimInode)}
 
+    def directories(self, path: str) -> list[str]:
+        """The names of the directories in one, likewise."""
+        found = self._find(path)
+        names = found.names if isinstance(found, SimDirectory) else {}
+        return sorted(name for name, entry in names.items() if isinstance(entry, SimDirectory))
+
     @property
     def has_lost_pages(self) -> bool:
-        """Whether files show bytes that no sync will write any more."""
-        return any(inode.lost for _, inode in self.files())
+        """Whether files show bytes that no sync has written, or will write, though it has said so."""
+        return any(inode.lost or inode.is_lied_about for _, inode in self.files())
 
     def meet(self, operation: Operation, *paths: str) -> None:
         """Raises the OSError that `errors` has for this call."""
@@ -256,7 +262,9 @@ class SimDisk:
             if self.drops(path):
                 inode.drop()
             raise
-        if not self.lies_about(path):
+        if self.lies_about(path):
+            inode.is_lied_about = True
+        else:
             inode.sync()
 
     # --- the seam -----------------------------------------------------------------------------------------------

@@ -11,13 +11,14 @@ Entry = Union["SimInode", "SimDirectory"]
 class SimInode:
     """The bytes of one file: as they are, and as they would be after a crash."""
 
-    __slots__ = ("cuts", "data", "durable", "forgotten", "lost", "modified_ms")
+    __slots__ = ("cuts", "data", "durable", "forgotten", "is_lied_about", "lost", "modified_ms")
 
     def __init__(self, modified_ms: int) -> None:
         self.data = bytearray()
         self.durable = b""
         # From where to where bytes are that the system believes to have written and has not: see `drop`.
         self.lost: list[tuple[int, int]] = []
+        self.is_lied_about = False  # the last sync has done nothing
         self.cuts = 0  # how often bytes that were there went, or may have
         # By position: the byte as it was written, where the medium has another one now.
         self.forgotten: dict[int, int] = {}
@@ -25,6 +26,7 @@ class SimInode:
 
     def sync(self) -> None:
         self.durable = self._written()
+        self.is_lied_about = False
 
     def drop(self) -> None:
         """A write-back has failed: what was not synced stays readable and counts as clean, and no sync writes it."""
@@ -40,7 +42,8 @@ class SimInode:
 
     def forget(self, position: int, byte: int) -> None:
         """The medium has this byte now, in the place of the one that was written."""
-        self.forgotten.setdefault(position, self.data[position])
+        if self.data[position] != byte:
+            self.forgotten.setdefault(position, self.data[position])
         self.data[position] = byte
         if position < len(self.durable):
             self.durable = self.durable[:position] + bytes([byte]) + self.durable[position + 1 :]
@@ -60,6 +63,9 @@ class SimInode:
 
     def settle(self, random: Random) -> None:
         """Power is lost: decide what of the unsynced bytes is there."""
+        if self.lost or self.is_lied_about:
+            self._miss()
+            return
         size = random.choice((len(self.durable), len(self.data), self._between(random)))
         settled = bytearray(self.durable[:size].ljust(size, b"\0"))
         written = self._written()
@@ -67,8 +73,16 @@ class SimInode:
             sector = written[start : min(start + SECTOR_BYTES, size)]
             if random.random() < 0.7:
                 settled[start : start + len(sector)] = sector
-        self.data, self.durable, self.lost = settled, bytes(settled), []
+        self.data, self.durable = settled, bytes(settled)
         self._was_cut(size)
+
+    def _miss(self) -> None:
+        """What a sync has said to be safe and is not reads as zeros."""
+        missing = [*self.lost, (len(self.durable), len(self.data))] if self.is_lied_about else self.lost
+        for start, end in missing:
+            for position in range(start, end):
+                self.forget(position, 0)
+        self.durable, self.lost, self.is_lied_about = bytes(self.data), [], False
 
     def _between(self, random: Random) -> int:
         return random.randint(*sorted((len(self.durable), len(self.data))))

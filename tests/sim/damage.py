@@ -1,0 +1,149 @@
+"""What a medium does to the files of a node that is down: bits that turn over, sectors of zeros, files that are short,
+old, exchanged or gone.
+
+Records are damaged only where they are committed, for others have them all. Each returns what it has done, for the
+story of the run; None where there is nothing to damage.
+"""
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Final
+
+from kavka_broker.protocol.records.batch import HEADER_BYTES
+from kavka_broker.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, parse_offset_file
+from kavka_broker.storage.sim_inode import SECTOR_BYTES, SimInode
+from tests.sim.history import Place
+from tests.sim.node import Node
+
+#: Of a batch's header: where each field is, and its bytes.
+HEADER_FIELDS: Final = {
+    "base offset": (0, 8), "length": (8, 4), "leader epoch": (12, 4), "magic": (16, 1), "crc": (17, 4),
+    "attributes": (21, 2), "last offset delta": (23, 4), "base timestamp": (27, 8), "max timestamp": (35, 8),
+    "producer id": (43, 8), "producer epoch": (51, 2), "base sequence": (53, 4), "count": (57, 4),
+}  # fmt: skip
+#: No checksum covers it; the epochs that a log knows do not name it.
+UNPROTECTED: Final = ("leader epoch",)
+
+Ends = Mapping[Place, int]
+Damage = Callable[[Node, Random, Ends], str | None]
+Found = tuple[str, int, int, int]  # path, position and size of a batch, and its base offset
+
+
+def committed_batches(node: Node, ends: Ends) -> list[Found]:
+    return [
+        (path, position, header.size_bytes, header.base_offset)
+        for place, path, position, header, _ in node.batches()
+        if header.next_offset <= ends.get(place, 0)
+    ]
+
+
+def payload_bit(node: Node, chance: Random, ends: Ends) -> str | None:
+    """Behind a batch's header."""
+    found = committed_batches(node, ends)
+    if not found:
+        return None
+    path, position, size_bytes, base_offset = chance.choice(found)
+    node.disk.flip_bit(path, chance.randrange(position + HEADER_BYTES, position + size_bytes), chance.randrange(8))
+    node.has_flipped = True
+    return f"{node.host}:{path}: the batch at {base_offset}"
+
+
+def header_bit(node: Node, chance: Random, ends: Ends) -> str | None:
+    found = committed_batches(node, ends)
+    if not found:
+        return None
+    path, position, _, base_offset = chance.choice(found)
+    field = chance.choice([name for name in HEADER_FIELDS if name not in UNPROTECTED])
+    start, size_bytes = HEADER_FIELDS[field]
+    node.disk.flip_bit(path, position + start + chance.randrange(size_bytes), chance.randrange(8))
+    node.has_flipped = True
+    return f"{node.host}:{path}: {field} of the batch at {base_offset}"
+
+
+def zeroed_sector(node: Node, chance: Random, ends: Ends) -> str | None:
+    """Of what is committed: a sector that a drive has replaced reads as zeros."""
+    found = committed_batches(node, ends)
+    if not found:
+        return None
+    path, position, _, base_offset = chance.choice(found)
+    start = position - position % SECTOR_BYTES
+    end = min(start + SECTOR_BYTES, committed_end(found, path))
+    node.disk.wipe(path, start, end - start)
+    node.has_flipped = True
+    return f"{node.host}:{path}: zeros at {start}, where the batch at {base_offset} was"
+
+
+def committed_end(found: list[Found], path: str) -> int:
+    return max(position + size_bytes for one, position, size_bytes, _ in found if one == path)
+
+
+def small_files(node: Node, suffixes: tuple[str, ...]) -> list[str]:
+    """Paths of the files beside the records whose names end so."""
+    return [
+        f"{directory}/{name}"
+        for _, directory, files in node.logs()
+        for name in files
+        if name.endswith(suffixes) and not name.endswith(LOG)
+    ]
+
+
+def spoil(node: Node, chance: Random, paths: list[str]) -> str | None:
+    """Turn a bit of one of these files over, fill it with zeros, cut it, exchange it for another, or take it away."""
+    if not paths:
+        return None
+    path = chance.choice(paths)
+    inode = inode_at(node, path)
+    how = chance.choice(("bit", "zeros", "short", "exchanged", "gone"))
+    data = bytes(inode.data)
+    if not data and how != "gone":
+        return None
+    match how:
+        case "bit":
+            at = chance.randrange(len(data))
+            data = data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :]
+        case "zeros":
+            data = bytes(len(data))
+        case "short":
+            data = data[: chance.randrange(len(data))]
+        case "exchanged":
+            data = bytes(inode_at(node, chance.choice(paths)).data)
+    node.disk.overwrite(path, None if how == "gone" else data)
+    return f"{node.host}:{path}: {how}"
+
+
+def inode_at(node: Node, path: str) -> SimInode:
+    directory, _, name = path.rpartition("/")
+    return node.disk.peek(directory)[name]
+
+
+def index(node: Node, chance: Random, _: Ends) -> str | None:
+    return spoil(node, chance, small_files(node, (".index", ".timeindex")))
+
+
+def producer_snapshot(node: Node, chance: Random, _: Ends) -> str | None:
+    return spoil(node, chance, small_files(node, (".snapshot",)))
+
+
+def epochs(node: Node, chance: Random, _: Ends) -> str | None:
+    return spoil(node, chance, small_files(node, (LEADER_EPOCHS,)))
+
+
+def topic_id(node: Node, chance: Random, _: Ends) -> str | None:
+    return spoil(node, chance, small_files(node, (PARTITION_METADATA,)))
+
+
+def checkpoint(node: Node, chance: Random, _: Ends) -> str | None:
+    """Of recovery points, log starts or high watermarks."""
+    paths = [
+        f"{directory}/{name}"
+        for directory in node.config.log_dirs
+        for name in node.disk.peek(directory)
+        if name.endswith("-checkpoint") and parse_offset_file(name) is None
+    ]
+    return spoil(node, chance, paths)
+
+
+LOGS: Final[dict[str, Damage]] = {"payload": payload_bit, "header": header_bit, "zeros": zeroed_sector}
+FILES: Final[dict[str, Damage]] = {
+    "index": index, "snapshot": producer_snapshot, "epochs": epochs, "topic id": topic_id, "checkpoint": checkpoint,
+}  # fmt: skip

@@ -1,0 +1,70 @@
+"""Which faults a seed meets, and when.
+
+Each seed draws its own mix: some kinds of fault never, others often (swarm testing: a rare pair of faults is found
+where the rest is quiet). There are two waves side by side, each with chance and pace of its own: of processes, links
+and disks that stop (`faults`), and of calls, clocks and media that are not as they should be (`disk_faults`).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+from tests.sim.disk_faults import DISK_FAULTS
+from tests.sim.faults import FAULTS, Fault
+
+Simulation = Any
+PACES: Final = (0.1, 0.4, 1.0, 2.5)  # seconds from one fault to the next
+DISK_PACES: Final = (0.7, 1.5, 4.0)
+SHARE, DISK_SHARE = 0.45, 0.35  # of the kinds that a seed draws
+#: Kinds that find what is known and not mended yet.
+GATED: Final = ("late_packets", "failing_calls", "damaged_log", "damaged_files")
+QUIET_SHARE: Final = 0.2  # of the seeds, whose disks and clocks are as they should be
+
+
+async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequence[str] = ()) -> None:
+    """The faults of one seed; with `only`, those of these kinds alone, and the others do not happen. With `kinds` they
+    are drawn from these.
+    """
+    if kinds:
+        await wave(simulation, simulation.random, {**FAULTS, **DISK_FAULTS}, list(kinds), PACES, only)
+        return
+    random, chance = simulation.random, simulation.chance
+    drawn = [name for name in FAULTS if random.random() < SHARE] or [random.choice(list(FAULTS))]
+    of_disks = [name for name in DISK_FAULTS if chance.random() < DISK_SHARE and name not in GATED]
+    if chance.random() < QUIET_SHARE:
+        of_disks = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(wave(simulation, random, FAULTS, drawn, PACES, only))
+        group.create_task(wave(simulation, chance, DISK_FAULTS, of_disks, DISK_PACES, only))
+
+
+async def wave(
+    simulation: Simulation,
+    random: Random,
+    faults: Mapping[str, Fault],
+    kinds: list[str],
+    paces: tuple[float, ...],
+    only: Sequence[str],
+) -> None:
+    """Faults of these kinds, one after the other, until the time is over; what still lasts then ends."""
+    weights = [random.uniform(0.2, 1.0) for _ in kinds]
+    pace = random.choice(paces)
+    simulation.say(f"faults: {', '.join(kinds)}, one in {pace} s")
+    end = simulation.loop.time() + simulation.shape.seconds
+    await asyncio.sleep(random.uniform(0, 1.5))
+    tasks: list[asyncio.Task[None]] = []
+    while kinds and simulation.loop.time() < end:
+        name = random.choices(kinds, weights)[0]
+        if not only or name in only:
+            tasks.append(asyncio.create_task(inject(simulation, faults[name]), name=name))
+        await asyncio.sleep(random.expovariate(1 / pace))
+    for task in tasks:
+        task.cancel()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+async def inject(simulation: Simulation, fault: Fault) -> None:
+    await fault(simulation)
