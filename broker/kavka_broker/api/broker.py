@@ -99,8 +99,8 @@ class Broker:
 class Client:
     """Who sent this request, and how. One a request.
 
-    `throttle_time_ms` is set by a handler whose client is over a quota: the answer leaves at once and the connection
-    is then muted for that long (KIP-219).
+    `throttle_time_ms` is set by a handler whose client is over a quota. The connection takes it, and is muted for that
+    long from then on; the answer, which says so as well, leaves when it is there (KIP-219).
     """
 
     version: int

@@ -4,7 +4,8 @@ Three things can hold a connection back, and each costs nothing while it lasts:
 
 - an answer that waits (a long poll, a rebalance): the next request is not begun, except behind Produce, whose effect is
   over when it waits for its acknowledgements;
-- a throttled client: its answer has left with `throttle_time_ms`, and the connection is muted for that long (KIP-219);
+- a throttled client: the connection is muted for `throttle_time_ms` from the moment of the charge (KIP-219), also where
+  the answer that says so still waits for its acknowledgements: whoever pipelines gets no more than whoever does not;
 - a slow reader: nothing is begun while more than `OUTBOX_BYTES_MAX` waits to be sent.
 
 While held back the socket is read only until the inbox is full; then the kernel's window does the rest.
@@ -40,6 +41,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_blocked = False
         self._is_paused = False
         self._mute: Timer | None = None
+        self._muted_until_ms = 0.0
         self.last_active_ms = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -157,6 +159,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _begin(self, frame: memoryview) -> None:
         exchange = self._dispatcher.begin(frame, self.peer)
+        self._mute_if_charged(exchange)
         if exchange.waiting is None and not self._exchanges:
             self._answer(exchange)
             return
@@ -177,6 +180,7 @@ class Connection(asyncio.BufferedProtocol):
             # An answer that cannot be written is a defect of ours; what waits behind it must not wait for ever.
             self.abort()
             raise
+        self._mute_if_charged(exchange)
         if not exchange.api.pipelined:
             self._is_blocked = False
         while self._exchanges and self._exchanges[0].waiting is None:
@@ -186,12 +190,19 @@ class Connection(asyncio.BufferedProtocol):
     def _answer(self, exchange: Exchange) -> None:
         if exchange.pieces is not None:
             self.outbox.send(exchange.pieces)
-        if exchange.client.throttle_time_ms:
-            self._mute_for(exchange.client.throttle_time_ms)
 
-    def _mute_for(self, throttle_time_ms: int) -> None:
+    def _mute_if_charged(self, exchange: Exchange) -> None:
+        """Take no more requests where the client is over a quota. A charge mutes once, and a shorter one ends no mute."""
+        throttle_time_ms = exchange.client.throttle_time_ms
+        if not throttle_time_ms:
+            return
+        exchange.client.throttle_time_ms = 0
+        until_ms = self._listener.clock.monotonic_ms() + throttle_time_ms
+        if until_ms <= self._muted_until_ms:
+            return
         if self._mute is not None:
             self._mute.cancel()
+        self._muted_until_ms = until_ms
         self._mute = self._listener.timers.after(throttle_time_ms, self._unmute)
 
     def _unmute(self) -> None:

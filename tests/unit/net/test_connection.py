@@ -2,7 +2,7 @@
 
 The first byte of a request's body says what it is: `s` is answered at once, `w` waits and holds the connection, `p`
 waits and lets the next begin, `t` is answered at once and throttles, `n` gets no answer, `x` breaks the protocol,
-`wx` waits and then cannot be answered, `e` fails as it begins.
+`wx` waits and then cannot be answered, `pt` waits like `p` and throttles, `e` fails as it begins.
 The answer is the body.
 """
 
@@ -40,7 +40,7 @@ class Handlers:
             raise ValueError("an answer that cannot be encoded")
         if kind == b"x":
             raise ProtocolViolation("broken")
-        client = SimpleNamespace(throttle_time_ms=THROTTLE_MS if kind == b"t" else 0, hurry=None)
+        client = SimpleNamespace(throttle_time_ms=THROTTLE_MS if kind == b"t" or body[:2] == b"pt" else 0, hurry=None)
         exchange = SimpleNamespace(
             api=SimpleNamespace(pipelined=kind == b"p"), client=client, pieces=None, waiting=None, body=body
         )
@@ -153,6 +153,24 @@ def test_a_throttled_client_is_answered_first_and_muted_afterwards() -> None:
             assert await client.answer() == body("s2")
             waited = handlers.begun_at[body("s2")] - handlers.begun_at[body("t1")]
             assert waited >= THROTTLE_MS / 1000
+
+    asyncio.run(scenario())
+
+
+def test_a_pipelined_request_that_is_charged_mutes_before_its_answer_is_there() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("pt1", "s2")
+            await until(lambda: len(handlers.begun) == 2)
+            waited = handlers.begun_at[body("s2")] - handlers.begun_at[body("pt1")]
+            assert waited >= THROTTLE_MS / 1000
+            handlers.waiting[body("pt1")].set_result(None)
+            assert [await client.answer(), await client.answer()] == [body("pt1"), body("s2")]
+            before = asyncio.get_running_loop().time()
+            client.send("s3")
+            assert await client.answer() == body("s3")
+            assert asyncio.get_running_loop().time() - before < THROTTLE_MS / 1000, "one charge mutes once"
 
     asyncio.run(scenario())
 
