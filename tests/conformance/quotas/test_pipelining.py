@@ -12,12 +12,19 @@ import pytest
 
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
+from kavka_broker.protocol.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import build_batch
 from tests.conformance.cluster.history import TOPIC, create_topic
+from tests.support.asking import ask
 from tests.support.nodes import Nodes, cluster
-from tests.support.quotas import limit_client
 from tests.support.wire import Connection
 
 pytestmark = pytest.mark.slow
@@ -40,7 +47,7 @@ def frame_of(number: int) -> bytes:
 def test_a_producer_with_many_requests_under_way_is_held_from_the_charge_on(tmp_path: Path) -> None:
     with cluster(tmp_path) as nodes:
         leader = address_of_leader(nodes)
-        limit_client(nodes.bootstrap, CLIENT_ID, "producer_byte_rate", LIMIT)
+        limit(leader)
         told_ms = 0
         with Connection(leader, seconds_max=120) as connection:
             frames = [frame_of(number) for number in range(REQUESTS)]
@@ -59,6 +66,13 @@ def address_of_leader(nodes: Nodes) -> tuple[str, int]:
     admin = create_topic(nodes)
     leader = admin.list_topics(TOPIC).topics[TOPIC].partitions[0].leader
     return nodes[leader].address
+
+
+def limit(address: tuple[str, int]) -> None:
+    entry = EntryData([EntityData("client-id", CLIENT_ID)], [OpData("producer_byte_rate", LIMIT)])
+    answer = ask(address, AlterClientQuotasRequest([entry]), AlterClientQuotasResponse)
+    assert answer.entries[0].error_code == 0
+    time.sleep(1)  # every broker is to have heard of it: Apache Kafka applies it a little after it has answered
 
 
 def throttle_time_ms(answer: bytes) -> int:
