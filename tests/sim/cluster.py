@@ -17,11 +17,13 @@ from random import Random
 from typing import Any, Final
 
 from kavka_broker.controller.format import AS_CONFIGURED, Voters
+from tests.sim.availability import Availability, besiege
 from tests.sim.changes import Changer
 from tests.sim.clients import Admin
 from tests.sim.events import Events
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariants
+from tests.sim.log_starts import Trim
 from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimLoop
 from tests.sim.network import Network, Weather
 from tests.sim.node import CLIENT_PORT, CONTROLLER, CONTROLLER_PORT, DIRECTORIES, Node, traceback_of
@@ -56,6 +58,7 @@ class Shape:
     directories: int = 1  # of logs, on each node
     workloads: tuple[str, ...] = ()  # what clients do beside the main topic, see `playbook`
     has_journal_by_directory: bool = False  # on each disk: syncing one directory writes nothing of another
+    is_besieged: bool = False  # after the storm, see `availability`
     has_voters_in_log: bool = False  # and all nodes are controllers, who may get a vote and lose it (KIP-853)
 
     @property
@@ -100,6 +103,9 @@ class Simulation:
         self.invariants = Invariants(self)
         self._waiting_for: list[Running] = []
         self._inject = inject
+        self.trims: dict[str, Trim] = {}  # by topic: what of it may go
+        self._clean_lives: dict[tuple[int, int], None] = {}
+        self.availability = Availability(self)
         self.anomalies: list[str] = []  # of the workloads
         self._readings = 0
         self._ended = self.loop.create_future()
@@ -126,6 +132,7 @@ class Simulation:
             **quorum,
             "broker.rack": f"rack{node_id % 3}",
             "min.insync.replicas": str(shape.min_isr),
+            "log.message.timestamp.after.max.ms": str(2**62),  # clocks of nodes are set
             "offsets.topic.replication.factor": str(shape.replication_factor),
             "default.replication.factor": str(shape.replication_factor),
             "offsets.topic.num.partitions": "1",
@@ -139,7 +146,13 @@ class Simulation:
         node.on_power_loss.append(self.invariants.lost_power)
         return node
 
+    def began_cleanly(self, node_id: int, life: int) -> bool:
+        """Whether the life before had ended in a controlled way."""
+        return (node_id, life) in self._clean_lives
+
     def _watch(self, node: Node) -> None:
+        if node.is_clean:
+            self._clean_lives[node.node_id, node.lives] = None
         node.process.watch = partial(self.invariants.check, node)
 
     @property
@@ -255,7 +268,11 @@ class Simulation:
         for node in self.nodes:
             node.start()
         clients = await self._within(STARTING_SECONDS_MAX, "starting", self._begin())
+        watching = self.loop.create_task(self.availability.watch(), name="availability")
         await self._inject(self)
+        if self.shape.is_besieged:
+            await besiege(self)
+        watching.cancel()
         self.heal()
         await self._within(HEALING_SECONDS_MAX, "healing", self._settle(clients))
         found = self.history.anomalies() + self.anomalies

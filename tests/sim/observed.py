@@ -166,6 +166,7 @@ class Truth:
     place: Place
     committed: list[Committed] = field(default_factory=list)
     end_offset: int = 0
+    start_offset: int = 0  # what is below has been trimmed, as it was to be
     # Every batch that was ever written, by epoch and first offset; and who has had it.
     written: dict[tuple[int, int], Written] = field(default_factory=dict)
     holders: dict[Written, dict[int, None]] = field(default_factory=dict)

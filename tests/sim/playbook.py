@@ -13,7 +13,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {"transients": Transients, "groups
 
 
 #: What waits for a mend.
-GATED: Final = ("transients", "trimming")
+GATED: Final = ("transients",)
 
 
 def drawn(seed: int) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ EARLIEST = -2
 class Reader(Client):
     """Reads some partitions from the start, each by itself."""
 
+    starts_over = False  # where the log begins, if it is out of range
+
     def __init__(
         self, name: str, loop: SimLoop, addresses: Sequence[tuple[str, int]], history: History, places: Sequence[Place]
     ) -> None:
@@ -35,7 +37,6 @@ class Reader(Client):
         self.positions = dict.fromkeys(places, 0)
         self.high_watermarks = dict.fromkeys(places, -1)
         self.started_at = dict.fromkeys(places, 0)
-        self.starts_over = False  # where the log begins, if it is out of range
         self.times_over = 0
         self.rack = ""
 

@@ -53,6 +53,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
         },
         changes=(*changes, *OF_VOTERS) if has_voters_in_log else changes,
         workloads=workloads,
+        is_besieged=Random(f"besieged {seed}").random() < 0.35,
         has_voters_in_log=has_voters_in_log,
         directories=directories,
         has_journal_by_directory=Random(f"journals {seed}").random() < 0.5,

@@ -19,6 +19,7 @@ from kavka_broker.protocol.messages.delete_records_request import (
 from kavka_broker.protocol.messages.delete_records_response import DeleteRecordsResponse
 from tests.sim.clients import ANSWER_MS, Admin, Client
 from tests.sim.history import Place, place_text
+from tests.sim.log_starts import NEVER, Trim
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
 from tests.sim.workloads import Workload
@@ -34,11 +35,11 @@ class Trimmer(Client):
 
     mode = "offsets"
     is_stopping = False
+    trim: Trim
     trimmed = 0
-    asked = 0  # nothing at or above it may go
 
     async def run(self) -> None:
-        pace = self.random.choice((0.3, 1.0, 3.0))
+        pace = self.random.choice((0.1, 0.5, 1.5))
         while not self.is_stopping:
             await asyncio.sleep(self.random.expovariate(1 / pace))
             await self._trim()
@@ -47,7 +48,7 @@ class Trimmer(Client):
         offset = HIGH_WATERMARK
         if self.mode == "offsets":
             offset = max(0, self.history.newest - self.random.choice((0, 0, 1, 3, 20, 100)))
-        self.asked = max(self.asked, offset)
+            self.trim.offset = max(self.trim.offset, offset)
         topic = DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, offset)])
         peer = await self.leader(PLACE)
         try:
@@ -62,6 +63,19 @@ class Trimmer(Client):
         self.trimmed += 1
         if told.low_watermark < offset:
             self.history.note(f"not-trimmed: {place_text(PLACE)} begins at {told.low_watermark}, not at {offset}")
+
+
+class SlowReader(Reader):
+    """Rests for seconds, so that what it would have read next may be gone."""
+
+    starts_over = True
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self.random.choice((0.1, 1.0, 4.0)))
+            records = await self.fetch(PLACE)
+            if records:
+                self.history.polled(self.name, PLACE, records, 0)
 
 
 class Trimming(Workload):
@@ -83,21 +97,25 @@ class Trimming(Workload):
             configs["retention_bytes"] = self.random.choice(("0", "2000", "5000"))
         if self.mode == "time":
             configs["retention_ms"] = self.random.choice(("500", "3000"))
+        self._trim = Trim(
+            bytes_kept=int(configs.get("retention_bytes", NEVER)),
+            ms_kept=int(configs.get("retention_ms", NEVER)),
+            is_any=self.mode == "high watermark",
+        )
+        self.simulation.trims[TOPIC] = self._trim
         self.simulation.say(f"{TOPIC} is trimmed by {self.mode}: {configs}")
         await admin.create(TOPIC, 1, self.shape.replication_factor, **configs)
 
     def clients(self) -> Iterable[Client]:
         self._producer = self.as_client(Producer, "trimmed", [PLACE])
-        self._reader = self.as_client(Reader, "trim reader", [PLACE])
-        self._reader.starts_over = True
+        self._reader = self.as_client(SlowReader, "slow reader", [PLACE])
         self._trimmer = self.as_client(Trimmer, "trimmer")
-        self._trimmer.mode = self.mode
+        self._trimmer.mode, self._trimmer.trim = self.mode, self._trim
         by_request = self.mode in ("offsets", "high watermark")
         return [self._producer, self._reader, *([self._trimmer] if by_request else [])]
 
     async def judge(self) -> list[str]:
-        last = self.as_client(Reader, "last trim reader", [PLACE])
-        last.starts_over = True
+        last = self.as_client(SlowReader, "last trim reader", [PLACE])
         found = await self.running(last, last.read_all(PLACE))
         self.history.read_finally(PLACE, found, last.started_at[PLACE])
         self.reached(records_deleted=self._trimmer.trimmed, readers_started_over=self._reader.times_over)
