@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.delete_records_response import (
 from kavka_broker.replica.partition import Partition
 
 HIGH_WATERMARK = -1
-Waiting = tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None]]
+Waiting = tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None], int]
 
 
 @api(DeleteRecordsRequest, DeleteRecordsResponse, versions=(0, 2))
@@ -61,14 +61,14 @@ def delete(
         return DeleteRecordsPartitionResult(wanted.partition_index, -1, error.code)
     result = DeleteRecordsPartitionResult(wanted.partition_index, partition.low_watermark, 0)
     if moved is not None:
-        waiting.append((result, partition, moved))
+        waiting.append((result, partition, moved, offset))
     return result
 
 
 async def when_moved(answer: DeleteRecordsResponse, waiting: list[Waiting], timeout_ms: int) -> DeleteRecordsResponse:
     """The answer once every replica that is alive has moved the start of its log."""
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
-    for result, partition, moved in waiting:
+    for result, partition, moved, offset in waiting:
         try:
             async with asyncio.timeout_at(deadline):
                 await moved
@@ -77,5 +77,6 @@ async def when_moved(answer: DeleteRecordsResponse, waiting: list[Waiting], time
         except BrokerError as error:
             result.error_code, result.low_watermark = error.code, -1
         else:
-            result.low_watermark = partition.low_watermark
+            # A replica that has come back since may not have moved yet; it had not to be waited for.
+            result.low_watermark = max(offset, partition.low_watermark)
     return answer
