@@ -192,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
             self.outbox.send(exchange.pieces)
 
     def _mute_if_charged(self, exchange: Exchange) -> None:
-        """Take no more requests where the client is over a quota. A charge mutes once, and a shorter one ends no mute."""
+        """Take no more requests where the client is over a quota; a shorter delay does not end a longer one."""
         throttle_time_ms = exchange.client.throttle_time_ms
         if not throttle_time_ms:
             return

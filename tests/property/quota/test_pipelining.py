@@ -1,8 +1,8 @@
 """No client gets more than its quota, however it sends: any sizes, pauses, answers that wait, on any connections.
 
 The connection and the quota are the broker's own; the socket, the clock and the answers are the test's, so that a run
-of minutes takes no time. Bytes are charged when a request begins, as Produce does it. Requests are of up to one second's
-allowance: of larger ones the sampled rate itself lets more pass (docs/explanation/quotas.md).
+of minutes takes no time. Bytes are charged when a request begins, as Produce does it. Requests are of up to one
+second's allowance: of larger ones the sampled rate itself lets more pass (docs/explanation/quotas.md).
 """
 
 from collections.abc import Callable
