@@ -260,6 +260,28 @@ async def damaged_files(simulation: Simulation) -> None:
 
 
 @fault
+async def slow_node(simulation: Simulation) -> None:
+    """Each step of it takes time, and everything that it has to do waits."""
+    node = a_node(simulation)
+    step_ms = simulation.chance.choice((0.1, 0.5, 2.0))
+    begin(simulation, "slow_node", f"{node.host} {step_ms} ms a step")
+    node.set_step_seconds(step_ms / 1000)
+    await a_while(simulation, simulation.chance.choice((2.0, 10.0)))
+    node.set_step_seconds(0.0)
+
+
+@fault
+async def slow_calls(simulation: Simulation) -> None:
+    """Calls of the disk hold the loop, where no thread makes them."""
+    node = a_node(simulation)
+    call_ms = simulation.chance.choice((1.0, 10.0, 100.0))
+    begin(simulation, "slow_calls", f"{node.host} {call_ms} ms a call")
+    node.disk.call_seconds = call_ms / 1000
+    await a_while(simulation, simulation.chance.choice((2.0, 10.0)))
+    node.disk.call_seconds = 0.0
+
+
+@fault
 async def clock_drift(simulation: Simulation) -> None:
     node = a_node(simulation)
     rate = simulation.chance.choice((0.9, 0.97, 1.03, 1.1))

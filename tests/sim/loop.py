@@ -158,6 +158,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._moment = (0.0, 0)  # and how many steps there had been when it began
         self.tasks: list[asyncio.Task[Any]] = []
         self.network: Any = None
+        self.is_in_thread = False  # what runs would not hold the loop
         self.exhausted: Exhausted | None = None
         self._now = 0.0
         self._numbers = 0
@@ -307,10 +308,12 @@ class SimLoop(asyncio.BaseEventLoop):
         before_ms, after_ms = self.random.uniform(low, high), self.random.uniform(0, low)
 
         def work() -> None:
+            self.is_in_thread = True
             try:
                 settle, outcome = future.set_result, func(*args)
             except BaseException as error:  # noqa: BLE001 - a thread's pool hands on all of them
                 settle, outcome = future.set_exception, error
+            self.is_in_thread = False
             self.call_later(after_ms / 1000, lambda: None if future.done() else settle(outcome))
 
         self.call_later(before_ms / 1000, work)

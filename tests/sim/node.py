@@ -65,8 +65,10 @@ class SimClock:
 class NodeDisk(SimDisk):
     """A disk that knows what time it is, and whose calls may take their time or be a process' last."""
 
-    def __init__(self, clock: SimClock) -> None:
+    def __init__(self, loop: SimLoop, clock: SimClock) -> None:
+        self._loop = loop
         self._clock = clock
+        self.call_seconds = 0.0  # that each call holds the loop, where no thread makes it
         self.calls_left: int | None = None  # of this process
         self.on_last_call: Callable[[], None] = lambda: None
         super().__init__()
@@ -74,8 +76,14 @@ class NodeDisk(SimDisk):
     def meet(self, operation: Operation, *paths: str) -> None:
         if self.calls_left is not None:
             self._count(PROCESS.get())
+        if self.call_seconds:
+            self._spend(PROCESS.get())
         if self.errors:
             super().meet(operation, *paths)
+
+    def _spend(self, process: Process | None) -> None:
+        if process is not None and not self._loop.is_in_thread:
+            self._loop.occupy(process, self.call_seconds)
 
     def _count(self, process: Process | None) -> None:
         """Raises Ended where the process is dead: at the call that was its last, and at each that its end makes."""
@@ -145,12 +153,13 @@ class Node:
         self.events = events
         self.random = random.Random(f"{self.loop.random.random()} {node_id}")
         self.clock = SimClock(self.loop)
-        self.disk = NodeDisk(self.clock)
+        self.disk = NodeDisk(self.loop, self.clock)
         self.config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORIES[0], **settings})
         for directory in self.config.log_dirs:  # where volumes are mounted: no process has made them
             self.disk.make_directory(directory)
         self.disk.sync_directory("/")
         self.disk_delay = DISK_DELAY_MS
+        self.step_seconds = 0.0
         self.has_flipped = False  # see `is_damaged`
         self.volume: SimDirectory | None = None  # of its last directory, where that is not mounted
         self.lives = 0
@@ -253,7 +262,7 @@ class Node:
         self._is_stopping = False
         self.disk.calls_left = None
         self.process = process = Process(f"{self.host}.{self.lives}", self.host)
-        process.disk_delay = self.disk_delay
+        process.disk_delay, process.step_seconds = self.disk_delay, self.step_seconds
         self.server = None
         for tell in self.on_start:
             tell(self)
@@ -320,6 +329,12 @@ class Node:
         if self.process is not None:
             self.process.disk_delay = self.disk_delay
 
+    def set_step_seconds(self, seconds: float) -> None:
+        """What each step of this machine's process takes: it is slow, and all others go on meanwhile."""
+        self.step_seconds = seconds
+        if self.process is not None:
+            self.process.step_seconds = seconds
+
     def make_well(self) -> None:
         """Nothing is wrong with this machine any more. What its process has made of it stays."""
         disk = self.disk
@@ -327,7 +342,8 @@ class Node:
         disk.fail_syncs = disk.fail_writes = False
         disk.space_bytes, disk.fail_under, disk.errors = None, "", []
         disk.lies_about = disk.drops = lambda path: False
-        disk.calls_left = None
+        disk.calls_left, disk.call_seconds = None, 0.0
+        self.set_step_seconds(0.0)
         self.clock.run_at(1.0)
         self.mount()
         self.resume()
