@@ -86,7 +86,8 @@ async def read(partition: Partition) -> Latest:
     log, latest = partition.log, Latest()
     offset, end_offset = log.log_start_offset, log.log_end_offset
     while offset < end_offset:
-        chunk = log.read(offset, SLICE_BYTES_MAX, upper_offset=end_offset, at_least_one=True)
+        # As a reader, so that a batch that the disk has changed is not only found but told of.
+        chunk = partition.read(offset, SLICE_BYTES_MAX, end_offset, at_least_one=True)
         before = offset
         for part in chunk.parts:
             for header, batch in split_batches(part):

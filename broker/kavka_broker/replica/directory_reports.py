@@ -33,6 +33,7 @@ class DirectoryReports:
         self._waiting: dict[Place, bytes] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_started = False
+        self._taken = asyncio.Event()
 
     def report(self, place: Place, directory_id: bytes) -> None:
         self._waiting[place] = directory_id
@@ -41,10 +42,17 @@ class DirectoryReports:
     def forget(self, place: Place) -> None:
         """The replica is gone, or the controller knows."""
         self._waiting.pop(place, None)
+        self._taken.set()
 
     def start(self) -> None:
         self._is_started = True
         self._send_soon()
+
+    async def told(self, directory_id: bytes) -> None:
+        """Wait until the controller has taken every report of this directory."""
+        while self._assign is not None and directory_id in self._waiting.values():
+            self._taken.clear()
+            await self._taken.wait()
 
     async def stop(self) -> None:
         self._is_started = False
@@ -79,3 +87,4 @@ class DirectoryReports:
             for place, directory_id in sent.items():
                 if self._waiting.get(place) == directory_id:
                     del self._waiting[place]
+            self._taken.set()

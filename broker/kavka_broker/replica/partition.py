@@ -47,7 +47,7 @@ class Surroundings(Protocol):
         ...
 
     def damaged(self, partition: "Partition") -> None:
-        """A batch of the log has a wrong CRC."""
+        """A batch of the log has changed on the disk, or cannot be read."""
         ...
 
     def refused(self, partition: "Partition") -> None:
@@ -112,7 +112,8 @@ class Partition:
         self._node_id = node_id
         self._clock = clock
         self._surroundings = surroundings or Alone()
-        self.is_leader = self.is_damaged = False
+        self.is_leader = False
+        self.is_damaged = bool(log.damage)
         self.leadership: LeaderState | None = None
         self.state = state
         log.producers.transactions.replicated(self.high_watermark)
@@ -282,14 +283,18 @@ class Partition:
             return None
         return self._committed.add(offset + 1)
 
-    def read(self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool) -> Chunk:
+    def read(
+        self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool, *, is_doubted: bool = False
+    ) -> Chunk:
         """Whole batches from the one that holds `offset`, below `upper_offset`. Raises OFFSET_OUT_OF_RANGE.
 
-        A batch that the disk has changed is not given out: KAFKA_STORAGE_ERROR, which sends the reader to another
-        replica, or CORRUPT_MESSAGE where there is no other.
+        A batch that the disk has changed, or does not give out, is KAFKA_STORAGE_ERROR, which sends the reader to
+        another replica, or CORRUPT_MESSAGE where there is no other.
         """
         try:
-            return self.log.read(offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one)
+            return self.log.read(
+                offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one, is_doubted=is_doubted
+            )
         except BrokerError as error:
             if error.code != ErrorCode.CORRUPT_MESSAGE:
                 raise
@@ -299,6 +304,12 @@ class Partition:
             if len(self.isr) < 2:
                 raise
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, error.message) from error
+
+    def asks_again(self, broker_id: int, offset: int) -> bool:
+        """Whether a follower asks for records from where it has asked before: perhaps it could not take them."""
+        leadership = self.leadership
+        follower = None if leadership is None else leadership.followers.get(broker_id)
+        return follower is not None and follower.log_end_offset == offset
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """KIP-320: the client's idea of the leader epoch must be ours. -1 does not say."""

@@ -307,6 +307,11 @@ class ReplicaManager:
             if isinstance(error.__cause__, OSError) and self._timers is not None:
                 self._timers.after(REOPEN_MS, self._open_again, topic.topic_id, index)
             return
+        if opened.damage and self._is_given_up(state):
+            log.warning("replica.begins_anew", partition=str(opened.name))
+            self._logs.set_aside(topic.name, index)
+            self._open(topic, index, state)
+            return
         high_watermark = self._logs.high_watermark(topic.name, index)
         partition = Partition(
             topic.name, index, opened, state, self._node_id, self._clock, self.in_sync, high_watermark
@@ -315,10 +320,27 @@ class ReplicaManager:
         self._names[topic.topic_id] = topic.name
         self._reports.forget((topic.topic_id, index))
         self._missing.forget((topic.topic_id, index))
-        self._report_directory(partition)
+        if not (partition.is_damaged and self._is_replaceable(partition, opened.damage)):
+            self._report_directory(partition)
         self._follow(partition)
         if partition.is_leader:
             self._tell(partition, True)
+
+    def _is_replaceable(self, partition: Partition, damage: str) -> bool:
+        """Whether others have what a start found damaged here. It is told before this broker may lead anything: the
+        controller would take the replica for one that has all its records.
+        """
+        others = [one for one in (*partition.state.isr, *partition.state.elr) if one != self._node_id]
+        log.error("replica.damaged", partition=str(partition), others=others, reason=damage)
+        if not others:
+            return False
+        if partition.state.directory_of(self._node_id) != LOST_DIRECTORY:
+            self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
+        return True
+
+    async def damage_told(self) -> None:
+        """Wait until the controller knows which replicas the start has found damaged or gone."""
+        await self._reports.told(LOST_DIRECTORY)
 
     def _hand_over(self, partition: Partition, state: PartitionState) -> None:
         was_leader, epoch = partition.is_leader, partition.leader_epoch
@@ -336,7 +358,9 @@ class ReplicaManager:
             self._report_directory(partition)  # a report that was delivered late may have replaced a newer one
 
     def _follow(self, partition: Partition) -> None:
-        if self._is_started and self.fetchers is not None and not partition.is_leader:
+        # A damaged one would come into the in-sync set with what it lacks; it begins anew first.
+        may_follow = not (partition.is_leader or partition.is_damaged)
+        if self._is_started and self.fetchers is not None and may_follow:
             self.fetchers.follow(partition)
 
     def _drop(self, topic_id: bytes) -> None:

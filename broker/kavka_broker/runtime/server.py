@@ -219,6 +219,7 @@ class Server:
         self._stops.append(("listeners", self._addresses.close_brokers))
         self.health.cleared("listeners")
         self._stops.append(("leadership", lambda: self._leave(broker)))
+        await broker.replicas.damage_told()
         await broker.lifecycle.unfence()
         watch_fence(self.health, broker.lifecycle, broker.quorum)
         self.health.watch("heartbeats", lambda: self.contact.no_answer(broker.lifecycle))

@@ -99,6 +99,10 @@ class IndexFile:
 
     def _floor(self, column: int, target: int) -> tuple[int, int] | None:
         """The last entry whose `column` is not above `target`."""
+        return next(iter(self._floors(column, target, 1)), None)
+
+    def _floors(self, column: int, target: int, count: int) -> list[tuple[int, int]]:
+        """That entry, and those before it, `count` in all, the last first. Whatever the file holds."""
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         with self._lock:
             data: bytearray | memoryview = self._pending
@@ -111,10 +115,7 @@ class IndexFile:
                     low = middle + 1
                 else:
                     high = middle
-            if not low:
-                return None
-            first, second = unpack_from(data, (low - 1) * size)
-            return first, second
+            return [unpack_from(data, index * size) for index in range(low - 1, max(low - 1 - count, -1), -1)]
 
     def _keep_below(self, column: int, limit: int) -> None:
         """Drop the entries whose `column` is `limit` or more."""

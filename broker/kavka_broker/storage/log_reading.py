@@ -4,20 +4,27 @@ A consumer reads on where it stopped. The log remembers where the last readers s
 search at all: a dictionary look-up, and a slice of the map. Whoever comes from elsewhere is served by the sparse index
 and a walk over the headers behind the entry.
 
-Batches that were there when a clean start opened the log are checked when they are first read (CRC): a disk may have
-changed them while nobody looked.
+Batches that were there when a clean start opened the log are checked when they are first read (CRC, offsets, leader
+epoch): a disk may have changed them while nobody looked. A reader that doubts what it was given has them checked again.
+What does not hold, and what the disk does not give out at all, is CORRUPT_MESSAGE: damage of this one replica.
 """
 
+import errno
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.storage.batch_walk import Damage
+from kavka_broker.storage.epoch_check import corrected
 from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
 from kavka_broker.storage.segment import Found, Segment
 from kavka_broker.storage.transaction_index import AbortedTransaction
 
 log = get("storage")
+
+#: The machine has too little of something; the disk has said nothing.
+SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class Chunk(NamedTuple):
@@ -34,10 +41,23 @@ EMPTY: Final = Chunk([], 0)
 class ReadableLog(SegmentedLog):
     """A log that can be read."""
 
-    def read(self, offset: int, bytes_max: int, *, upper_offset: int | None = None, at_least_one: bool = True) -> Chunk:
+    # Where damage was last named in the log, which readers who ask again shall not fill.
+    _damaged_at = -1
+    _are_epochs_checked = False
+
+    def read(
+        self,
+        offset: int,
+        bytes_max: int,
+        *,
+        upper_offset: int | None = None,
+        at_least_one: bool = True,
+        is_doubted: bool = False,
+    ) -> Chunk:
         """Whole batches below `upper_offset`, from the one that holds `offset`, at most `bytes_max` of one segment.
 
-        With `at_least_one` the first batch comes also where it alone is larger. Raises OFFSET_OUT_OF_RANGE.
+        With `at_least_one` the first batch comes also where it alone is larger. What `is_doubted` is checked in any
+        case. Raises OFFSET_OUT_OF_RANGE, and CORRUPT_MESSAGE.
         """
         end_offset = self.log_end_offset
         upper = end_offset if upper_offset is None else min(upper_offset, end_offset)
@@ -49,11 +69,15 @@ class ReadableLog(SegmentedLog):
         if offset >= upper:
             return EMPTY
         try:
-            return self._read(offset, bytes_max, upper, at_least_one)
+            return self._read(offset, bytes_max, upper, at_least_one, is_doubted)
+        except ProtocolViolation as problem:
+            raise self._damaged(offset, str(problem)) from problem
         except OSError as problem:
-            raise self._storage_error("read", problem) from problem
+            if problem.errno in SCARCE:
+                raise self._storage_error("read", problem) from problem
+            raise self._damaged(offset, str(problem)) from problem
 
-    def _read(self, offset: int, bytes_max: int, upper: int, at_least_one: bool) -> Chunk:
+    def _read(self, offset: int, bytes_max: int, upper: int, at_least_one: bool, is_doubted: bool) -> Chunk:
         known = self._readers.get(offset)
         if known is None or (known[1] == known[0].file.size and known[0] is not self._active):
             known = self._locate(offset)
@@ -63,16 +87,20 @@ class ReadableLog(SegmentedLog):
         if size <= 0:
             return EMPTY
         if size > bytes_max:
-            end, next_offset = segment.whole_batches(position, position + max(bytes_max, 0))
+            end, next_offset = segment.whole_batches(position, position + max(bytes_max, 0), offset)
             if end == position:
                 if not at_least_one:
                     return EMPTY
-                first = segment.locate(next_offset)
-                assert first is not None, f"{self.name}: no batch at {next_offset}"
-                end, next_offset = position + first.size_bytes, first.last_offset + 1
+                end, next_offset = segment.batch_end(position)
             size = end - position
-        if position < segment.unchecked_end and position + size > segment.unchecked_start:
-            self._check(segment, position, size)
+        if is_doubted or (position < segment.unchecked_end and position + size > segment.unchecked_start):
+            try:
+                self._check(segment, position, size, offset, next_offset)
+            except Damage as damage:
+                # What comes before it is sound; who reads on comes back for the rest.
+                if damage.position <= position:
+                    raise
+                size, next_offset = damage.position - position, damage.next_offset
         self._remember(next_offset, segment, position + size)
         return Chunk([segment.file.read(position, size)], size, next_offset)
 
@@ -89,11 +117,37 @@ class ReadableLog(SegmentedLog):
             raise self._storage_error("read", problem) from problem
         return found
 
-    def _check(self, segment: Segment, position: int, size: int) -> None:
-        damaged = segment.check(position, size)
-        if damaged is not None:
-            log.error("log.damaged", log=str(self.name), path=segment.file.path, offset=damaged)
-            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: the batch at offset {damaged} has a wrong CRC")
+    def _check(self, segment: Segment, position: int, size: int, offset: int, ceiling: int) -> None:
+        """Raises ProtocolViolation."""
+        floor = offset
+        if segment.first_offset(position) != offset:
+            # It begins below, or compaction has left a gap. Or it says so, and what comes before it says otherwise.
+            floor = segment.end_before(position, offset)
+        try:
+            segment.check(position, size, floor, ceiling, self.epochs)
+        except ProtocolViolation:
+            if not self._were_epochs_wrong():
+                raise
+            segment.check(position, size, floor, ceiling, self.epochs)
+
+    def _were_epochs_wrong(self) -> bool:
+        """Whether the batches say otherwise than the epoch file did. It is a walk over the whole log, and taken once."""
+        if self._are_epochs_checked:
+            return False
+        self._are_epochs_checked = True
+        found = corrected(self.epochs, self.segments, self.log_start_offset, self.log_end_offset)
+        if found is None:
+            return False
+        log.warning("epochs.rebuilt", directory=self.directory, entries=len(found.entries))
+        self.epochs = found
+        self._are_epochs_changed = True
+        return True
+
+    def _damaged(self, offset: int, reason: str) -> BrokerError:
+        if self._damaged_at != offset:
+            self._damaged_at = offset
+            log.error("log.damaged", log=str(self.name), offset=offset, reason=reason)
+        return BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {reason}")
 
     def _locate(self, offset: int) -> tuple[Segment, int]:
         index = max(0, bisect_right(self._bases, offset) - 1)
@@ -153,4 +207,6 @@ class ReadableLog(SegmentedLog):
             # Only headers are judged when a batch is taken; what a client put behind them shows here.
             raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {problem}") from None
         except OSError as problem:
-            raise self._storage_error("read", problem) from problem
+            if problem.errno in SCARCE:
+                raise self._storage_error("read", problem) from problem
+            raise self._damaged(segment.base_offset, str(problem)) from problem

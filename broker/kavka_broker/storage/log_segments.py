@@ -73,6 +73,7 @@ class SegmentedLog:
         self.recovery_point = recovery_point
         self.has_aborted = False
         self.is_failed = False
+        self.damage = ""  # what the start found, of what was synced once
         self.is_closed = False
         self.flushed_ms = segments[-1].created_ms
         # Called when the recovery point went back, so that the checkpoint never promises more than was synced.
@@ -367,7 +368,7 @@ class SegmentedLog:
         # Without a snapshot the batch in which the log begins counts too.
         offset = self._snapshots.newest if self._snapshots.newest >= 0 else self.log_start_offset
         for segment in self.segments_from(offset):
-            for position, header in segment.batches(segment.offsets.position_before(offset)):
+            for position, header in segment.sound_batches(segment.offsets.position_before(offset)):
                 if header.has_producer_id and header.last_offset >= offset:
                     self.note_producer(header, segment.batch_at(position, header), segment)
             segment.aborted.is_incomplete = False

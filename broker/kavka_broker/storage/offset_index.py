@@ -35,6 +35,10 @@ class OffsetIndex(IndexFile):
         found = self._floor(0, offset - self.base_offset)
         return 0 if found is None else found[1]
 
+    def positions_before(self, offset: int, count: int) -> list[int]:
+        """That position, and as many that lie further ahead, for where the first leads nowhere."""
+        return [max(position, 0) for _, position in self._floors(0, offset - self.base_offset, count)] or [0]
+
     def batch_before(self, position: int) -> int:
         """The last indexed batch that begins at or before `position`."""
         found = self._floor(1, position)

@@ -1,24 +1,29 @@
 """Opening a log: find its segments, and after a crash find out which bytes to believe.
 
-After a clean stop everything is as it was left. After any other, what lies behind the recovery point may be torn,
-missing, or zeros. Those segments are read batch by batch: length, magic, CRC, ascending offsets. At the first batch
-that does not hold, the log is cut, and later segments go. Indexes, leader epochs and the producers' state are derived
-from batches, so they are built anew for what was checked.
+After a clean stop everything is as it was left, or the disk has changed it. The log's last stretch, which is read in
+any case, is checked, and has to end where the recovery point says. After any other stop what lies behind the recovery
+point may be torn, missing, or zeros. Those segments are read batch by batch: length, magic, CRC, ascending offsets. At
+the first batch that does not hold, the log is cut, and later segments go. Indexes, leader epochs and the producers'
+state are derived from batches, so they are built anew for what was checked.
 
 Segments below the recovery point keep their indexes if these look sane, else they are rebuilt from the log.
+
+What was synced once and does not hold any more is damage, and nothing of it is cut off or removed: the log keeps its
+end, batches behind the damage count, and the log says that it is damaged (`damage`). Whoever has other replicas takes
+it from them; who has none keeps all that can still be read.
 """
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
-from kavka_broker.protocol.records.batch import MAGIC, BatchHeader, crc_is_valid
 from kavka_broker.storage import checkpoints, partition_metadata
+from kavka_broker.storage.batch_walk import ANY_OFFSET, end_at
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
+from kavka_broker.storage.epoch_check import corrected, epochs_in
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import (
     LEADER_EPOCHS,
@@ -31,7 +36,7 @@ from kavka_broker.storage.names import (
     parse_offset_file,
     parse_partition,
 )
-from kavka_broker.storage.segment import OFFSETS_MAX, Segment
+from kavka_broker.storage.segment import Segment
 
 log = get("storage")
 
@@ -49,6 +54,8 @@ class _Opening:
     segments: list[Segment] = field(default_factory=list)
     end_offset: int = 0
     is_cut: bool = False
+    are_epochs_known: bool = True
+    damage: str = ""
 
 
 def open_log(
@@ -67,20 +74,19 @@ def open_log(
     if name is None:
         raise ValueError(f"{directory} is not the name of a log: <topic>-<partition>")
     disk.make_directory(directory)
-    bases = _clean_up(disk, directory)
+    bases, lost = _clean_up(disk, directory)
     epochs, are_epochs_known = _read_epochs(disk, directory)
-    opening = _Opening(disk, directory, name, config, now_ms, epochs)
-    _open_segments(opening, bases, recovery_point if recover else None)
-    if opening.end_offset < log_start_offset:
-        # The log was cut below its start: nothing of it is served any more.
-        _restart(opening, log_start_offset)
-    if not are_epochs_known:
-        opening.epochs = LeaderEpochs()
-        for segment in opening.segments:
-            _note_epochs(opening.epochs, segment)
+    opening = _Opening(disk, directory, name, config, now_ms, epochs, are_epochs_known=are_epochs_known)
+    if not recover:
+        log_start_offset = _believable_start(opening, log_start_offset, recovery_point)
+        _miss_segments(opening, bases, lost, log_start_offset)
+    # A clean stop has synced the log, and the recovery point is where it ended.
+    _open_segments(opening, bases, recovery_point, is_clean=not recover)
+    end_offset = max(log_start_offset, 0 if recover else recovery_point)
+    if opening.end_offset < end_offset:
+        _go_on_at(opening, end_offset, is_expected=not recover)
     start_offset = max(log_start_offset, opening.segments[0].base_offset)
-    opening.epochs.truncate_from_end(opening.end_offset)
-    opening.epochs.truncate_from_start(start_offset)
+    _settle_epochs(opening, start_offset)
     opened = Log(
         disk,
         directory,
@@ -91,9 +97,10 @@ def open_log(
         log_start_offset=start_offset,
         log_end_offset=opening.end_offset,
         recovery_point=min(recovery_point, opening.end_offset) if recover else opening.end_offset,
-        is_as_left=bool(bases) and are_epochs_known and not recover,
+        is_as_left=bool(bases) and opening.are_epochs_known and not recover,
         topic_id=partition_metadata.read(disk, directory),
     )
+    opened.damage = opening.damage
     opened.load_producers()
     if opening.is_cut:
         # What was cut off must not come back with the next crash, beside what is appended until then.
@@ -105,8 +112,8 @@ def open_log(
     return opened
 
 
-def _clean_up(disk: Disk, directory: str) -> list[int]:
-    """Remove what a crash left half done; returns the first offsets of the segments."""
+def _clean_up(disk: Disk, directory: str) -> tuple[list[int], list[int]]:
+    """Remove what a crash left half done; returns the first offsets of the segments, and of those whose log is gone."""
     names = disk.names(directory)
     for name in names:
         if name.endswith(SWAP):
@@ -121,7 +128,18 @@ def _clean_up(disk: Disk, directory: str) -> list[int]:
     for offset, suffix in parsed:
         if suffix in SEGMENT_FILES and offset not in bases:
             disk.remove(os.path.join(directory, offset_file(offset, suffix)))
-    return bases
+    lost = sorted({offset for offset, suffix in parsed if suffix in SEGMENT_FILES} - set(bases))
+    return bases, lost
+
+
+def _miss_segments(opening: _Opening, bases: list[int], lost: list[int], log_start_offset: int) -> None:
+    """After a clean stop no segment goes without its indexes, and the first leader epoch begins with the log."""
+    entries = opening.epochs.entries
+    begins_late = bool(bases and entries) and max(entries[0].start_offset, log_start_offset) < bases[0]
+    if lost or begins_late:
+        first = lost[0] if lost else entries[0].start_offset
+        opening.damage = f"{opening.directory} lacks the segment of offset {first}"
+        log.warning("segment.missing", directory=opening.directory, offset=first)
 
 
 def _read_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochs, bool]:
@@ -144,8 +162,8 @@ def _segment(opening: _Opening, base_offset: int) -> Segment:
     )
 
 
-def _open_segments(opening: _Opening, bases: list[int], recovery_point: int | None) -> None:
-    """Open all segments, checking those that hold what is behind the recovery point (None: a clean stop)."""
+def _open_segments(opening: _Opening, bases: list[int], recovery_point: int, *, is_clean: bool) -> None:
+    """Open all segments, checking those that hold what is behind the recovery point, or the end."""
     if not bases:
         opening.segments.append(_segment(opening, 0))
         return
@@ -154,42 +172,129 @@ def _open_segments(opening: _Opening, bases: list[int], recovery_point: int | No
         opening.segments.append(segment)
         next_base = bases[index + 1] if index + 1 < len(bases) else None
         # At the recovery point itself a roll may have followed, whose last index entries were not synced.
-        is_flushed = recovery_point is None or (next_base is not None and next_base < recovery_point)
-        if not _open_segment(opening, segment, next_base, is_flushed=is_flushed):
+        is_flushed = is_clean or (next_base is not None and next_base < recovery_point)
+        if is_flushed:
+            _open_flushed(opening, segment, next_base, recovery_point)
+        elif not _recover(opening, segment, next_base, recovery_point):
             _remove_segments(opening, bases[index + 1 :])
             return
 
 
-def _open_segment(opening: _Opening, segment: Segment, next_base: int | None, *, is_flushed: bool) -> bool:
-    """Whether the log goes on behind this segment, in the one that begins at `next_base`."""
-    if is_flushed and segment.has_sane_indexes():
-        if next_base is not None:
+def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, recovery_point: int) -> None:
+    """All of it was on the disk once. Whatever of it is there still stays."""
+    if segment.has_sane_indexes():
+        if next_base is not None and _reaches(opening, segment, next_base):
             segment.release()
-            return True
-        try:
-            opening.end_offset = segment.resume()
-        except ProtocolViolation as problem:
-            log.warning("segment.torn", path=segment.file.path, reason=str(problem))
-        else:
-            return True
-    opening.end_offset, is_whole = recover_segment(segment, opening.epochs)
+            return
+        if next_base is not None:
+            opening.end_offset = _salvage(opening, segment, next_base, recovery_point)
+            return
+        opening.end_offset = _resumed(opening, segment)
+        if opening.end_offset == recovery_point or _is_behind(segment, recovery_point, opening.end_offset):
+            return
+    opening.end_offset = _salvage(opening, segment, next_base, recovery_point)
+
+
+def _reaches(opening: _Opening, segment: Segment, next_base: int) -> bool:
+    """Whether the last stretch of a segment is whole, and the next one goes on where it ends."""
+    last = segment.offsets.last_entry()
+    try:
+        end_offset = end_at(segment.file, last.position if last else 0, segment.file.size, segment.base_offset)
+    except ProtocolViolation:
+        return False
+    # Compaction leaves holes, rightly.
+    return end_offset == next_base or (end_offset < next_base and opening.config.compacts)
+
+
+def _is_behind(segment: Segment, recovery_point: int, end_offset: int) -> bool:
+    """Whether the checkpoint is an older one: its offset is where a batch begins. (0 is where it says nothing.)"""
+    if recovery_point <= segment.base_offset:
+        return end_offset >= recovery_point
+    try:
+        place = segment.locate(recovery_point) if end_offset > recovery_point else None
+    except ProtocolViolation:
+        return False
+    return place is not None and place.base_offset == recovery_point
+
+
+def _resumed(opening: _Opening, segment: Segment) -> int:
+    """Where the log ends, as its last stretch says; -1 where that does not hold."""
+    try:
+        return segment.resume(opening.epochs if opening.are_epochs_known else LeaderEpochs())
+    except ProtocolViolation as problem:
+        log.warning("segment.damaged", path=segment.file.path, reason=str(problem))
+    try:
+        # It may be the epoch file that has changed.
+        end_offset = segment.resume(LeaderEpochs())
+        found = corrected(opening.epochs, opening.segments, opening.segments[0].base_offset, end_offset)
+    except ProtocolViolation:
+        return -1
+    if found is None:
+        opening.damage = f"{segment.file.path}: a batch of another leader epoch"
+        segment.unchecked_start = 0
+    else:
+        opening.are_epochs_known = False
+    return end_offset
+
+
+def _salvage(opening: _Opening, segment: Segment, next_base: int | None, recovery_point: int) -> int:
+    """Look at every batch, and make the indexes anew; returns where the last sound one ends. Nothing is cut off but
+    what is no batch and lies behind the end of the log.
+    """
+    segment.forget_indexes()
+    end_offset, end_position, size_bytes = segment.base_offset, 0, segment.size_bytes
+    segment.unchecked_start = 0
+    ceiling = _ceiling(segment, next_base, recovery_point)
+    for position, header in segment.sound_batches(is_checked=True, ceiling=ceiling):
+        if position > end_position:
+            opening.damage = f"{segment.file.path}: no sound batch at position {end_position}, offset {end_offset}"
+        segment.note(position, header.size_bytes, header.last_offset, header.max_timestamp)
+        segment.aborted.is_incomplete |= header.is_control and header.has_producer_id
+        end_offset, end_position = header.next_offset, position + header.size_bytes
+    is_short = next_base is not None and end_offset < next_base and not opening.config.compacts
+    if is_short or (end_position < size_bytes and end_offset != recovery_point):
+        opening.damage = f"{segment.file.path}: no sound batch at position {end_position}, offset {end_offset}"
+    if end_position < size_bytes and next_base is None and end_offset >= recovery_point:
+        _cut(segment, end_position)
+    log.warning("index.rebuilt", path=segment.file.path, end_offset=end_offset, damage=opening.damage)
+    segment.note_first_timestamp()
+    segment.finish()
+    return end_offset
+
+
+def _ceiling(segment: Segment, next_base: int | None, recovery_point: int) -> int:
+    """Where the last batch of the segment ends at most."""
+    if next_base is not None:
+        return next_base
+    if recovery_point <= segment.base_offset or _is_behind(segment, recovery_point, ANY_OFFSET):
+        return ANY_OFFSET
+    return recovery_point
+
+
+def _recover(opening: _Opening, segment: Segment, next_base: int | None, recovery_point: int) -> bool:
+    """Whether the log goes on behind this segment, in the one that begins at `next_base`."""
+    opening.end_offset, is_whole, damage = recover_segment(segment, opening.epochs, recovery_point)
+    opening.damage = opening.damage or damage
     opening.is_cut |= not is_whole
     if next_base is None:
         return True
     # A crash can take all of a segment and leave the name of the next. Compaction leaves such holes too, rightly.
-    may_have_holes = is_flushed or opening.config.compacts
-    is_followed = is_whole and (may_have_holes or opening.end_offset == next_base)
+    is_followed = is_whole and (opening.config.compacts or opening.end_offset == next_base)
     if is_followed:
         segment.finish()
     return is_followed
 
 
-def recover_segment(segment: Segment, epochs: LeaderEpochs) -> tuple[int, bool]:
-    """Check all batches, rebuild the indexes; returns where the segment ends, and whether nothing had to be cut."""
+def recover_segment(segment: Segment, epochs: LeaderEpochs, recovery_point: int) -> tuple[int, bool, str]:
+    """Check all batches, rebuild the indexes; returns where the segment ends, whether nothing had to be cut, and what
+    is damaged of that which was synced.
+    """
     segment.forget_indexes()
     end_offset, end_position = segment.base_offset, 0
-    size_bytes = segment.size_bytes
-    for position, header in _sound_batches(segment):
+    size_bytes, damage = segment.size_bytes, ""
+    for position, header in segment.sound_batches(is_checked=True, synced_offset=recovery_point):
+        if position > end_position:
+            damage = f"{segment.file.path}: no sound batch at position {end_position}, offset {end_offset}"
         if header.leader_epoch > epochs.latest:
             epochs.assign(header.leader_epoch, header.base_offset)
         segment.note(position, header.size_bytes, header.last_offset, header.max_timestamp)
@@ -197,39 +302,21 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs) -> tuple[int, bool]:
         segment.aborted.is_incomplete |= header.is_control and header.has_producer_id
         end_offset, end_position = header.next_offset, position + header.size_bytes
     if end_position < size_bytes:
-        log.warning(
-            "segment.truncated", path=segment.file.path, to_bytes=end_position, lost_bytes=size_bytes - end_position
-        )
-        segment.file.truncate(end_position)
-        # Or another crash could bring what was cut back into the place of what is appended now.
-        segment.file.sync()
+        if end_offset < recovery_point:
+            damage = f"{segment.file.path}: no sound batch at position {end_position}, offset {end_offset}"
+        _cut(segment, end_position)
     segment.note_first_timestamp()
-    segment.unchecked_end = 0
-    return end_offset, end_position == size_bytes
+    segment.unchecked_end = segment.size_bytes if damage else 0
+    return end_offset, end_position == size_bytes, damage
 
 
-def _sound_batches(segment: Segment) -> Iterator[tuple[int, BatchHeader]]:
-    """The batches of a segment up to the first that does not hold."""
-    end_offset = segment.base_offset
-    try:
-        for position, header in segment.batches():
-            is_sound = (
-                header.magic == MAGIC
-                and end_offset <= header.base_offset <= header.last_offset <= segment.base_offset + OFFSETS_MAX
-                and crc_is_valid(segment.batch_at(position, header))
-            )
-            if not is_sound:
-                return
-            yield position, header
-            end_offset = header.next_offset
-    except ProtocolViolation:
-        return
-
-
-def _note_epochs(epochs: LeaderEpochs, segment: Segment) -> None:
-    for _, header in segment.batches():
-        if header.leader_epoch > epochs.latest:
-            epochs.assign(header.leader_epoch, header.base_offset)
+def _cut(segment: Segment, end_position: int) -> None:
+    path, lost_bytes = segment.file.path, segment.size_bytes - end_position
+    log.warning("segment.truncated", path=path, to_bytes=end_position, lost_bytes=lost_bytes)
+    segment.file.truncate(end_position)
+    # Or another crash could bring what was cut back into the place of what is appended now.
+    segment.file.sync()
+    segment.unchecked_end = min(segment.unchecked_end, end_position)
 
 
 def _remove_segments(opening: _Opening, bases: list[int]) -> None:
@@ -242,11 +329,44 @@ def _remove_segments(opening: _Opening, bases: list[int]) -> None:
             opening.disk.remove(path)
 
 
-def _restart(opening: _Opening, offset: int) -> None:
+def _believable_start(opening: _Opening, log_start_offset: int, end_offset: int) -> int:
+    """After a clean stop the start lies within the log, and the first leader epoch begins there or is a later one's.
+
+    A start too far on would hide records, and retention would delete them.
+    """
+    entries = opening.epochs.entries
+    first = entries[0].start_offset if entries else log_start_offset
+    if first >= log_start_offset and log_start_offset <= max(end_offset, first):
+        return log_start_offset
+    believed = min(first, end_offset)
+    log.warning("log_start.doubted", log=str(opening.name), told=log_start_offset, believed=believed)
+    return believed
+
+
+def _go_on_at(opening: _Opening, offset: int, *, is_expected: bool) -> None:
+    """The log ends below an offset that was given out once: it goes on there, in a segment of its own.
+
+    Below its start nothing is served any more; below its end, after a clean stop, there is something missing.
+    """
+    if is_expected:
+        opening.damage = (
+            opening.damage or f"{opening.directory} ends at {opening.end_offset}, it was closed at {offset}"
+        )
+    log.warning("log.goes_on", log=str(opening.name), from_offset=opening.end_offset, to_offset=offset)
     opening.is_cut = True
-    for segment in opening.segments:
-        segment.close()
-        for path in segment.paths():
+    last = opening.segments[-1]
+    if last.size_bytes:
+        last.finish()
+    else:
+        opening.segments.pop().close()
+        for path in last.paths():
             opening.disk.remove(path)
-    opening.segments = [_segment(opening, offset)]
+    opening.segments.append(_segment(opening, offset))
     opening.end_offset = offset
+
+
+def _settle_epochs(opening: _Opening, start_offset: int) -> None:
+    if not opening.are_epochs_known:
+        opening.epochs = epochs_in(opening.segments, start_offset)
+    opening.epochs.truncate_from_end(opening.end_offset)
+    opening.epochs.truncate_from_start(start_offset)

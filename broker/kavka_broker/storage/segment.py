@@ -6,22 +6,35 @@ The last segment of a log is its active one, the only one that grows.
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Final, NamedTuple
 
-from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.core.partition.leader_epochs import LeaderEpochs
+from kavka_broker.logs import get
 from kavka_broker.protocol.records.batch import (
-    HEADER,
     HEADER_BYTES,
     MAGIC,
     NO_TIMESTAMP,
-    PREFIX_BYTES,
     BatchHeader,
     Buffer,
     crc_is_valid,
-    read_extent,
+    read_header,
     split_batches,
 )
 from kavka_broker.protocol.records.record import read_records
+from kavka_broker.storage.batch_walk import (
+    ANY_OFFSET,
+    LONG_WINDOW_BYTES,
+    RESYNC_BYTES_MAX,
+    Damage,
+    Place,
+    Walk,
+    end_at,
+    find,
+    headers,
+    resync,
+    whole_until,
+)
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.names import (
     LOG,
@@ -31,21 +44,16 @@ from kavka_broker.storage.names import (
     TRANSACTION_INDEX,
     offset_file,
 )
-from kavka_broker.storage.offset_index import OffsetIndex
+from kavka_broker.storage.offset_index import OffsetIndex, OffsetPosition
 from kavka_broker.storage.time_index import TimeIndex, TimestampOffset
 from kavka_broker.storage.transaction_index import TransactionIndex
 
+log = get("storage")
+
 # An index holds offsets relative to the segment's first as int32.
 OFFSETS_MAX = 2**31 - 1
-
-
-class Place(NamedTuple):
-    """A batch in a segment."""
-
-    position: int
-    base_offset: int
-    last_offset: int
-    size_bytes: int
+#: Entries of the index that are tried before the search begins at the segment's start.
+ENTRIES_TRIED_MAX: Final = 2
 
 
 class Found(NamedTuple):
@@ -70,6 +78,7 @@ class Segment:
         "first_timestamp_ms",
         "index_interval_bytes",
         "is_index_full",
+        "is_index_wrong",
         "largest",
         "offset_max",
         "offsets",
@@ -100,6 +109,7 @@ class Segment:
         self.times = TimeIndex(disk, path + TIME_INDEX, base_offset, index_bytes_max)
         self.aborted = TransactionIndex(disk, path + TRANSACTION_INDEX)
         self.is_index_full = False
+        self.is_index_wrong = False  # an entry leads nowhere: a start is to make them anew
         self.first_timestamp_ms = NO_TIMESTAMP
         self.largest = self.times.last_entry() or TimestampOffset(NO_TIMESTAMP, base_offset)
         self._unindexed_bytes = 0
@@ -162,55 +172,100 @@ class Segment:
     # --- reading ------------------------------------------------------------------------------------------------
 
     def locate(self, offset: int) -> Place | None:
-        """The first batch that ends at or after `offset`, or None where the segment ends before it."""
-        position = self.offsets.position_before(offset)
-        view = self.file.read(position, self.file.size - position)
-        walked, end = 0, len(view)
-        while walked < end:
-            base_offset, last_offset, size_bytes = read_extent(view, walked)
-            if last_offset >= offset:
-                return Place(position + walked, base_offset, last_offset, size_bytes)
-            walked += size_bytes
-        return None
+        """The first batch that ends at or after `offset`, or None where the segment ends before it. Raises Damage."""
+        begun = self._start_of_search(offset)
+        while True:
+            try:
+                return begun if begun is None or begun.last_offset >= offset else self._find_behind(begun, offset)
+            except Damage as damage:
+                # What lies behind it may be asked for; what lies in it may not.
+                begun = resync(self.file, damage, offset, RESYNC_BYTES_MAX)
+                if begun is None:
+                    raise
 
-    def whole_batches(self, position: int, limit: int) -> tuple[int, int]:
-        """Where the last whole batch before `limit` ends, and which offset comes there.
+    def _find_behind(self, place: Place, offset: int) -> Place | None:
+        return find(self.file, place.position + place.size_bytes, offset, place.last_offset + 1)
 
-        `limit` lies inside the file; the index brings us close, so that not every batch is looked at.
+    def _start_of_search(self, offset: int) -> Place | None:
+        """The batch to begin with: the one that the index names, if that begins at or below `offset`."""
+        for position in self.offsets.positions_before(offset, ENTRIES_TRIED_MAX):
+            if not position:
+                break
+            try:
+                return find(self.file, position, self.base_offset, self.base_offset, offset)
+            except Damage:
+                self._doubt_index(position)
+        return find(self.file, 0, self.base_offset, self.base_offset)
+
+    def _doubt_index(self, position: int) -> None:
+        if not self.is_index_wrong:
+            self.is_index_wrong = True
+            log.warning("index.wrong", path=self.offsets.path, position=position)
+
+    def whole_batches(self, position: int, limit: int, offset: int) -> tuple[int, int]:
+        """Where the last whole batch before `limit` ends, and which offset comes there; `offset` is at `position`.
+
+        `limit` lies inside the file; the index brings us close, so that not every batch is looked at. Raises Damage.
         """
-        start = max(position, self.offsets.batch_before(limit))
-        view = self.file.read(start, min(limit + HEADER_BYTES, self.file.size) - start)
-        walked, room = 0, limit - start
-        base_offset, last_offset, size_bytes = read_extent(view, 0)
-        while walked + size_bytes <= room:
-            walked += size_bytes
-            if walked + HEADER_BYTES > len(view):
-                return start + walked, last_offset + 1
-            base_offset, last_offset, size_bytes = read_extent(view, walked)
-        return start + walked, base_offset
+        near = self.offsets.batch_before(limit)
+        if position < near < limit:
+            try:
+                return whole_until(self.file, near, limit, offset)
+            except Damage:
+                self._doubt_index(near)
+        return whole_until(self.file, position, limit, self.base_offset)
+
+    def batch_end(self, position: int) -> tuple[int, int]:
+        """Where the batch at `position` ends, and which offset comes there. Raises Damage."""
+        place = find(self.file, position, self.base_offset, self.base_offset)
+        assert place is not None, f"{self.file.path} ends at {position}"
+        return position + place.size_bytes, place.last_offset + 1
+
+    def first_offset(self, position: int) -> int:
+        """What the batch at `position` says that it begins with."""
+        return self._header_at(position).base_offset
+
+    def _header_at(self, position: int) -> BatchHeader:
+        return read_header(self.file.read(position, min(HEADER_BYTES, self.file.size - position)))
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of each batch. Raises ProtocolViolation where a batch is not whole."""
-        end = self.file.size
-        view = self.file.read(position, end - position)
-        walked, room = 0, end - position
-        while walked < room:
-            if room - walked < HEADER_BYTES:
-                raise ProtocolViolation(f"{self.file.path} ends inside the header at {position + walked}")
-            header = BatchHeader._make(HEADER.unpack_from(view, walked))
-            size_bytes = PREFIX_BYTES + header.length
-            if not HEADER_BYTES <= size_bytes <= room - walked:
-                raise ProtocolViolation(f"{self.file.path} ends inside the batch at {position + walked}")
-            yield position + walked, header
-            walked += size_bytes
+        return headers(self.file, position)
+
+    def sound_batches(
+        self,
+        position: int = 0,
+        *,
+        is_checked: bool = False,
+        synced_offset: int = ANY_OFFSET,
+        ceiling: int = ANY_OFFSET,
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """As `batches`, but past those that do not hold, for the ones behind them count as far as `synced_offset`. With
+        `is_checked` each has to have a right CRC; offsets ascend in any case, and stay below `ceiling`.
+        """
+        walk = Walk(self.file, position, self.base_offset, LONG_WINDOW_BYTES, ceiling)
+        while True:
+            try:
+                while (place := walk.peek()) is not None:
+                    header = self._header_at(place.position)
+                    if is_checked and not crc_is_valid(self.batch_at(place.position, header)):
+                        raise walk.damage("it has a wrong CRC")
+                    yield place.position, header
+                    walk.step(place)
+                return
+            except Damage as damage:
+                found = resync(self.file, damage, min(self.offset_max, synced_offset - 1, ceiling))
+                if found is None:
+                    return
+                walk = Walk(self.file, found.position, found.base_offset, LONG_WINDOW_BYTES, ceiling)
 
     def batch_at(self, position: int, header: BatchHeader) -> memoryview:
         return self.file.read(position, header.size_bytes)
 
     def find_by_timestamp(self, timestamp_ms: int, start_offset: int) -> Found | None:
         """The first record at or after `start_offset` whose timestamp is not below `timestamp_ms`."""
-        offset = max(start_offset, self.times.offset_before(timestamp_ms))
-        for position, header in self.batches(self.offsets.position_before(offset)):
+        begun = self.locate(max(start_offset, self._offset_before(timestamp_ms)))
+        for position, header in self.batches(self.file.size if begun is None else begun.position):
             if header.max_timestamp < timestamp_ms or header.last_offset < start_offset:
                 continue
             for record in read_records(self.batch_at(position, header)):
@@ -218,35 +273,67 @@ class Segment:
                     return Found(record.offset, record.timestamp, header.leader_epoch)
         return None
 
-    def check(self, position: int, size_bytes: int) -> int | None:
-        """The first batch of these with a wrong CRC, by its first offset. None where all are sound, and now known so.
+    def _offset_before(self, timestamp_ms: int) -> int:
+        """Where the time index says to begin, if the log bears it out; else the segment's start."""
+        entry = self.times.entry_before(timestamp_ms)
+        return self.base_offset if entry is None or not self.confirms(entry) else entry.offset
+
+    def confirms(self, entry: TimestampOffset) -> bool:
+        """Whether the batch that an entry of the time index names has its timestamp."""
+        try:
+            place = self.locate(entry.offset)
+        except Damage:
+            return False
+        is_there = place is not None and place.base_offset <= entry.offset
+        if place is not None and is_there and self._header_at(place.position).max_timestamp == entry.timestamp_ms:
+            return True
+        if not self.is_index_wrong:
+            self.is_index_wrong = True
+            log.warning("index.wrong", path=self.times.path, timestamp_ms=entry.timestamp_ms, offset=entry.offset)
+        return False
+
+    def check(self, position: int, size_bytes: int, floor: int, ceiling: int, epochs: LeaderEpochs) -> None:
+        """Whether all batches of this stretch are sound, with offsets from `floor` to below `ceiling`. Raises Damage.
 
         Damage shows before it is served, and each batch is looked at once: what this process wrote it has checked.
         """
-        view = self.file.read(position, size_bytes)
-        for header, batch in split_batches(view):
-            if header.magic != MAGIC or not crc_is_valid(batch):
-                return header.base_offset
+        at, next_offset = position, floor
+        for header, batch in split_batches(self.file.read(position, size_bytes)):
+            reason = _what_is_wrong(header, batch, next_offset, ceiling, epochs)
+            if reason:
+                raise Damage(self.file.path, at, max(next_offset, self.base_offset), reason)
+            at, next_offset = at + len(batch), header.next_offset
+        if at != position + size_bytes:
+            raise Damage(self.file.path, at, next_offset, "its end is not where the next one begins")
         if position <= self.unchecked_start:
             self.unchecked_start = max(self.unchecked_start, position + size_bytes)
-        return None
+
+    def end_before(self, position: int, offset: int) -> int:
+        """The offset at which the batch before `position` ends, going back two entries of the index. Raises Damage."""
+        begun = min(self.offsets.positions_before(offset - 1, ENTRIES_TRIED_MAX)[-1], position)
+        try:
+            return end_at(self.file, begun, position, self.base_offset)
+        except Damage:
+            return end_at(self.file, 0, position, self.base_offset)
 
     # --- opening ------------------------------------------------------------------------------------------------
 
-    def resume(self) -> int:
+    def resume(self, epochs: LeaderEpochs | None = None) -> int:
         """Take up a segment as it is: read its last stretch, which the indexes do not cover; returns its end.
 
-        Raises ProtocolViolation where the file ends inside a batch.
+        Raises ProtocolViolation where the file ends inside a batch; with `epochs` also where one has changed.
         """
         self.largest = self.times.last_entry() or TimestampOffset(NO_TIMESTAMP, self.base_offset)
         last = self.offsets.last_entry()
-        end = self.base_offset
+        end, begin = self.base_offset, 0 if last is None else last.position
         self._unindexed_bytes = 0
-        for _, header in self.batches(0 if last is None else last.position):
+        for _, header in self.batches(begin):
             end = header.next_offset
             self._unindexed_bytes += header.size_bytes
             if header.max_timestamp > self.largest.timestamp_ms:
                 self.largest = TimestampOffset(header.max_timestamp, header.last_offset)
+        if epochs is not None:
+            self.check(begin, self.file.size - begin, self.base_offset, end, epochs)
         self.note_first_timestamp()
         return end
 
@@ -254,8 +341,7 @@ class Segment:
         """Find the time from which the segment's age is counted."""
         self.first_timestamp_ms = NO_TIMESTAMP
         if self.file.size >= HEADER_BYTES:
-            first = BatchHeader._make(HEADER.unpack_from(self.file.read(0, HEADER_BYTES), 0))
-            self.first_timestamp_ms = first.max_timestamp
+            self.first_timestamp_ms = self._header_at(0).max_timestamp
 
     def forget_indexes(self) -> None:
         """Start the indexes anew; `note` of every batch builds them."""
@@ -267,14 +353,25 @@ class Segment:
         self._unindexed_bytes = 0
 
     def has_sane_indexes(self) -> bool:
-        """Whether the indexes can be those of this log."""
+        """Whether the indexes can be those of this log: their last entries lead to where they say."""
         if not (self.offsets.is_sane(self.file.size) and self.times.is_sane):
             return False
         if not self.aborted.is_sane(self.base_offset, self.offset_max):
             return False
+        last = self.offsets.last_entry()
+        if last is not None and not self._is_batch_at(last):
+            return False
         # Batches with a time, and no time in the index: it was lost.
         self.note_first_timestamp()
         return len(self.times) > 0 or self.first_timestamp_ms < 0
+
+    def _is_batch_at(self, entry: OffsetPosition) -> bool:
+        """Kafka's own entries may name the end of several batches, and the position of the first."""
+        try:
+            place = find(self.file, entry.position, self.base_offset, self.base_offset, entry.offset)
+        except Damage:
+            return False
+        return place is not None and place.last_offset <= entry.offset
 
     @property
     def retention_timestamp_ms(self) -> int:
@@ -293,6 +390,10 @@ class Segment:
         self.aborted.release()
 
     def close(self) -> None:
+        if self.is_index_wrong:
+            with suppress(OSError):
+                self.offsets.clear()
+                self.times.clear()
         self.file.close()
         self.offsets.close()
         self.times.close()
@@ -302,3 +403,15 @@ class Segment:
         """The segment's files that exist."""
         paths = [os.path.join(self.directory, offset_file(self.base_offset, suffix)) for suffix in SEGMENT_FILES]
         return [path for path in paths if self._disk.exists(path)]
+
+
+def _what_is_wrong(header: BatchHeader, batch: memoryview, floor: int, ceiling: int, epochs: LeaderEpochs) -> str:
+    if header.magic != MAGIC:
+        return f"its magic is {header.magic}"
+    if not crc_is_valid(batch):
+        return "it has a wrong CRC"
+    if not floor <= header.base_offset <= header.last_offset < ceiling:
+        return f"it spans {header.base_offset} to {header.last_offset}, of {floor} to {ceiling - 1}"
+    if header.leader_epoch != epochs.epoch_at(header.base_offset) >= 0:
+        return f"it is of leader epoch {header.leader_epoch}, there it was {epochs.epoch_at(header.base_offset)}"
+    return ""

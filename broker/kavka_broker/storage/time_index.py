@@ -37,10 +37,10 @@ class TimeIndex(IndexFile):
         if timestamp_ms > (NO_TIMESTAMP if self._last is None else self._last[0]):
             self._put(timestamp_ms, offset - self.base_offset)
 
-    def offset_before(self, timestamp_ms: int) -> int:
-        """An offset at or before the first record that is as late as `timestamp_ms`."""
+    def entry_before(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The last entry that is before `timestamp_ms`: what comes as late begins behind its offset."""
         found = self._floor(0, timestamp_ms - 1)
-        return self.base_offset if found is None else self.base_offset + found[1]
+        return None if found is None else TimestampOffset(found[0], self.base_offset + found[1])
 
     def last_entry(self) -> TimestampOffset | None:
         return None if self._last is None else TimestampOffset(self._last[0], self.base_offset + self._last[1])

@@ -69,6 +69,9 @@ class FakePartition:
         self.log.log_end_offset += count
         return Appended(self.log.log_end_offset - 1)
 
+    def read(self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool) -> Chunk:
+        return self.log.read(offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one)
+
     def when_committed(self, _offset: int) -> asyncio.Future[None] | None:
         if not self.holds:
             return None

@@ -42,8 +42,7 @@ def test_it_is_not_served_and_what_is_sound_is() -> None:
         log.read(3, 10)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
     assert "offset 3" in str(caught.value)
-    with pytest.raises(BrokerError):
-        log.read(2, 10_000)
+    assert log.read(2, 10_000).size_bytes == log.read(2, 10).size_bytes
     assert log.read(4, 10).size_bytes
 
 

@@ -34,6 +34,8 @@ HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = HEADER.size
 # Base offset and length: enough to know where the next batch begins.
 PREFIX_BYTES: Final = 12
+# What the length field of a batch without records says.
+LENGTH_MIN: Final = HEADER_BYTES - PREFIX_BYTES
 CRC_FROM: Final = 21
 MAGIC: Final = 2
 
@@ -52,7 +54,7 @@ _OFFSET: Final = Struct(">q")
 _EPOCH: Final = Struct(">i")
 _OFFSET_LENGTH_EPOCH: Final = Struct(">qii")
 _CRC_ATTRIBUTES: Final = Struct(">Ih")
-_EXTENT: Final = Struct(">qi11xi")
+_EXTENT: Final = Struct(">qi4xb6xi")
 
 
 class TimestampType(IntEnum):
@@ -142,8 +144,16 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def read_extent(buffer: Buffer, position: int = 0) -> Extent:
-    """Offsets and size of the batch at `position`, for scans that look at nothing else."""
-    base_offset, length, last_offset_delta = _EXTENT.unpack_from(buffer, position)
+    """Offsets and size of the batch at `position`, for scans that look at nothing else.
+
+    Raises ProtocolViolation for what no batch can be: another magic, shorter than its header, offsets that go back.
+    """
+    base_offset, length, magic, last_offset_delta = _EXTENT.unpack_from(buffer, position)
+    if magic != MAGIC or length < LENGTH_MIN or base_offset < 0 or last_offset_delta < 0:
+        raise ProtocolViolation(
+            f"no batch header: base offset {base_offset}, length {length}, magic {magic}, "
+            f"last offset delta {last_offset_delta}"
+        )
     return Extent(base_offset, base_offset + last_offset_delta, PREFIX_BYTES + length)
 
 

@@ -1,0 +1,187 @@
+"""Walks over the batches of a segment's file, header by header, and says where one does not hold.
+
+Base offset, length, leader epoch and magic stand before a batch's CRC, and a walk looks at nothing behind it: so each
+step asks whether this can be a batch at all. Its magic and length are a batch's, it ends within the file, and its
+offsets begin where the batch before has ended, or later (compaction leaves gaps). What does not hold is `Damage`, with
+its place; `resync` looks for the next batch behind it, which has to have a right CRC.
+
+The file is read in small windows: a slice of its map would bring in everything up to its end.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.records.batch import (
+    EXTENT_BYTES,
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    PREFIX_BYTES,
+    BatchHeader,
+    crc_is_valid,
+    read_extent,
+)
+from kavka_broker.storage.disk import File
+
+#: For a search: the stretch between two entries of an index, and a header.
+WINDOW_BYTES: Final = 8 * 1024
+#: For a walk over all of it.
+LONG_WINDOW_BYTES: Final = 256 * 1024
+#: How far the loop looks for the next sound batch.
+RESYNC_BYTES_MAX: Final = 4 * 1024 * 1024
+ANY_OFFSET: Final = 2**63 - 1
+_MAGIC_AT: Final = 16
+_EMPTY: Final = memoryview(b"")
+
+
+class Damage(ProtocolViolation):
+    """There is no sound batch at `position`, where one should begin with `next_offset` or later."""
+
+    def __init__(self, path: str, position: int, next_offset: int, reason: str) -> None:
+        super().__init__(f"{path}: no sound batch at position {position}, offset {next_offset}: {reason}")
+        self.position = position
+        self.next_offset = next_offset
+
+
+class Place(NamedTuple):
+    """A batch in a segment."""
+
+    position: int
+    base_offset: int
+    last_offset: int
+    size_bytes: int
+
+
+class Walk:
+    """One walk over a file. `next_offset` is what the batch at `position` begins with, or more; `ceiling` is where the
+    file's last one ends.
+    """
+
+    __slots__ = ("_begin", "_end", "_file", "_size", "_view", "_window_bytes", "ceiling", "next_offset", "position")
+
+    def __init__(
+        self,
+        file: File,
+        position: int,
+        next_offset: int,
+        window_bytes: int = WINDOW_BYTES,
+        ceiling: int = ANY_OFFSET,
+    ) -> None:
+        self.position = position
+        self.next_offset = next_offset
+        self.ceiling = ceiling
+        self._file = file
+        self._size = file.size
+        self._view = _EMPTY
+        self._begin = self._end = position
+        self._window_bytes = window_bytes
+
+    def peek(self) -> Place | None:
+        """The batch at hand; None at the end of the file. Raises Damage."""
+        position, size = self.position, self._size
+        if size - position < HEADER_BYTES:
+            if position == size:
+                return None
+            raise self.damage(f"{size - position} bytes are no header")
+        if position + EXTENT_BYTES > self._end:
+            self._begin, self._end = position, min(position + self._window_bytes, size)
+            self._view = self._file.read(position, self._end - position)
+        try:
+            base_offset, last_offset, size_bytes = read_extent(self._view, position - self._begin)
+        except ProtocolViolation as problem:
+            raise self.damage(str(problem)) from None
+        if base_offset < self.next_offset or last_offset >= self.ceiling:
+            raise self.damage(f"it spans {base_offset} to {last_offset}")
+        if size_bytes > size - position:
+            raise self.damage(f"it has {size_bytes} bytes, {size - position} are left")
+        return Place(position, base_offset, last_offset, size_bytes)
+
+    def step(self, place: Place) -> None:
+        self.position = place.position + place.size_bytes
+        self.next_offset = place.last_offset + 1
+
+    def damage(self, reason: str) -> Damage:
+        return Damage(self._file.path, self.position, self.next_offset, reason)
+
+
+def find(file: File, position: int, offset: int, floor: int, ceiling: int = ANY_OFFSET) -> Place | None:
+    """The first batch at or behind `position` that ends at or after `offset`; None where the file ends before it.
+
+    The batch at `position` begins between `floor` and `ceiling`. Raises Damage.
+    """
+    walk = Walk(file, position, floor)
+    place = walk.peek()
+    if place is not None and place.base_offset > ceiling:
+        raise walk.damage(f"its base offset is {place.base_offset}")
+    while place is not None and place.last_offset < offset:
+        walk.step(place)
+        place = walk.peek()
+    return place
+
+
+def whole_until(file: File, position: int, limit: int, floor: int) -> tuple[int, int]:
+    """Where the last whole batch before `limit` ends, from `position` on, and which offset comes there."""
+    walk = Walk(file, position, floor)
+    while (place := walk.peek()) is not None:
+        if place.position + place.size_bytes > limit:
+            return place.position, place.base_offset
+        walk.step(place)
+    return walk.position, walk.next_offset
+
+
+def end_at(file: File, begun: int, position: int, floor: int) -> int:
+    """The offset at which the batch before `position` ends, as the walk from `begun` says. Raises Damage."""
+    walk = Walk(file, begun, floor)
+    while walk.position < position and (place := walk.peek()) is not None:
+        walk.step(place)
+    if walk.position != position:
+        raise walk.damage(f"the one behind it begins at {position}")
+    return walk.next_offset
+
+
+def headers(file: File, position: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each batch, as they stand there. Raises ProtocolViolation where one is not whole."""
+    size = file.size
+    view, begin, end = _EMPTY, position, position
+    while position < size:
+        if size - position < HEADER_BYTES:
+            raise ProtocolViolation(f"{file.path} ends inside the header at {position}")
+        if position + HEADER_BYTES > end:
+            begin, end = position, min(position + LONG_WINDOW_BYTES, size)
+            view = file.read(position, end - position)
+        header = BatchHeader._make(HEADER.unpack_from(view, position - begin))
+        size_bytes = PREFIX_BYTES + header.length
+        if not HEADER_BYTES <= size_bytes <= size - position:
+            raise ProtocolViolation(f"{file.path} ends inside the batch at {position}")
+        yield position, header
+        position += size_bytes
+
+
+def resync(file: File, damage: Damage, ceiling: int, bytes_max: int | None = None) -> Place | None:
+    """The first sound batch behind `damage` that begins at most at `ceiling`. Its CRC is right."""
+    size = file.size if bytes_max is None else min(file.size, damage.position + bytes_max)
+    at = damage.position + 1
+    while at + HEADER_BYTES <= size:
+        window = bytes(file.read(at, min(LONG_WINDOW_BYTES, size - at)))
+        found = window.find(MAGIC, _MAGIC_AT)
+        while found >= 0:
+            place = _sound_at(file, at + found - _MAGIC_AT, damage.next_offset, ceiling)
+            if place is not None:
+                return place
+            found = window.find(MAGIC, found + 1)
+        at += max(1, len(window) - _MAGIC_AT)
+    return None
+
+
+def _sound_at(file: File, position: int, floor: int, ceiling: int) -> Place | None:
+    if file.size - position < HEADER_BYTES:
+        return None
+    walk = Walk(file, position, floor, EXTENT_BYTES)
+    try:
+        place = walk.peek()
+    except ProtocolViolation:
+        return None
+    if place is None or place.base_offset > ceiling:
+        return None
+    return place if crc_is_valid(file.read(position, place.size_bytes)) else None

@@ -1,0 +1,65 @@
+"""Which leader epochs a log's batches say, against what its epoch file says.
+
+Both can have changed on the disk: the file may be an older one or another log's, and the epoch of a batch stands before
+its CRC. So where they part all headers are asked. Epochs ascend: a single batch that stands out from its neighbours
+does not count, and where all others agree with the file it is the batch that is damaged.
+"""
+
+from collections.abc import Iterable
+
+from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
+from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.storage.segment import Segment
+
+
+def epochs_in(segments: Iterable[Segment], log_start_offset: int) -> LeaderEpochs:
+    """The epochs as the batches have them. A walk over every header."""
+    epochs, last = _walk(segments)
+    if last is not None:
+        _note(epochs, last)
+    epochs.truncate_from_start(log_start_offset)
+    return epochs
+
+
+def _walk(segments: Iterable[Segment]) -> tuple[LeaderEpochs, BatchHeader | None]:
+    """The epochs of all but the last batch, and that: nothing behind it says that its epoch is right."""
+    epochs, held = LeaderEpochs(), None
+    for segment in segments:
+        for _, header in segment.sound_batches():
+            if header.leader_epoch < epochs.latest:
+                continue
+            if held is not None and held.leader_epoch <= header.leader_epoch:
+                _note(epochs, held)
+            held = header
+    return epochs, held
+
+
+def _note(epochs: LeaderEpochs, header: BatchHeader) -> None:
+    if header.leader_epoch > epochs.latest:
+        epochs.assign(header.leader_epoch, header.base_offset)
+
+
+def corrected(
+    known: LeaderEpochs, segments: Iterable[Segment], log_start_offset: int, log_end_offset: int
+) -> LeaderEpochs | None:
+    """What the batches say, where `known` says otherwise; None where it is right, and a single batch may be wrong."""
+    found, last = _walk(segments)
+    found.truncate_from_start(log_start_offset)
+    before = _within(known, log_start_offset, log_end_offset)
+    if before == list(found.entries):
+        return None
+    if last is not None:
+        _note(found, last)
+    if before == list(found.entries):
+        return None
+    for ahead in known.entries:
+        # Of a leader that has written nothing yet; only the file knows of it.
+        if ahead.start_offset >= log_end_offset and ahead.epoch > found.latest:
+            found.assign(*ahead)
+    return found
+
+
+def _within(known: LeaderEpochs, log_start_offset: int, log_end_offset: int) -> list[EpochStart]:
+    kept = LeaderEpochs(entry for entry in known.entries if entry.start_offset < log_end_offset)
+    kept.truncate_from_start(log_start_offset)
+    return list(kept.entries)
