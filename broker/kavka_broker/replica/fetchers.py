@@ -7,11 +7,13 @@ are never more of them than brokers that lead something we follow: one without p
 import asyncio
 from collections.abc import Callable, Iterator
 
+from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.brokers import Brokers
 from kavka_broker.logs import get
 from kavka_broker.peers import Peers
 from kavka_broker.replica.fetcher import Fetcher, FetchSettings
 from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.throttles import Throttles
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timers
 
@@ -110,3 +112,21 @@ class Fetchers:
         task = asyncio.get_running_loop().create_task(fetcher.stop())
         self._stopping[task] = None
         task.add_done_callback(lambda done: self._stopping.pop(done, None))
+
+
+def fetch_settings(
+    node_id: int, config: BrokerConfig, broker_epoch: Callable[[], int], throttles: Throttles
+) -> FetchSettings:
+    """Kafka's `replica.fetch.*`."""
+    return FetchSettings(
+        node_id,
+        broker_epoch,
+        wait_ms_max=config["replica.fetch.wait.max.ms"],
+        bytes_min=config["replica.fetch.min.bytes"],
+        bytes_max=config["replica.fetch.response.max.bytes"],
+        partition_bytes_max=config["replica.fetch.max.bytes"],
+        backoff_ms_max=config["replica.fetch.backoff.ms"],
+        timeout_ms=config["replica.socket.timeout.ms"],
+        took=throttles.took,
+        held_back=throttles.must_wait,
+    )

@@ -14,8 +14,9 @@ from enum import Enum, auto
 from kavka_broker.core.partition.follower import Resume, first_fetch_offset, resume, truncation_offset
 from kavka_broker.core.partition.leader_epochs import EpochEnd
 from kavka_broker.logs import get
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.fetch_response import PartitionData
+from kavka_broker.protocol.records.batch import EXTENT_BYTES, read_extent
 from kavka_broker.replica.partition import Partition
 
 log = get("replica")
@@ -59,8 +60,26 @@ def take(partition: Partition, data: PartitionData, now_ms: int) -> Next:
         name = "fetch.corrupt" if error.code == ErrorCode.CORRUPT_MESSAGE else "fetch.not_taken"
         log.error(name, partition=str(partition), leader=partition.state.leader, reason=str(error))
         partition.refused(error)
+        if has_parted(partition, data):
+            # No epoch tells where: cutting could not make the two equal. The disk has changed it.
+            partition.found_damaged()
         return Next.LATER
     return Next.FETCH
+
+
+def has_parted(partition: Partition, data: PartitionData) -> bool:
+    """Whether this log ends inside a batch of its leader's, which no log does that has only followed."""
+    records, end_offset = data.records, partition.log.log_end_offset
+    if not records:
+        return False
+    assert isinstance(records, memoryview | bytes | bytearray)
+    if len(records) < EXTENT_BYTES or partition.log.log_start_offset == end_offset:
+        return False
+    try:
+        first = read_extent(records)
+    except ProtocolViolation:
+        return False
+    return first.base_offset < end_offset <= first.last_offset
 
 
 def append(partition: Partition, data: PartitionData, now_ms: int) -> None:

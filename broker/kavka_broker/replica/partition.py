@@ -8,18 +8,18 @@ proposes changes of the in-sync set. As a follower it takes what its fetcher bri
 """
 
 import asyncio
-from typing import Protocol
 
 from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
-from kavka_broker.core.partition.leader import Contact, LeaderState, Settled
+from kavka_broker.core.partition.leader import LeaderState, Settled
 from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.replica.feeds import Feed
 from kavka_broker.replica.fetch_sessions import SessionPartition
 from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters
+from kavka_broker.replica.surroundings import Alone, Surroundings
 from kavka_broker.seams import Clock
 from kavka_broker.storage.batch_check import first_batch
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
@@ -27,32 +27,6 @@ from kavka_broker.storage.log import Appended, Chunk, Log, Origin
 log = get("replica")
 
 ACKS_ALL = -1
-
-
-class Surroundings(Protocol):
-    """What a partition asks of the broker that it is on."""
-
-    lag_ms_max: float
-    # Followers serve consumers: they shall hear of a new high watermark at once, not with the next records.
-    hurries_high_watermark: bool
-
-    def contact(self, broker_id: int) -> Contact: ...
-
-    def eligible(self, broker_id: int) -> int | None:
-        """The epoch of a broker that may be in sync; None where it may not."""
-        ...
-
-    def propose(self, partition: "Partition", change: IsrChange) -> None:
-        """Take a proposal to the controller; `partition.settled` gets its answer."""
-        ...
-
-    def damaged(self, partition: "Partition") -> None:
-        """A batch of the log has changed on the disk, or cannot be read."""
-        ...
-
-    def refused(self, partition: "Partition") -> None:
-        """The disk has refused to take records."""
-        ...
 
 
 class Partition:
@@ -92,7 +66,7 @@ class Partition:
         state: PartitionState,
         node_id: int,
         clock: Clock,
-        surroundings: "Surroundings | None" = None,
+        surroundings: Surroundings | None = None,
         high_watermark: int | None = None,
     ) -> None:
         self.topic = topic
@@ -298,12 +272,16 @@ class Partition:
         except BrokerError as error:
             if error.code != ErrorCode.CORRUPT_MESSAGE:
                 raise
-            if not self.is_damaged:
-                self.is_damaged = True
-                self._surroundings.damaged(self)
+            self.found_damaged()
             if len(self.isr) < 2:
                 raise
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, error.message) from error
+
+    def found_damaged(self) -> None:
+        """The log is not what was written; who has to know is told once."""
+        if not self.is_damaged:
+            self.is_damaged = True
+            self._surroundings.damaged(self)
 
     def asks_again(self, broker_id: int, offset: int) -> bool:
         """Whether a follower asks for records from where it has asked before: perhaps it could not take them."""
@@ -472,27 +450,3 @@ class Partition:
         assert not self.is_leader, f"{self}: a leader does not start over"
         self.log.start_at(offset)
         self.high_watermark = offset
-
-
-class Alone:
-    """The surroundings of a partition that has no other replica."""
-
-    lag_ms_max = 0.0
-    hurries_high_watermark = False
-
-    def contact(self, broker_id: int) -> Contact:
-        del broker_id
-        return Contact()
-
-    def eligible(self, broker_id: int) -> int | None:
-        del broker_id
-        return None
-
-    def propose(self, partition: Partition, change: IsrChange) -> None:
-        raise AssertionError(f"{partition} proposes {change} and has nobody to ask")
-
-    def damaged(self, partition: Partition) -> None:
-        """Nobody has another copy."""
-
-    def refused(self, partition: Partition) -> None:
-        """Nobody else has room for it."""

@@ -29,8 +29,7 @@ from kavka_broker.protocol.messages.metadata.partition_record import PartitionRe
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports
-from kavka_broker.replica.fetcher import FetchSettings
-from kavka_broker.replica.fetchers import Fetchers
+from kavka_broker.replica.fetchers import Fetchers, fetch_settings
 from kavka_broker.replica.in_sync import InSyncKeeper
 from kavka_broker.replica.missing import MissingLogs
 from kavka_broker.replica.moves import Moves
@@ -307,6 +306,11 @@ class ReplicaManager:
             if isinstance(error.__cause__, OSError) and self._timers is not None:
                 self._timers.after(REOPEN_MS, self._open_again, topic.topic_id, index)
             return
+        if opened.is_foreign and not self._others(state):
+            log.error(
+                "partition.offline", topic=topic.name, partition=index, reason=f"{opened.damage}; put its own back"
+            )
+            return
         if opened.damage and self._is_given_up(state):
             log.warning("replica.begins_anew", partition=str(opened.name))
             self._logs.set_aside(topic.name, index)
@@ -330,13 +334,17 @@ class ReplicaManager:
         """Whether others have what a start found damaged here. It is told before this broker may lead anything: the
         controller would take the replica for one that has all its records.
         """
-        others = [one for one in (*partition.state.isr, *partition.state.elr) if one != self._node_id]
+        others = self._others(partition.state)
         log.error("replica.damaged", partition=str(partition), others=others, reason=damage)
         if not others:
             return False
         if partition.state.directory_of(self._node_id) != LOST_DIRECTORY:
             self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
         return True
+
+    def _others(self, state: PartitionState) -> list[int]:
+        """Who else has all that is committed."""
+        return [one for one in (*state.isr, *state.elr) if one != self._node_id]
 
     async def damage_told(self) -> None:
         """Wait until the controller knows which replicas the start has found damaged or gone."""
@@ -491,21 +499,3 @@ def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[LogDirectory], None
     """A directory may fail in a thread that syncs it; what follows happens on the loop."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(call, failed)
-
-
-def fetch_settings(
-    node_id: int, config: BrokerConfig, broker_epoch: Callable[[], int], throttles: Throttles
-) -> FetchSettings:
-    """Kafka's `replica.fetch.*`."""
-    return FetchSettings(
-        node_id,
-        broker_epoch,
-        wait_ms_max=config["replica.fetch.wait.max.ms"],
-        bytes_min=config["replica.fetch.min.bytes"],
-        bytes_max=config["replica.fetch.response.max.bytes"],
-        partition_bytes_max=config["replica.fetch.max.bytes"],
-        backoff_ms_max=config["replica.fetch.backoff.ms"],
-        timeout_ms=config["replica.socket.timeout.ms"],
-        took=throttles.took,
-        held_back=throttles.must_wait,
-    )

@@ -44,6 +44,10 @@ class Damage(ProtocolViolation):
         self.next_offset = next_offset
 
 
+class OtherEpoch(Damage):
+    """The batch is sound, but for its leader epoch, which another one reigned over: or so the epoch file says."""
+
+
 class Place(NamedTuple):
     """A batch in a segment."""
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
-from kavka_broker.storage.batch_walk import Damage
+from kavka_broker.storage.batch_walk import Damage, OtherEpoch
 from kavka_broker.storage.epoch_check import corrected
 from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
 from kavka_broker.storage.segment import Found, Segment
@@ -125,13 +125,13 @@ class ReadableLog(SegmentedLog):
             floor = segment.end_before(position, offset)
         try:
             segment.check(position, size, floor, ceiling, self.epochs)
-        except ProtocolViolation:
+        except OtherEpoch:
             if not self._were_epochs_wrong():
                 raise
             segment.check(position, size, floor, ceiling, self.epochs)
 
     def _were_epochs_wrong(self) -> bool:
-        """Whether the batches say otherwise than the epoch file did. It is a walk over the whole log, and taken once."""
+        """Whether the batches say otherwise than the epoch file. It is a walk over the whole log, and taken once."""
         if self._are_epochs_checked:
             return False
         self._are_epochs_checked = True

@@ -74,6 +74,7 @@ class SegmentedLog:
         self.has_aborted = False
         self.is_failed = False
         self.damage = ""  # what the start found, of what was synced once
+        self.is_foreign = False  # and that it is another partition's
         self.is_closed = False
         self.flushed_ms = segments[-1].created_ms
         # Called when the recovery point went back, so that the checkpoint never promises more than was synced.

@@ -21,7 +21,7 @@ from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.storage import checkpoints, partition_metadata
-from kavka_broker.storage.batch_walk import ANY_OFFSET, end_at
+from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
 from kavka_broker.storage.epoch_check import corrected, epochs_in
 from kavka_broker.storage.log import Log
@@ -56,6 +56,7 @@ class _Opening:
     is_cut: bool = False
     are_epochs_known: bool = True
     damage: str = ""
+    is_foreign: bool = False
 
 
 def open_log(
@@ -100,7 +101,7 @@ def open_log(
         is_as_left=bool(bases) and opening.are_epochs_known and not recover,
         topic_id=partition_metadata.read(disk, directory),
     )
-    opened.damage = opening.damage
+    opened.damage, opened.is_foreign = opening.damage, opening.is_foreign
     opened.load_producers()
     if opening.is_cut:
         # What was cut off must not come back with the next crash, beside what is appended until then.
@@ -182,6 +183,9 @@ def _open_segments(opening: _Opening, bases: list[int], recovery_point: int, *, 
 
 def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, recovery_point: int) -> None:
     """All of it was on the disk once. Whatever of it is there still stays."""
+    if _is_foreign(segment, recovery_point, is_last=next_base is None):
+        opening.damage = f"{segment.file.path} is another log's: what its indexes name is not in it"
+        opening.is_foreign = True
     if segment.has_sane_indexes():
         if next_base is not None and _reaches(opening, segment, next_base):
             segment.release()
@@ -193,6 +197,19 @@ def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, re
         if opening.end_offset == recovery_point or _is_behind(segment, recovery_point, opening.end_offset):
             return
     opening.end_offset = _salvage(opening, segment, next_base, recovery_point)
+
+
+def _is_foreign(segment: Segment, recovery_point: int, *, is_last: bool) -> bool:
+    """Whether the file has come into the place of another, by the witness of both indexes, or of one and its end."""
+    latest, last = segment.times.last_entry(), segment.offsets.last_entry()
+    if latest is None or not (segment.times.is_sane and segment.offsets.is_sane(2**63)) or not segment.denies(latest):
+        return False
+    if last is not None:
+        return not segment.is_batch_at(last)
+    try:
+        return is_last and end_at(segment.file, 0, segment.file.size, segment.base_offset) != recovery_point
+    except ProtocolViolation:
+        return False
 
 
 def _reaches(opening: _Opening, segment: Segment, next_base: int) -> bool:
@@ -223,12 +240,14 @@ def _resumed(opening: _Opening, segment: Segment) -> int:
         return segment.resume(opening.epochs if opening.are_epochs_known else LeaderEpochs())
     except ProtocolViolation as problem:
         log.warning("segment.damaged", path=segment.file.path, reason=str(problem))
+        if not isinstance(problem, OtherEpoch):
+            return -1
     try:
         # It may be the epoch file that has changed.
         end_offset = segment.resume(LeaderEpochs())
-        found = corrected(opening.epochs, opening.segments, opening.segments[0].base_offset, end_offset)
     except ProtocolViolation:
         return -1
+    found = corrected(opening.epochs, opening.segments, opening.segments[0].base_offset, end_offset)
     if found is None:
         opening.damage = f"{segment.file.path}: a batch of another leader epoch"
         segment.unchecked_start = 0

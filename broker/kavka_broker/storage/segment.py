@@ -27,6 +27,7 @@ from kavka_broker.storage.batch_walk import (
     LONG_WINDOW_BYTES,
     RESYNC_BYTES_MAX,
     Damage,
+    OtherEpoch,
     Place,
     Walk,
     end_at,
@@ -292,6 +293,17 @@ class Segment:
             log.warning("index.wrong", path=self.times.path, timestamp_ms=entry.timestamp_ms, offset=entry.offset)
         return False
 
+    def denies(self, entry: TimestampOffset) -> bool:
+        """Whether there is a sound batch where an entry of the time index says, and it has another timestamp."""
+        try:
+            place = self.locate(entry.offset)
+        except Damage:
+            return False
+        if place is None or place.base_offset > entry.offset:
+            return False
+        header = self._header_at(place.position)
+        return header.max_timestamp != entry.timestamp_ms and crc_is_valid(self.batch_at(place.position, header))
+
     def check(self, position: int, size_bytes: int, floor: int, ceiling: int, epochs: LeaderEpochs) -> None:
         """Whether all batches of this stretch are sound, with offsets from `floor` to below `ceiling`. Raises Damage.
 
@@ -299,9 +311,13 @@ class Segment:
         """
         at, next_offset = position, floor
         for header, batch in split_batches(self.file.read(position, size_bytes)):
-            reason = _what_is_wrong(header, batch, next_offset, ceiling, epochs)
+            reason = _what_is_wrong(header, batch, next_offset, ceiling)
             if reason:
                 raise Damage(self.file.path, at, max(next_offset, self.base_offset), reason)
+            reigned = epochs.epoch_at(header.base_offset)
+            if header.leader_epoch != reigned >= 0:
+                reason = f"it is of leader epoch {header.leader_epoch}, there it was {reigned}"
+                raise OtherEpoch(self.file.path, at, header.base_offset, reason)
             at, next_offset = at + len(batch), header.next_offset
         if at != position + size_bytes:
             raise Damage(self.file.path, at, next_offset, "its end is not where the next one begins")
@@ -359,13 +375,13 @@ class Segment:
         if not self.aborted.is_sane(self.base_offset, self.offset_max):
             return False
         last = self.offsets.last_entry()
-        if last is not None and not self._is_batch_at(last):
+        if last is not None and not self.is_batch_at(last):
             return False
         # Batches with a time, and no time in the index: it was lost.
         self.note_first_timestamp()
         return len(self.times) > 0 or self.first_timestamp_ms < 0
 
-    def _is_batch_at(self, entry: OffsetPosition) -> bool:
+    def is_batch_at(self, entry: OffsetPosition) -> bool:
         """Kafka's own entries may name the end of several batches, and the position of the first."""
         try:
             place = find(self.file, entry.position, self.base_offset, self.base_offset, entry.offset)
@@ -405,13 +421,11 @@ class Segment:
         return [path for path in paths if self._disk.exists(path)]
 
 
-def _what_is_wrong(header: BatchHeader, batch: memoryview, floor: int, ceiling: int, epochs: LeaderEpochs) -> str:
+def _what_is_wrong(header: BatchHeader, batch: memoryview, floor: int, ceiling: int) -> str:
     if header.magic != MAGIC:
         return f"its magic is {header.magic}"
     if not crc_is_valid(batch):
         return "it has a wrong CRC"
     if not floor <= header.base_offset <= header.last_offset < ceiling:
         return f"it spans {header.base_offset} to {header.last_offset}, of {floor} to {ceiling - 1}"
-    if header.leader_epoch != epochs.epoch_at(header.base_offset) >= 0:
-        return f"it is of leader epoch {header.leader_epoch}, there it was {epochs.epoch_at(header.base_offset)}"
     return ""
