@@ -8,12 +8,12 @@ leadership (the group coordinator) hear of each change.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import IntEnum
 from typing import Final, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
+from kavka_broker.core.metadata.configs import ResourceType
 from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.metadata.image import ABOUT_BROKERS, Metadata
 from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
@@ -28,6 +28,7 @@ from kavka_broker.protocol.messages.metadata.partition_change_record import Part
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.replica.damage import closed_at, foreign, others, refuse_loss
 from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports
 from kavka_broker.replica.fetchers import Fetchers, fetch_settings
 from kavka_broker.replica.in_sync import InSyncKeeper
@@ -37,6 +38,7 @@ from kavka_broker.replica.openings import Openings
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.throttles import Throttle, Throttles
 from kavka_broker.seams import Clock
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.timers import Timers
@@ -47,13 +49,6 @@ log = get("replica")
 REOPEN_MS: Final = 5_000
 
 LeadershipListener = Callable[[Partition, bool], None]
-
-
-class ResourceType(IntEnum):
-    """What a config belongs to, as far as it concerns partitions."""
-
-    TOPIC = 2
-    BROKER = 4
 
 
 def _raise(error: BaseException) -> NoReturn:
@@ -287,29 +282,8 @@ class ReplicaManager:
             self._openings.open_soon()
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> None:
-        config, directory_id = self._topic_config(topic.name), state.directory_of(self._node_id)
-        existing = self._logs.get(topic.name, index)
-        if existing is None or existing.topic_id not in (topic.topic_id, ZERO):
-            try:
-                self._missing.check((topic.topic_id, index), state, [one.directory_id for one in self._logs.online])
-            except BrokerError as error:
-                log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
-                return
-        try:
-            opened = self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms(), directory_id)
-        except BrokerError as error:
-            log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
-            if existing is None and isinstance(error.__cause__, OSError):
-                self._missing.note_unmade((topic.topic_id, index))
-            if directory_id != LOST_DIRECTORY:
-                self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
-            if isinstance(error.__cause__, OSError) and self._timers is not None:
-                self._timers.after(REOPEN_MS, self._open_again, topic.topic_id, index)
-            return
-        if opened.is_foreign and not self._others(state):
-            log.error(
-                "partition.offline", topic=topic.name, partition=index, reason=f"{opened.damage}; put its own back"
-            )
+        opened = self._opened(topic, index, state)
+        if opened is None:
             return
         if opened.damage and self._is_given_up(state):
             log.warning("replica.begins_anew", partition=str(opened.name))
@@ -330,21 +304,50 @@ class ReplicaManager:
         if partition.is_leader:
             self._tell(partition, True)
 
+    def _opened(self, topic: Topic, index: int, state: PartitionState) -> Log | None:
+        """The partition's log, which is made where there may be a new one; None where the replica is offline."""
+        config, directory_id = self._topic_config(topic.name), state.directory_of(self._node_id)
+        existing = self._logs.get(topic.name, index)
+        is_missing = existing is None or existing.topic_id not in (topic.topic_id, ZERO)
+        gone_at = closed_at(self._logs, topic.name, index) if existing is None and not self._is_started else 0
+        is_alone = not others(self._node_id, state)
+        try:
+            if is_missing:
+                self._missing.check((topic.topic_id, index), state, [one.directory_id for one in self._logs.online])
+            if is_alone:
+                refuse_loss(f"{topic.name}-{index}", gone_at)
+        except BrokerError as error:
+            log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
+            return None
+        try:
+            opened = self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms(), directory_id)
+        except BrokerError as error:
+            log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
+            if existing is None and isinstance(error.__cause__, OSError):
+                self._missing.note_unmade((topic.topic_id, index))
+            if directory_id != LOST_DIRECTORY:
+                self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
+            if isinstance(error.__cause__, OSError) and self._timers is not None:
+                self._timers.after(REOPEN_MS, self._open_again, topic.topic_id, index)
+            return None
+        if gone_at:
+            opened.damage = f"its log is gone, which ended at {gone_at}"
+        if opened.is_foreign and is_alone:
+            log.error("partition.offline", topic=topic.name, partition=index, reason=foreign(opened))
+            return None
+        return opened
+
     def _is_replaceable(self, partition: Partition, damage: str) -> bool:
         """Whether others have what a start found damaged here. It is told before this broker may lead anything: the
         controller would take the replica for one that has all its records.
         """
-        others = self._others(partition.state)
-        log.error("replica.damaged", partition=str(partition), others=others, reason=damage)
-        if not others:
+        good = others(self._node_id, partition.state)
+        log.error("replica.damaged", partition=str(partition), others=good, reason=damage)
+        if not good:
             return False
         if partition.state.directory_of(self._node_id) != LOST_DIRECTORY:
             self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
         return True
-
-    def _others(self, state: PartitionState) -> list[int]:
-        """Who else has all that is committed."""
-        return [one for one in (*state.isr, *state.elr) if one != self._node_id]
 
     async def damage_told(self) -> None:
         """Wait until the controller knows which replicas the start has found damaged or gone."""
