@@ -18,7 +18,6 @@ from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.metadata.image import ABOUT_BROKERS, Metadata
 from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.core.partition.isr_change import AlterIsr
-from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
 from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -36,7 +35,7 @@ from kavka_broker.replica.missing import MissingLogs
 from kavka_broker.replica.moves import Moves
 from kavka_broker.replica.openings import Openings
 from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.throttles import Throttle, Throttles
+from kavka_broker.replica.throttles import Throttles, throttle
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
@@ -95,7 +94,8 @@ class ReplicaManager:
         )
         self.in_sync.on_damaged = self._damaged
         self.in_sync.on_refused = self._refused
-        self.throttles = Throttles(node_id, self._throttle("leader", config), self._throttle("follower", config))
+        throttles = (throttle(side, config, self._effective, clock) for side in ("leader", "follower"))
+        self.throttles = Throttles(node_id, *throttles)
         self._timers = timers
         self.fetchers: Fetchers | None = None
         if peers is not None and timers is not None:
@@ -115,13 +115,6 @@ class ReplicaManager:
             crash=crash,
         )
         self._is_started = False
-
-    def _throttle(self, side: str, config: BrokerConfig) -> Throttle:
-        window = SampleWindow(
-            config["replication.quota.window.num"], config["replication.quota.window.size.seconds"] * 1000
-        )
-        key = f"{side}.replication.throttled.rate"
-        return Throttle(window, lambda: float(self._effective.broker[key]), self._clock)
 
     # --- the life of the broker ---------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ rate waits until the rate is below it again; a leader answers without records me
 from collections.abc import Callable
 from typing import Final
 
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.replica.partition import Partition
 from kavka_broker.seams import Clock
@@ -32,6 +34,15 @@ class Throttle:
     def is_exceeded(self) -> bool:
         limit = self._limit()
         return limit < UNLIMITED and self._rate.measure(int(self._clock.monotonic_ms())) > limit
+
+
+def throttle(side: str, config: BrokerConfig, effective: EffectiveConfig, clock: Clock) -> Throttle:
+    """The rate of the "leader" or the "follower"."""
+    window = SampleWindow(
+        config["replication.quota.window.num"], config["replication.quota.window.size.seconds"] * 1000
+    )
+    key = f"{side}.replication.throttled.rate"
+    return Throttle(window, lambda: float(effective.broker[key]), clock)
 
 
 class Throttles:

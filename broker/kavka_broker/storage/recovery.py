@@ -29,8 +29,10 @@ from kavka_broker.storage.names import (
     LEADER_EPOCHS,
     LOG,
     SEGMENT_FILES,
+    STRAY_DIRECTORY,
     SWAP,
     PartitionName,
+    aside_directory,
     offset_file,
     parse_future,
     parse_offset_file,
@@ -343,9 +345,7 @@ def _remove_segments(opening: _Opening, bases: list[int]) -> None:
     for base_offset in bases:
         stray = _segment(opening, base_offset)
         log.warning("segment.removed", path=stray.file.path, lost_bytes=stray.size_bytes)
-        stray.close()
-        for path in stray.paths():
-            opening.disk.remove(path)
+        _drop(opening, stray)
 
 
 def _believable_start(opening: _Opening, log_start_offset: int, end_offset: int) -> int:
@@ -373,15 +373,38 @@ def _go_on_at(opening: _Opening, offset: int, *, is_expected: bool) -> None:
         )
     log.warning("log.goes_on", log=str(opening.name), from_offset=opening.end_offset, to_offset=offset)
     opening.is_cut = True
-    last = opening.segments[-1]
-    if last.size_bytes:
-        last.finish()
+    if not is_expected:
+        _set_aside(opening, offset)
+    elif opening.segments[-1].size_bytes:
+        opening.segments[-1].finish()
     else:
-        opening.segments.pop().close()
-        for path in last.paths():
-            opening.disk.remove(path)
+        _drop(opening, opening.segments.pop())
     opening.segments.append(_segment(opening, offset))
     opening.end_offset = offset
+
+
+def _set_aside(opening: _Opening, offset: int) -> None:
+    """All of the log lies below its start. It goes out of the way, and is kept: the start may not be true."""
+    kept = [segment for segment in opening.segments if segment.size_bytes]
+    base = aside_directory(opening.name, f"{offset:032x}", STRAY_DIRECTORY)
+    path = os.path.join(os.path.dirname(opening.directory), base)
+    if kept:
+        opening.disk.make_directory(path)
+        log.warning("log.stray", log=str(opening.name), moved_to=path)
+    for segment in kept:
+        segment.close()
+        for file in segment.paths():
+            opening.disk.rename(file, os.path.join(path, os.path.basename(file)))
+    for segment in opening.segments:
+        if segment not in kept:
+            _drop(opening, segment)
+    opening.segments = []
+
+
+def _drop(opening: _Opening, segment: Segment) -> None:
+    segment.close()
+    for path in segment.paths():
+        opening.disk.remove(path)
 
 
 def _settle_epochs(opening: _Opening, start_offset: int) -> None:
