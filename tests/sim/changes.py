@@ -5,6 +5,7 @@ to settle. Which changes a seed makes, and how often, it draws.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from kavka_broker.core.raft.voters import Voter
@@ -23,6 +24,8 @@ from kavka_broker.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirTopic,
 )
 from kavka_broker.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
+from kavka_broker.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kavka_broker.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -37,6 +40,8 @@ from kavka_broker.protocol.messages.incremental_alter_configs_request import (
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kavka_broker.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 from tests.sim.clients import Client
 from tests.sim.history import Place
 from tests.sim.node import CLUSTER_ID
@@ -57,14 +62,16 @@ class Changer(Client):
     controllers: tuple[Voter, ...] = ()
     replication_factor = 3
     places: tuple[Place, ...] = ()
+    # The id of a broker that is down and may be forgotten; None where there is none.
+    gone: Callable[[], int | None] = lambda self: None
 
     async def run(self) -> None:
         pace = self.random.choice((0.3, 1.5, 4.0))
         while not self.is_stopping and self.kinds:
             await asyncio.sleep(self.random.expovariate(1 / pace))
-            request, response = getattr(self, self.random.choice(self.kinds))()
-            answer = await self.ask_any(request, response)
-            self.loop.trace(self.name, answer)
+            change = getattr(self, self.random.choice(self.kinds))()
+            if change is not None:
+                self.loop.trace(self.name, await self.ask_any(*change))
 
     def elect_preferred(self) -> tuple[Message, type[Message]]:
         topic, index = self.random.choice(self.places)
@@ -93,6 +100,31 @@ class Changer(Client):
         )
         return request, IncrementalAlterConfigsResponse
 
+    def alter_min_isr(self) -> tuple[Message, type[Message]]:
+        """Of the main topic, or of one that comes and goes."""
+        return self._altered("min.insync.replicas", self.random.choice(("1", "2")))
+
+    def alter_flush(self) -> tuple[Message, type[Message]]:
+        return self._altered("flush.ms", self.random.choice(("1", "1000", "9000000")))
+
+    def alter_segments(self) -> tuple[Message, type[Message]]:
+        return self._altered("segment.ms", self.random.choice(("300", "2000", "604800000")))
+
+    def _altered(self, key: str, value: str) -> tuple[Message, type[Message]]:
+        topic = self.random.choice((self.places[0][0], f"spare{self.random.randrange(SPARE_TOPICS)}"))
+        resource = AlterConfigsResource(TOPIC_RESOURCE, topic, [AlterableConfig(key, SET, value)])
+        return IncrementalAlterConfigsRequest([resource]), IncrementalAlterConfigsResponse
+
+    def add_partitions(self) -> tuple[Message, type[Message]]:
+        name = f"spare{self.random.randrange(SPARE_TOPICS)}"
+        wanted = CreatePartitionsTopic(name, self.random.randint(3, 5), None)
+        return CreatePartitionsRequest([wanted], 1_000), CreatePartitionsResponse
+
+    def unregister(self) -> tuple[Message, type[Message]] | None:
+        """A broker that is down; it comes back all the same."""
+        broker_id = self.gone()
+        return None if broker_id is None else (UnregisterBrokerRequest(broker_id), UnregisterBrokerResponse)
+
     def move_replica(self) -> tuple[Message, type[Message]]:
         """To another directory of whichever node is asked."""
         topic, index = self.random.choice(self.places)
@@ -113,3 +145,5 @@ class Changer(Client):
 #: Of a quorum whose voters are in its log.
 OF_VOTERS: Final = ("add_voter", "add_voter", "remove_voter")
 KINDS: Final = ("elect_preferred", "reassign", "create_topic", "delete_topic", "alter_config", "move_replica")
+#: These came later; each has a chance of its own.
+LATER: Final = ("alter_min_isr", "alter_flush", "alter_segments", "add_partitions", "unregister")

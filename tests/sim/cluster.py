@@ -314,12 +314,22 @@ class Simulation:
         changer.directories = DIRECTORIES[: self.shape.directories]
         changer.controllers = tuple(node.as_voter for node in self.nodes)
         changer.node_ids = tuple(node.node_id for node in self.nodes)
+        changer.gone = self._gone
         changer.replication_factor = self.shape.replication_factor
         running = [self._run_client(client) for client in [*producers, *readers, changer]]
         for workload in self.workloads:
             await self.loop.create_task(workload.begin(admin), context=admin.process.context())
             running += [self._run_client(client) for client in workload.clients()]
         return running
+
+    def _gone(self) -> int | None:
+        """A broker that is down and that nobody needs: what it had may go."""
+        down = [node for node in self.nodes if not node.is_alive and self.may_lose_records(node)]
+        for node in down[:1]:
+            self.invariants.lost_power(node)  # whoever is forgotten counts for nothing
+            self.events.counts["played.unregistered"] += 1
+            return node.node_id
+        return None
 
     def read_anew(self, node: Node) -> None:
         """A reader comes to this node first and begins at the start, where nobody may have read for long."""

@@ -7,9 +7,17 @@ from typing import Final
 from tests.sim.groups import Groups
 from tests.sim.transients import Transients
 from tests.sim.trimming import Trimming
+from tests.sim.unclean import Unclean
+from tests.sim.weak import Weak
 from tests.sim.workloads import Workload
 
-WORKLOADS: Final[dict[str, type[Workload]]] = {"transients": Transients, "groups": Groups, "trimming": Trimming}
+WORKLOADS: Final[dict[str, type[Workload]]] = {
+    "transients": Transients,
+    "groups": Groups,
+    "trimming": Trimming,
+    "weak": Weak,
+    "unclean": Unclean,
+}
 
 
 #: What waits for a mend.

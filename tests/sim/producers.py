@@ -23,6 +23,7 @@ from tests.sim.loop import SimLoop
 
 PRODUCE_MS = 2_000
 IN_FLIGHT_MAX = 4
+EPOCH_MS = 1_800_000_000_000
 ALL = -1
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 CODECS = (*[Compression.NONE] * 6, *Compression)
@@ -129,7 +130,7 @@ class Producer(Client):
     ) -> PartitionProduceResponse | None:
         records = build_batch(
             [(None, value.encode()) for value in batch.values],
-            timestamp_ms=1_800_000_000_000 + int(self.loop.time() * 1000),
+            timestamp_ms=EPOCH_MS + int(self.loop.time() * 1000),
             producer_id=identity[0],
             producer_epoch=identity[1],
             base_sequence=batch.base_sequence,

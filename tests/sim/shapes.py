@@ -3,7 +3,7 @@
 from random import Random
 from typing import Final
 
-from tests.sim.changes import KINDS, OF_VOTERS
+from tests.sim.changes import KINDS, LATER, OF_VOTERS
 from tests.sim.cluster import Shape
 from tests.sim.playbook import drawn
 from tests.sim.playbook import settings as settings_of
@@ -23,6 +23,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
     is_synced = count == 1 or random.random() < 0.3
     directories = Random(f"directories {seed}").choice((1, 1, 2))
     has_voters_in_log = Random(f"voters {seed}").random() < 0.4
+    later = tuple(kind for kind in LATER if Random(f"changes {kind} {seed}").random() < 0.25)
     changes = tuple(kind for kind in KINDS if random.random() < 0.3)
     workloads = drawn(seed)
     return Shape(
@@ -51,7 +52,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "internal_segment_bytes": random.choice(("2000", "16000", "1048576")),
             **({"flush_messages": "1"} if is_synced else {}),
         },
-        changes=(*changes, *OF_VOTERS) if has_voters_in_log else changes,
+        changes=(*changes, *later, *(OF_VOTERS if has_voters_in_log else ())),
         workloads=workloads,
         is_besieged=Random(f"besieged {seed}").random() < 0.35,
         has_voters_in_log=has_voters_in_log,

@@ -28,10 +28,10 @@ from kavka_broker.protocol.records.record import build_batch, read_records
 from tests.sim.changes import SPARE_TOPICS
 from tests.sim.clients import ANSWER_MS, Client
 from tests.sim.history import WORST_MAX, Place
+from tests.sim.producers import EPOCH_MS
 from tests.sim.workloads import Workload
 
 ALL = -1
-EPOCH_MS = 1_800_000_000_000
 
 
 class Incarnation(NamedTuple):
