@@ -8,8 +8,8 @@ request fetches all topics and one all quotas, however many resources there are.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeVar
 
-from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.model import Resource
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
@@ -23,6 +23,7 @@ from kavka_operator.reconcile.status import Status, quota_status, topic_status
 ROUNDS_MAX = 4
 
 Key = tuple[str, str, str]
+Claimant = TypeVar("Claimant", Topic, ClientQuota)
 
 
 @dataclass(slots=True)
@@ -79,42 +80,50 @@ def settle(
 
 def plan_all(resources: Sequence[Topic | ClientQuota], seen: SeenCluster, now: datetime) -> dict[Key, Plan]:
     """A plan for each resource; the deleted ones come first, so that a name is free for who takes it over."""
-    olders = _olders(resources)
+    claims = claims_of(resources)
     plans = {}
     for each in sorted(resources, key=lambda one: one.metadata.deletion_timestamp is None):
-        older = olders.get(key_of(each))
+        others = [other for other in claims[claim_of(each)] if other is not each]
         plans[key_of(each)] = (
-            _plan_topic(each, seen, older) if isinstance(each, Topic) else _plan_quota(each, seen, older, now)
+            _plan_topic(each, seen, others) if isinstance(each, Topic) else _plan_quota(each, seen, others, now)
         )
     return plans
 
 
-def _plan_topic(topic: Topic, seen: SeenCluster, older: AnyResource | None) -> Plan:
-    assert older is None or isinstance(older, Topic)
+def _plan_topic(topic: Topic, seen: SeenCluster, others: Sequence[Topic | ClientQuota]) -> Plan:
+    rivals = [each for each in others if isinstance(each, Topic)]
     there = seen.topics.get(topic.topic_name)
     if topic.metadata.deletion_timestamp is not None:
-        return topics.retire(topic, there, older)
-    return topics.reconcile(topic, there, seen, older)
+        return topics.retire(topic, there, rivals)
+    return topics.reconcile(topic, there, seen, _owner(topic, rivals))
 
 
-def _plan_quota(quota: ClientQuota, seen: SeenCluster, older: AnyResource | None, now: datetime) -> Plan:
-    assert older is None or isinstance(older, ClientQuota)
-    values = seen.quotas.get(entity_of(quota.spec.entity), {})
+def _plan_quota(quota: ClientQuota, seen: SeenCluster, others: Sequence[Topic | ClientQuota], now: datetime) -> Plan:
+    rivals = [each for each in others if isinstance(each, ClientQuota)]
+    values, brokers = seen.quotas.get(entity_of(quota.spec.entity), {}), len(seen.brokers)
     if quota.metadata.deletion_timestamp is not None:
-        return quotas.retire(quota, values, older)
-    return quotas.reconcile(quota, values, len(seen.brokers), now, older)
+        heir = next((each for each in rivals if each.metadata.deletion_timestamp is None), None)
+        return quotas.retire(quota, values, quotas.target_values(heir, brokers, now) if heir else {})
+    return quotas.reconcile(quota, values, brokers, now, _owner(quota, rivals))
 
 
-def _olders(resources: Iterable[Topic | ClientQuota]) -> dict[Key, AnyResource]:
-    """For each resource that claims what another has: that other."""
-    owners: dict[object, Topic | ClientQuota] = {}
-    olders: dict[Key, AnyResource] = {}
+def claim_of(resource: Topic | ClientQuota) -> object:
+    """What only one resource can have: the name of a topic, or an entity."""
+    return resource.topic_name if isinstance(resource, Topic) else entity_of(resource.spec.entity)
+
+
+def claims_of(resources: Iterable[Topic | ClientQuota]) -> dict[object, list[Topic | ClientQuota]]:
+    """Who claims what, the oldest first."""
+    claims: dict[object, list[Topic | ClientQuota]] = {}
     for each in sorted(resources, key=lambda one: one.seniority):
-        claim = each.topic_name if isinstance(each, Topic) else entity_of(each.spec.entity)
-        owner = owners.setdefault(claim, each)
-        if owner is not each:
-            olders[key_of(each)] = owner
-    return olders
+        claims.setdefault(claim_of(each), []).append(each)
+    return claims
+
+
+def _owner(resource: Claimant, rivals: Sequence[Claimant]) -> Claimant | None:
+    """Who has what `resource` claims, if it is another: the oldest of those that stay. One that goes has no claim."""
+    staying = [each for each in rivals if each.metadata.deletion_timestamp is None]
+    return next((each for each in staying if each.seniority < resource.seniority), None)
 
 
 def _count_records(resources: Iterable[Topic | ClientQuota], seen: SeenCluster, admin: Admin) -> SeenCluster:

@@ -38,11 +38,12 @@ def reconcile(
     return Plan(words=_settled_words(wanted, now))
 
 
-def retire(gone: ClientQuota, seen: Mapping[str, float], older: ClientQuota | None = None) -> Plan:
-    """What is left to do for a quota whose resource is deleted: take back what it has set."""
-    if older is not None:
-        return Plan()
-    ours = tuple(sorted(key for key in gone.status.applied if key in seen))
+def retire(gone: ClientQuota, seen: Mapping[str, float], inherited: Mapping[str, float] | None = None) -> Plan:
+    """What is left to do for a quota whose resource is deleted: take back what it has set.
+
+    `inherited` are the limits that another resource wants for the entity; those are never away in between.
+    """
+    ours = tuple(sorted(key for key in gone.status.applied if key in seen and key not in (inherited or {})))
     return Plan((AlterQuota(entity_of(gone.spec.entity), {}, ours),)) if ours else Plan()
 
 

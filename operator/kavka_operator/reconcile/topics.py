@@ -6,7 +6,7 @@ instead of quietly making an empty one; the annotation `kavka.dev/forget-topic-i
 person accepts the loss.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kavka_operator.api.settings import same_value, topic_faults
 from kavka_operator.api.topic import Topic
@@ -57,17 +57,20 @@ def needs_records(wanted: Topic, seen: SeenTopic) -> bool:
     return wanted.spec.guards.retention_cut == "Refuse" and bool(_retention_cuts(wanted, seen))
 
 
-def retire(gone: Topic, seen: SeenTopic | None, older: Topic | None = None) -> Plan:
-    """What is left to do for a topic whose resource is deleted. Only the topic that was ours is ever deleted."""
-    if seen is None or older is not None or seen.topic_id != gone.status.topic_id:
+def retire(gone: Topic, seen: SeenTopic | None, rivals: Sequence[Topic] = ()) -> Plan:
+    """What is left to do for a topic whose resource is deleted. Only the topic that was ours is ever deleted.
+
+    `rivals` are all others that claim it: while one of them stays, the topic is that one's now; of several that go
+    together, each has to want it gone.
+    """
+    if seen is None or seen.topic_id != gone.status.topic_id:
         return Plan()
-    match gone.spec.deletion_policy:
-        case "Delete":
-            return Plan((DeleteTopic(seen.name, seen.topic_id),))
-        case "DeleteIfEmpty" if seen.records == 0:
-            return Plan((DeleteTopic(seen.name, seen.topic_id),))
-        case _:
-            return Plan()
+    if any(each.metadata.deletion_timestamp is None for each in rivals):
+        return Plan()
+    policies = {each.spec.deletion_policy for each in (gone, *rivals)}
+    if "Retain" in policies or ("DeleteIfEmpty" in policies and seen.records != 0):
+        return Plan()
+    return Plan((DeleteTopic(seen.name, seen.topic_id),))
 
 
 def managed_after(wanted: Topic, plan: Plan) -> tuple[str, ...]:

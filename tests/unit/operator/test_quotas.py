@@ -81,7 +81,7 @@ def test_the_older_resource_wins_and_keeps_its_values_when_the_other_goes() -> N
     assert plan.is_empty
     assert plan.words[0].message == 'ClientQuota "theirs" limits client-id=etl too and is older'
     gone = quota("mine", status={"applied": {"producer_byte_rate": MIB}})
-    assert retire(gone, {"producer_byte_rate": MIB}, older=quota("theirs")).is_empty
+    assert retire(gone, {"producer_byte_rate": MIB}, {"producer_byte_rate": 5.0}).is_empty
 
 
 def test_deleting_takes_back_only_what_was_set() -> None:

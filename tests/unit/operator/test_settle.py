@@ -22,6 +22,13 @@ def after(resource: R, outcome: Outcome) -> R:
     return resource.model_copy(update={"status": outcome.statuses[key_of(resource)]})
 
 
+def deleted(resource: R) -> R:
+    """The resource as it is once somebody has asked for its deletion."""
+    return resource.model_copy(
+        update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": NOW})}
+    )
+
+
 def ready(status: object) -> tuple[str, str]:
     assert isinstance(status, TopicStatus | ClientQuotaStatus)
     condition = status.condition("Ready")
@@ -76,6 +83,48 @@ def test_two_resources_for_one_topic() -> None:
     assert ready(outcome.statuses[key_of(older)]) == ("True", "Ready")
 
 
+def test_a_topic_passes_to_who_else_declares_it_when_its_owner_is_deleted() -> None:
+    kafka = FakeKafka()
+    owner = topic("owner", topicName="t", deletionPolicy="Delete")
+    heir = topic("heir", topicName="t", metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
+    first = settle([owner, heir], kafka, NOW)
+    owner, heir = after(owner, first), after(heir, first)
+    kafka.held["t"] = 100
+    outcome = settle([deleted(owner), heir], kafka, NOW)
+    assert (outcome.released, outcome.done) == ([key_of(owner)], []), "nothing is deleted, nothing made anew"
+    assert (list(kafka.topics), kafka.topics["t"].topic_id) == (["t"], "id-1")
+    assert ready(outcome.statuses[key_of(heir)]) == ("True", "Ready"), "at the same look, not at the next one"
+    assert after(heir, outcome).status.topic_id == "id-1"
+    assert settle([deleted(after(heir, outcome))], kafka, NOW).done == [], "and the heir wants it kept"
+
+
+def test_what_the_heir_wants_counts_even_if_it_changed_its_mind_while_it_waited() -> None:
+    kafka = FakeKafka()
+    owner = topic("owner", topicName="t", deletionPolicy="Delete")
+    younger = {"creationTimestamp": "2026-11-02T00:00:00Z"}
+    heir = topic("heir", topicName="t", deletionPolicy="Delete", metadata=younger)
+    first = settle([owner, heir], kafka, NOW)
+    owner, heir = after(owner, first), after(heir, first)
+    kept = topic("heir", topicName="t", metadata=younger).model_copy(update={"status": heir.status})
+    assert settle([deleted(owner), deleted(kept)], kafka, NOW).done == []
+    assert [str(each) for each in settle([deleted(owner), deleted(heir)], kafka, NOW).done] == ['delete topic "t"']
+
+
+def test_a_limit_passes_to_who_else_declares_it_and_is_never_away() -> None:
+    kafka = FakeKafka()
+    owner = quota("owner", limits={"producerByteRate": 5, "consumerByteRate": 7})
+    heir = quota("heir", limits={"producerByteRate": 9}, metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
+    first = settle([owner, heir], kafka, NOW)
+    owner, heir = after(owner, first), after(heir, first)
+    assert kafka.quotas == {Entity(client_id="etl"): {"producer_byte_rate": 5.0, "consumer_byte_rate": 7.0}}
+    outcome = settle([deleted(owner), heir], kafka, NOW)
+    assert [str(each) for each in outcome.done] == [
+        "set no consumer_byte_rate for client-id=etl",
+        "set producer_byte_rate=9 for client-id=etl",
+    ]
+    assert ready(outcome.statuses[key_of(heir)]) == ("True", "Ready")
+
+
 @pytest.mark.parametrize(("retriable", "reason"), [(True, "Failing"), (False, "Rejected")])
 def test_a_refusal_is_said_and_does_not_stop_the_others(retriable: bool, reason: str) -> None:
     class Picky(FakeKafka):
@@ -106,10 +155,7 @@ def test_deleting_does_what_the_policy_says_and_lets_go() -> None:
     made = [after(each, (first := settle(wanted, kafka, NOW))) for each in wanted]
     assert first.released == []
     kafka.held["gone"] = 100
-    doomed = [
-        each.model_copy(update={"metadata": each.metadata.model_copy(update={"deletion_timestamp": NOW})})
-        for each in made
-    ]
+    doomed = [deleted(each) for each in made]
     outcome = settle(doomed, kafka, NOW)
     assert sorted(outcome.released) == sorted(key_of(each) for each in doomed)
     assert (list(kafka.topics), kafka.quotas) == (["kept"], {})

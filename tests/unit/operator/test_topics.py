@@ -184,4 +184,21 @@ def test_only_the_topic_that_was_ours_is_deleted() -> None:
     assert retire(topic(deletionPolicy="Delete", status={"topicId": "id-0"}), seen()).is_empty
     assert retire(topic(deletionPolicy="Delete"), seen()).is_empty
     loser = topic("mine", topicName="orders", deletionPolicy="Delete", status={"topicId": "id-1"})
-    assert retire(loser, seen(), older=topic("theirs", topicName="orders")).is_empty
+    assert retire(loser, seen(), [topic("theirs", topicName="orders")]).is_empty
+
+
+@pytest.mark.parametrize("policy", ["Retain", "Delete", "DeleteIfEmpty"])
+def test_a_topic_that_another_resource_claims_passes_to_it(policy: str) -> None:
+    gone = topic("mine", topicName="orders", deletionPolicy="Delete", status={"topicId": "id-1"})
+    younger = topic("theirs", topicName="orders", deletionPolicy=policy)
+    assert retire(gone, seen(records=5), [younger]).is_empty
+
+
+@pytest.mark.parametrize(
+    ("policy", "records", "goes"),
+    [("Retain", 0, False), ("Delete", 5, True), ("DeleteIfEmpty", 5, False), ("DeleteIfEmpty", 0, True)],
+)
+def test_of_resources_that_go_together_each_has_to_want_the_topic_gone(policy: str, records: int, goes: bool) -> None:
+    gone = topic("mine", topicName="orders", deletionPolicy="Delete", status={"topicId": "id-1"}, metadata=GONE)
+    other = topic("theirs", topicName="orders", deletionPolicy=policy, metadata=GONE)
+    assert bool(retire(gone, seen(records=records), [other]).actions) == goes
