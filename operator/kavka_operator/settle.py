@@ -2,10 +2,12 @@
 
 Look, reconcile every resource, carry out the actions, look again, until there is nothing left to do (`ROUNDS_MAX` at
 most). The last look is also what the statuses are computed from, so a status never claims what was only asked for. One
-request fetches all topics and one all quotas, however many resources there are.
+request fetches all topics and one all quotas, however many resources there are. Whatever goes wrong with one resource,
+by a refusal of Kafka's or by a fault of our own, is that resource's condition; the others go on.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -14,11 +16,12 @@ from kavka_operator.api.model import Resource
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
 from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.mishaps import Mishaps
 from kavka_operator.quota.entities import entity_of
 from kavka_operator.reconcile import quotas, topics
 from kavka_operator.reconcile.plan import KafkaAction, Plan, Word, reconciling, stalled
 from kavka_operator.reconcile.seen import SeenCluster, SeenTopic, SeenUsage
-from kavka_operator.reconcile.status import Status, quota_status, topic_status
+from kavka_operator.reconcile.status import Status, quota_status, topic_status, with_words
 
 ROUNDS_MAX = 4
 
@@ -49,52 +52,111 @@ def settle(
     *,
     brokers_expected: int = 0,
     is_forming: bool = False,
+    mishaps: Mishaps | None = None,
+    claimed: Collection[str] = (),
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
     `usage` is what the brokers' metrics tell, where somebody has read them; `brokers_expected` is how many brokers
     there will be once all of them have joined, where somebody knows; `is_forming` until that was so for the first time.
+    `mishaps` remembers faults from one look to the next; `claimed` are topics that resources name which cannot be read.
     """
+    guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
     names = {each.topic_name for each in resources if isinstance(each, Topic)}
-    failures: dict[Key, tuple[Word, ...]] = {}
     managed: dict[Key, Topic | ClientQuota] = {key_of(each): each for each in resources}
     done: list[KafkaAction] = []
+    guard.hold_back(resources)
     for _ in range(ROUNDS_MAX):
         look = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming)
-        seen = _count_records(managed.values(), look, admin)
-        plans = plan_all(list(managed.values()), seen, now)
-        open_plans = {key: plan for key, plan in plans.items() if plan.actions and key not in failures}
+        seen = _count_records(managed.values(), look, admin, guard)
+        plans = plan_all(list(managed.values()), seen, now, guard)
+        open_plans = {key: plan for key, plan in plans.items() if plan.actions and key not in guard.failures}
         if not open_plans:
             break
         for key, plan in open_plans.items():
-            failure = _perform(plan, admin, done)
-            if failure:
-                failures[key] = failure
-            else:
+            with guard.over(managed[key]):
+                _perform(plan, admin, done)
                 managed[key] = _remember(managed[key], plan, seen, now)
     else:
         seen = admin.look(names)
-        plans = plan_all(list(managed.values()), seen, now)
-    return _outcome(managed, plans, failures, replace(seen, usage=usage or {}), done, now)
+        plans = plan_all(list(managed.values()), seen, now, guard)
+    return _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done)
 
 
-def plan_all(resources: Sequence[Topic | ClientQuota], seen: SeenCluster, now: datetime) -> dict[Key, Plan]:
+@dataclass(slots=True)
+class _Guard:
+    """What has failed in this look, by resource: the others go on."""
+
+    mishaps: Mishaps
+    now: datetime
+    claimed: frozenset[str] = frozenset()
+    failures: dict[Key, tuple[Word, ...]] = field(default_factory=dict)
+    faulty: set[Key] = field(default_factory=set)
+
+    def hold_back(self, resources: Iterable[Topic | ClientQuota]) -> None:
+        """Those whose last fault is too recent to try them again."""
+        for each in resources:
+            if words := self.mishaps.waiting(key_of(each), self.now, _version_of(each)):
+                self.failures[key_of(each)] = words
+                self.faulty.add(key_of(each))
+
+    @contextmanager
+    def over(self, resource: Topic | ClientQuota) -> Generator[None]:
+        """Whatever fails in the block is the failure of this resource alone."""
+        key = key_of(resource)
+        try:
+            yield
+        except AdminError as error:
+            self.failures[key] = (reconciling if error.retriable else stalled)(
+                "Failing" if error.retriable else "Rejected", str(error)
+            )
+        except Exception as error:  # noqa: BLE001 - a fault of ours, which is shown and told
+            self.failures[key] = self.mishaps.note(key, error, self.now, _version_of(resource))
+            self.faulty.add(key)
+
+    def forgive(self, keys: Iterable[Key]) -> None:
+        """Forget the faults of those that went well."""
+        for key in keys:
+            if key not in self.faulty:
+                self.mishaps.clear(key)
+
+
+def _version_of(resource: Topic | ClientQuota) -> Hashable:
+    """Changes with whatever a person changes."""
+    annotations = tuple(sorted(resource.metadata.annotations.items()))
+    return resource.metadata.generation, annotations, resource.metadata.deletion_timestamp
+
+
+def _untold(words: str) -> None:
+    """Nobody listens: the status has the words."""
+
+
+def plan_all(
+    resources: Sequence[Topic | ClientQuota], seen: SeenCluster, now: datetime, guard: _Guard
+) -> dict[Key, Plan]:
     """A plan for each resource; the deleted ones come first, so that a name is free for who takes it over."""
     claims = claims_of(resources)
-    plans = {}
+    plans = dict.fromkeys(map(key_of, resources), Plan())
     for each in sorted(resources, key=lambda one: one.metadata.deletion_timestamp is None):
+        if key_of(each) in guard.failures:
+            continue
         others = [other for other in claims[claim_of(each)] if other is not each]
-        plans[key_of(each)] = (
-            _plan_topic(each, seen, others) if isinstance(each, Topic) else _plan_quota(each, seen, others, now)
-        )
+        with guard.over(each):
+            plans[key_of(each)] = (
+                _plan_topic(each, seen, others, guard.claimed)
+                if isinstance(each, Topic)
+                else _plan_quota(each, seen, others, now)
+            )
     return plans
 
 
-def _plan_topic(topic: Topic, seen: SeenCluster, others: Sequence[Topic | ClientQuota]) -> Plan:
+def _plan_topic(
+    topic: Topic, seen: SeenCluster, others: Sequence[Topic | ClientQuota], claimed: Collection[str]
+) -> Plan:
     rivals = [each for each in others if isinstance(each, Topic)]
     there = seen.topics.get(topic.topic_name)
     if topic.metadata.deletion_timestamp is not None:
-        return topics.retire(topic, there, rivals)
+        return Plan() if topic.topic_name in claimed else topics.retire(topic, there, rivals)
     return topics.reconcile(topic, there, seen, _owner(topic, rivals))
 
 
@@ -126,24 +188,26 @@ def _owner(resource: Claimant, rivals: Sequence[Claimant]) -> Claimant | None:
     return next((each for each in staying if each.seniority < resource.seniority), None)
 
 
-def _count_records(resources: Iterable[Topic | ClientQuota], seen: SeenCluster, admin: Admin) -> SeenCluster:
+def _count_records(
+    resources: Iterable[Topic | ClientQuota], seen: SeenCluster, admin: Admin, guard: _Guard
+) -> SeenCluster:
     """`seen`, with the number of records where a decision hangs on it."""
     counted: dict[str, SeenTopic] = dict(seen.topics)
     for each in resources:
-        if isinstance(each, Topic) and (there := counted.get(each.topic_name)) and topics.needs_records(each, there):
-            counted[each.topic_name] = replace(there, records=admin.records(there.name))
+        there = counted.get(each.topic_name) if isinstance(each, Topic) else None
+        if not isinstance(each, Topic) or there is None or key_of(each) in guard.failures:
+            continue
+        with guard.over(each):
+            if topics.needs_records(each, there):
+                counted[each.topic_name] = replace(there, records=admin.records(there.name))
     return replace(seen, topics=counted)
 
 
-def _perform(plan: Plan, admin: Admin, done: list[KafkaAction]) -> tuple[Word, ...]:
-    """Carry out a plan up to its first failure; the words for that failure, if there is one."""
+def _perform(plan: Plan, admin: Admin, done: list[KafkaAction]) -> None:
+    """Carry out a plan up to its first failure. Raises AdminError for that."""
     for action in plan.actions:
-        try:
-            admin.perform(action)  # type: ignore[arg-type]
-        except AdminError as error:
-            return reconciling("Failing", str(error)) if error.retriable else stalled("Rejected", str(error))
+        admin.perform(action)  # type: ignore[arg-type]
         done.append(action)  # type: ignore[arg-type]
-    return ()
 
 
 def _remember(resource: Topic | ClientQuota, plan: Plan, seen: SeenCluster, now: datetime) -> Topic | ClientQuota:
@@ -159,18 +223,25 @@ def _remember(resource: Topic | ClientQuota, plan: Plan, seen: SeenCluster, now:
 def _outcome(
     resources: Mapping[Key, Topic | ClientQuota],
     plans: Mapping[Key, Plan],
-    failures: Mapping[Key, tuple[Word, ...]],
+    guard: _Guard,
     seen: SeenCluster,
     done: list[KafkaAction],
-    now: datetime,
 ) -> Outcome:
     outcome = Outcome(seen, done=done)
     for key, each in resources.items():
-        words = failures.get(key, plans[key].words)
-        if each.metadata.deletion_timestamp is not None and key not in failures:
+        if each.metadata.deletion_timestamp is not None and key not in guard.failures:
             outcome.released.append(key)
-        elif isinstance(each, Topic):
-            outcome.statuses[key] = topic_status(each, seen.topics.get(each.topic_name), words, now)
-        else:
-            outcome.statuses[key] = quota_status(each, seen, words, now)
+            continue
+        words = guard.failures.get(key, plans[key].words)
+        with guard.over(each):
+            outcome.statuses[key] = _status(each, seen, words, guard.now)
+        if key not in outcome.statuses:
+            outcome.statuses[key] = with_words(each, guard.failures[key], guard.now)
+    guard.forgive(resources)
     return outcome
+
+
+def _status(resource: Topic | ClientQuota, seen: SeenCluster, words: Sequence[Word], now: datetime) -> Status:
+    if isinstance(resource, Topic):
+        return topic_status(resource, seen.topics.get(resource.topic_name), words, now)
+    return quota_status(resource, seen, words, now)

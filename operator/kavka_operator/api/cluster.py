@@ -13,6 +13,7 @@ from kavka_operator.api import API_VERSION
 from kavka_operator.api.model import (
     AGE_COLUMN,
     MESSAGE_COLUMN,
+    NAME_LENGTH_MAX,
     READY_COLUMN,
     REASON_COLUMN,
     Column,
@@ -208,6 +209,21 @@ def _has_role(role: Role) -> "Rule":
     )
 
 
+def _sizes(spec: "KafkaClusterSpec") -> dict[tuple[str, str], int]:
+    """The sizes that are asked for, by pool and volume."""
+    pairs = [(pool, volume) for pool in spec.node_pools for volume in pool.storage.volumes]
+    return {(pool.name, volume.name): volume.size for pool, volume in pairs if volume.size is not None}
+
+
+def _volumes_stay(new: "KafkaCluster", old: "KafkaCluster") -> bool:
+    """Whether every volume that goes is known to be empty, or nothing is known of the nodes at all."""
+    names = {(pool.name, volume.name) for pool in new.spec.node_pools for volume in pool.storage.volumes}
+    gone = {
+        f"{p.name}/{v.name}" for p in old.spec.node_pools for v in p.storage.volumes if (p.name, v.name) not in names
+    }
+    return not old.status.brokers or gone <= set(old.status.empty_volumes)
+
+
 class KafkaClusterSpec(Model):
     """What is wanted of a cluster."""
 
@@ -241,6 +257,14 @@ class KafkaClusterSpec(Model):
             holds=lambda new, old: (
                 {(p.name, p.roles) for p in old.node_pools} <= {(p.name, p.roles) for p in new.node_pools}
             ),
+            path="nodePools",
+        ),
+        Transition(
+            cel="oldSelf.nodePools.all(a, self.nodePools.all(b, a.name != b.name || a.storage.volumes.all(v,"
+            " b.storage.volumes.all(w, v.name != w.name || !has(v.size) || !has(w.size)"
+            " || quantity(string(w.size)).compareTo(quantity(string(v.size))) >= 0))))",
+            message="a volume may only grow; add a larger or a smaller one beside it, under another name",
+            holds=lambda new, old: all(size <= _sizes(new).get(volume, size) for volume, size in _sizes(old).items()),
             path="nodePools",
         ),
     )
@@ -336,6 +360,13 @@ class KafkaClusterStatus(Status):
         description="Settings that this resource has altered while the brokers run, so that one taken out of it goes"
         " back to its default.",
     )
+    empty_volumes: tuple[Annotated[str, Field(max_length=2 * NAME_LENGTH_MAX + 1)], ...] = Field(
+        default=(),
+        max_length=POOLS_MAX * VOLUMES_MAX,
+        strict=False,
+        description="Volumes, as POOL/VOLUME, that hold nothing on any node; those may be taken out of the spec.",
+        json_schema_extra=FIXED_LIST,
+    )
     unmanaged_quotas: tuple[str, ...] = Field(
         default=(),
         max_length=UNMANAGED_MAX,
@@ -346,6 +377,19 @@ class KafkaClusterStatus(Status):
 
 class KafkaCluster(Resource):
     """A Kafka cluster."""
+
+    transitions: ClassVar[tuple[Transition, ...]] = (
+        Transition(
+            cel="!has(oldSelf.status) || !has(oldSelf.status.brokers) || oldSelf.spec.nodePools.all(a,"
+            " a.storage.volumes.all(v, self.spec.nodePools.exists(b, b.name == a.name"
+            " && b.storage.volumes.exists(w, w.name == v.name)) || (has(oldSelf.status.emptyVolumes)"
+            " && (a.name + '/' + v.name) in oldSelf.status.emptyVolumes)))",
+            message="a volume that holds something cannot be taken out or given another name; put it back, and take it"
+            " out when status.emptyVolumes names it",
+            holds=_volumes_stay,
+            path="spec",
+        ),
+    )
 
     kind_name: ClassVar[str] = "KafkaCluster"
     plural: ClassVar[str] = "kafkaclusters"

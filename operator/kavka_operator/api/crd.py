@@ -8,7 +8,7 @@ that the defaults inside it apply. The conversion is one function over plain dic
 from typing import Any
 
 from kavka_operator.api import CATEGORY, GROUP, VERSION
-from kavka_operator.api.model import Column, Resource
+from kavka_operator.api.model import Column, Resource, rule_schema
 
 Schema = dict[str, Any]
 
@@ -50,6 +50,7 @@ def resource_schema(kind: type[Resource]) -> Schema:
     """The structural schema of a kind."""
     whole = kind.model_json_schema(by_alias=True)
     properties = whole["properties"]
+    rules = {"x-kubernetes-validations": [rule_schema(each) for each in kind.transitions]} if kind.transitions else {}
     return {
         "type": "object",
         "description": kind.purpose,
@@ -61,6 +62,7 @@ def resource_schema(kind: type[Resource]) -> Schema:
             "spec": {**structural(properties["spec"], whole["$defs"]), "description": "What is wanted."},
             "status": {**structural(properties["status"], whole["$defs"]), "description": "What is seen."},
         },
+        **rules,
     }
 
 

@@ -247,11 +247,3 @@ def _field(path: Where) -> str:
     for part in path:
         words += f"[{part}]" if isinstance(part, int) else (f".{part}" if words else part)
     return words
-
-
-def resource_from(value: Mapping[str, Any]) -> AnyResource:
-    """The resource that an API server or our own store holds; raises ValueError when it is none of ours."""
-    kind = str(value.get("kind"))
-    if kind not in KINDS:
-        raise ValueError(_no_kind(kind))
-    return KINDS[kind].model_validate(dict(value))

@@ -5,6 +5,7 @@ One spelling, so that a number in a resource means the same here and in `kubectl
 was meant as 10M or 10Mi is not ours to decide.
 """
 
+import math
 import re
 from typing import Annotated
 
@@ -49,7 +50,7 @@ def parse(value: object) -> int:
 
 def spell(amount: float) -> str:
     """The shortest exact spelling of a whole amount (10485760 -> 10Mi); other numbers as they are."""
-    if amount != int(amount):
+    if not math.isfinite(amount) or amount != int(amount):
         return f"{amount:g}"
     whole = int(amount)
     exact = [(factor, suffix) for suffix, factor in SUFFIXES.items() if whole and whole % factor == 0]

@@ -33,7 +33,8 @@ OVERRIDES_MAX = 32
 RELATED_MAX = 64
 BROKERS_MAX = 1000
 
-Positive = Annotated[float, Field(gt=0)]
+LIMIT_MAX = 1e12
+Positive = Annotated[float, Field(gt=0, le=LIMIT_MAX)]
 
 KAFKA_KEYS = {
     "producer_byte_rate": "producerByteRate",

@@ -91,4 +91,4 @@ def _scalar(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
     try:
         return loader.construct_object(node, deep=True)
     except ValueError as error:
-        raise YamlError(node.start_mark.line + 1, f"is not a value: {error}") from None
+        raise YamlError(node.start_mark.line + 1, f"is not a value: {error}; write text in quotes") from None

@@ -52,9 +52,9 @@ def _shown(limit: float | None) -> str:
 def _limits(layout: Layout) -> dict[AnyEntity, dict[str, float]]:
     from kavka_operator.kafka.client import KafkaClient
 
-    cluster = next(each for each in Store(layout).all() if isinstance(each, KafkaCluster))
-    if cluster.status.bootstrap_servers is None:
-        raise CommandError(f"{cluster.identity} is not running; start it with `kavka up`")
+    cluster = next((each for each in Store(layout).all() if isinstance(each, KafkaCluster)), None)
+    if cluster is None or cluster.status.bootstrap_servers is None:
+        raise CommandError(f'KafkaCluster "{layout.cluster}" is not running; start it with `kavka up`')
     client = KafkaClient(cluster.status.bootstrap_servers)
     try:
         return {entity: dict(values) for entity, values in client.look(()).quotas.items()}

@@ -18,8 +18,8 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout, clusters
-from kavka_operator.platform.local.limits import ignored, unsupported
-from kavka_operator.platform.local.store import Store
+from kavka_operator.platform.local.limits import ignored, lost_volumes, unsupported
+from kavka_operator.platform.local.store import Store, Unreadable
 from kavka_operator.settle import Key, key_of
 from kavka_operator.table import aligned, node_table, table
 
@@ -80,7 +80,7 @@ def describe(kind: str, name: str, chosen_state: Path | None, namespace: str) ->
     conditions, nodes = document["status"].pop("conditions", []), node_table(document)
     document["status"].pop("brokers", None)
     say(_yaml({"kind": document["kind"], **document["metadata"]}))
-    say("spec:\n" + _indented(_yaml(document["spec"])))
+    say("spec:\n" + _indented(_yaml(document.get("spec", {}))))
     say("status:\n" + _indented(_yaml(document["status"]) if document["status"] else "{}"))
     if nodes:
         say("nodes:\n" + _indented(nodes))
@@ -97,9 +97,12 @@ def delete(kind: str | None, name: str | None, files: list[Path], chosen_state: 
     state = state_directory(chosen_state)
     try:
         known = known_resources(state)
+        if not files and kind is not None and (unreadable := _unreadable(state, kind, name, namespace)):
+            _delete_unreadable(*unreadable)
+            return 0
         doomed = _named(kind, name, known, namespace) if not files else _in_files(files, known)
         for each in doomed:
-            _delete(each, Layout.of(state, each.metadata.namespace, _cluster_of(each)))
+            _delete(each, Layout.of(state, each.metadata.namespace, _cluster_of(each)), known.values())
     except (BadResourcesError, CommandError) as error:
         return complain(error)
     return 0
@@ -109,7 +112,9 @@ def _refuse_unsupported(declared: Iterable[Declared], state: Path) -> None:
     for each in declared:
         if isinstance(each.resource, KafkaCluster):
             layout = Layout.of(state, each.resource.metadata.namespace, each.resource.name)
-            if problem := unsupported(each.resource, layout, members.read(layout)):
+            known = members.read(layout)
+            problem = unsupported(each.resource, layout, known) or lost_volumes(each.resource, layout, known)
+            if problem:
                 raise CommandError(problem)
             for note in ignored(each.resource):
                 say(f"note: {note}")
@@ -253,31 +258,67 @@ def _in_files(files: list[Path], known: dict[Key, AnyResource]) -> list[AnyResou
     return [known[key] for key in reversed(keys) if key in known]
 
 
-def _delete(resource: AnyResource, layout: Layout) -> None:
+def _unreadable(state: Path, kind: str, name: str | None, namespace: str) -> tuple[Layout, Unreadable] | None:
+    """The resource of this name that is stored and cannot be understood."""
+    for layout in clusters(state):
+        for each in Store(layout).read()[1]:
+            if each.key[0] in _kinds(kind) and each.key[1:] == (namespace, name):
+                return layout, each
+    return None
+
+
+def _delete_unreadable(layout: Layout, one: Unreadable) -> None:
+    kind, _, name = one.key
+    if kind == KafkaCluster.kind_name:
+        raise CommandError(f'{kind} "{name}" has its records in {layout.root}; apply it again to mend it')
+    Store(layout).mark_deleted(one.key, datetime.now(UTC))
+    if is_running(layout):
+        _wait_until_gone(layout, one.key)
+    say(f"{kind.lower()}.{GROUP}/{name} marked; it could not be understood, and what it has set in Kafka stays")
+
+
+def _delete(resource: AnyResource, layout: Layout, known: Iterable[AnyResource]) -> None:
     if isinstance(resource, KafkaCluster):
         raise CommandError(
             f"{resource.identity} has its records in {layout.root}; stop it with `kavka down` and remove that directory"
         )
-    store = Store(layout)
-    store.mark_deleted(resource, datetime.now(UTC))
+    Store(layout).mark_deleted(key_of(resource), datetime.now(UTC))
     if not is_running(layout):
         say(f"{_short(resource)} marked; it goes when the cluster runs")
         return
+    _wait_until_gone(layout, key_of(resource))
+    say(f"{_short(resource)} deleted{_what_stays(resource, known)}")
+
+
+def _wait_until_gone(layout: Layout, key: Key) -> None:
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    while any(key_of(each) == key_of(resource) for each in store.all()):
+    while Store(layout).has(key):
         if time.monotonic() > deadline:
-            raise CommandError(
-                f"{resource.identity} is still there after {SETTLE_SECONDS_MAX:.0f} s; see `kavka describe`"
-            )
+            words = f"is still there after {SETTLE_SECONDS_MAX:.0f} s; see `kavka describe`"
+            raise CommandError(f'{key[0]} "{key[2]}" {words}')
         time.sleep(POLL_SECONDS)
-    say(f"{_short(resource)} deleted{_what_stays(resource)}")
 
 
-def _what_stays(resource: AnyResource) -> str:
-    if not isinstance(resource, Topic) or resource.spec.deletion_policy == "Delete":
+def _what_stays(resource: AnyResource, known: Iterable[AnyResource]) -> str:
+    if not isinstance(resource, Topic):
+        return ""
+    if heir := next((each for each in known if _inherits(each, resource)), None):
+        return f'; topic "{resource.topic_name}" itself stays: {heir.identity} declares it too'
+    if resource.spec.deletion_policy == "Delete":
         return ""
     kept = "stays" if resource.spec.deletion_policy == "Retain" else "stays if it holds records"
     return f'; topic "{resource.topic_name}" itself {kept} (deletionPolicy: {resource.spec.deletion_policy})'
+
+
+def _inherits(other: AnyResource, gone: Topic) -> bool:
+    """Whether another resource claims the topic and stays."""
+    return (
+        isinstance(other, Topic)
+        and key_of(other) != key_of(gone)
+        and (other.metadata.namespace, other.spec.cluster_name) == (gone.metadata.namespace, gone.spec.cluster_name)
+        and other.topic_name == gone.topic_name
+        and other.metadata.deletion_timestamp is None
+    )
 
 
 def _short(resource: AnyResource) -> str:

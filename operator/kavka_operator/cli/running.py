@@ -16,7 +16,7 @@ from kavka_operator.cli.words import CommandError, complain, is_running, say, st
 from kavka_operator.platform.local import members, processes
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.limits import ignored, unsupported
+from kavka_operator.platform.local.limits import ignored, lost_volumes, unsupported
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.up import Up, UpError
@@ -63,7 +63,8 @@ def _prepare(files: list[Path], state: Path) -> Layout:
     declared = load(files, known_resources(state))
     cluster = _only_cluster(declared, files)
     layout = Layout.of(state, cluster.metadata.namespace, cluster.name)
-    if problem := unsupported(cluster, layout, members.read(layout)):
+    known = members.read(layout)
+    if problem := unsupported(cluster, layout, known) or lost_volumes(cluster, layout, known):
         raise CommandError(problem)
     if is_running(layout):
         raise CommandError(

@@ -7,46 +7,33 @@ once when the KafkaCluster is gone, so that deleting a namespace never waits for
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import ValidationError
-
 from kavka_operator.api import GROUP
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.complaints import complaints
-from kavka_operator.api.kinds import KINDS, AnyResource
+from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.stored import UnreadableError, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.mishaps import Mishaps
 from kavka_operator.platform.base import Platform, PlatformUnavailableError
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.plan import Plan, Word, settled, stalled, unknown
 from kavka_operator.reconcile.status import cluster_status
 from kavka_operator.settle import Key, Outcome, key_of, settle
 
+log = logging.getLogger(__name__)
+
 FINALIZER = f"{GROUP}/finalizer"
 OBJECTS_MAX = 100_000
 
 Change = dict[str, Any]
 """What to merge into the object: `status`, `metadata`, or nothing."""
-
-
-class Undecodable(Exception):
-    """An object that the models refuse, though the API server has let it in."""
-
-
-def decode(body: Mapping[str, Any]) -> AnyResource:
-    """The resource that an object stands for."""
-    model = KINDS[body["kind"]]
-    wanted = {key: value for key, value in body.items() if key in {"apiVersion", "kind", "metadata", "spec", "status"}}
-    try:
-        return model.model_validate(wanted)
-    except ValidationError as error:
-        words = "; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in complaints(error, model))
-        raise Undecodable(words) from None
 
 
 @dataclass(slots=True)
@@ -58,25 +45,35 @@ class Desk:
     _objects: dict[Key, AnyResource] = field(default_factory=dict)
     _admins: dict[str, Admin] = field(default_factory=dict)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _mishaps: Mishaps = field(default_factory=lambda: Mishaps(log.error))
 
     async def hand_in(self, body: Mapping[str, Any], *, gone: bool = False) -> Change:
         """Take note of an object and do what follows; the change to write back to it."""
         now = datetime.now(UTC).replace(microsecond=0)
         key = body["kind"], body["metadata"].get("namespace", "default"), body["metadata"]["name"]
         if gone:
-            self._objects.pop(key, None)
+            self._forget(key, body["metadata"].get("uid", ""))
             return {}
         try:
-            resource = decode(body)
-        except Undecodable as error:
+            resource = resource_from(body)
+        except UnreadableError as error:
             self._objects.pop(key, None)
             return _refused(body, stalled("Invalid", str(error)), now)
         self._objects[key] = resource
         assert len(self._objects) <= OBJECTS_MAX, "more objects than this operator is made for"
         async with self._alone:
-            if isinstance(resource, KafkaCluster):
-                return self._cluster(resource, now)
-            return await self._of_cluster(resource, now)
+            try:
+                if isinstance(resource, KafkaCluster):
+                    return self._cluster(resource, now)
+                return await self._of_cluster(resource, now)
+            except Exception as error:  # noqa: BLE001 - it costs this object alone
+                words = self._mishaps.note(key, error, now, resource.metadata.generation)
+                return _difference(resource, _said(resource, words, now))
+
+    def _forget(self, key: Key, uid: str) -> None:
+        """Let go of an object, unless another of its name has come meanwhile."""
+        if key in self._objects and self._objects[key].metadata.uid == uid:
+            del self._objects[key]
 
     def close(self) -> None:
         """Let go of every connection."""
@@ -127,7 +124,7 @@ class Desk:
             and each.spec.cluster_name == name
             and each.metadata.namespace == resource.metadata.namespace
         ]
-        return settle(siblings, admin, now)
+        return settle(siblings, admin, now, mishaps=self._mishaps)
 
 
 def _said(resource: AnyResource, words: tuple[Word, ...], now: datetime) -> dict[str, Any]:

@@ -78,6 +78,6 @@ def _on_broker(broker: int, page: _Page) -> dict[str, SeenUsage]:
 def _sum(broker: int, page: _Page, clients: Iterable[Client]) -> SeenUsage:
     those = list(clients)
     by_type = {kind: sum(page.rates.get(each, 0.0) for each in those if each[2] == kind) for kind in RATES.values()}
-    used = max(page.rates.get(each, 0.0) / page.limits[each][1] for each in those)
+    used = max(page.rates.get(each, 0.0) / (page.limits[each][1] or float("inf")) for each in those)
     waited = sum(page.throttled.get(each, 0.0) for each in those)
     return SeenUsage(broker, by_type["produce"], by_type["fetch"], waited, used)

@@ -1,6 +1,7 @@
 """What must be done to the nodes of a cluster, wherever they run.
 
-A node that is not there is started, all of them at once. A node that runs with other settings than wanted is restarted
+A node that is not there is started, all of them at once, unless it would lack a volume that holds something
+(`volumes`). A node that runs with other settings than wanted is restarted
 in a roll (`rollout`), one at a time and never at the cost of a partition. A node that the resource no longer wants is
 not stopped: its replicas would have to move first. Settings that brokers take while they run are not the nodes'
 business but Kafka's (`brokers_config`).
@@ -12,9 +13,12 @@ from datetime import datetime
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.settings import broker_faults, dynamic
 from kavka_operator.reconcile.plan import AlterBrokers, Plan, StartNode, Word, ready, reconciling, stalled
-from kavka_operator.reconcile.seen import SeenCluster, SeenNode, Survey, WantedNode
+from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
+from kavka_operator.reconcile.volumes import refusals
 from kavka_operator.rollout.roll import is_on, roll
 from kavka_operator.words import counted, named, some
+
+NO_VOLUMES: Mapping[int, Sequence[SeenVolume]] = {}
 
 
 def reconcile(
@@ -24,14 +28,21 @@ def reconcile(
     cluster: SeenCluster | None,
     survey: Survey | None,
     now: datetime,
+    volumes: Mapping[int, Sequence[SeenVolume]] = NO_VOLUMES,
 ) -> Plan:
-    """The plan for the nodes of a cluster. `cluster` and `survey` are None while nobody answers."""
+    """The plan for the nodes of a cluster. `cluster` and `survey` are None while nobody answers.
+
+    `volumes` are the log directories of each node, as far as the platform knows them.
+    """
     faults = [f"spec.config.{name}: {words}" for name, words in broker_faults(wanted.spec.config)]
     if faults:
         return Plan(words=stalled("BadConfig", "; ".join(faults)))
+    refused = refusals(wanted, nodes, volumes)
     absent = [node for node in nodes if node.id not in seen or seen[node.id].state == "Stopped"]
-    if absent:
-        return Plan(tuple(StartNode(node.id) for node in absent), reconciling("Starting", _counted(nodes, seen)))
+    if startable := [node for node in absent if node.id not in refused]:
+        return Plan(tuple(StartNode(node.id) for node in startable), reconciling("Starting", _counted(nodes, seen)))
+    if refused:
+        return Plan(words=stalled("VolumeRefused", "; ".join(refused.values())))
     if surplus := sorted(set(seen) - {node.id for node in nodes}):
         holds = "still holds" if len(surplus) == 1 else "still hold"
         return Plan(words=stalled("ShrinkRefused", f"{named(surplus)} {holds} replicas; {len(nodes)} nodes are wanted"))

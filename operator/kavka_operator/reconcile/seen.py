@@ -136,6 +136,28 @@ class SeenNode:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenVolume:
+    """A log directory of a node as the platform sees it.
+
+    `logs` are the names of what it holds, None where it cannot be read. One that `was_used` was formatted for the node
+    at some time, and had this `directory_id`; one that `is_there` is so now.
+    """
+
+    name: str
+    place: str
+    logs: tuple[str, ...] | None = ()
+    was_used: bool = True
+    is_there: bool = True
+    has_metadata: bool = False
+    directory_id: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would be missed."""
+        return self.logs == () and not self.has_metadata
+
+
+@dataclass(frozen=True, slots=True)
 class WantedNode:
     """A node as the resource wants it."""
 
@@ -143,3 +165,4 @@ class WantedNode:
     fingerprint: str
     rack: str | None = None
     roles: tuple[str, ...] = ("broker", "controller")
+    volumes: tuple[str, ...] = ()

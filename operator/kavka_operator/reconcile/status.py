@@ -3,6 +3,7 @@
 Pure, and equal for equal input, so that rest means no write.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -42,6 +43,11 @@ def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], no
     )
 
 
+def with_words(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime) -> Status:
+    """The status as it was, with other conditions."""
+    return resource.status.model_copy(update=_common(resource, words, now))
+
+
 def quota_status(quota: ClientQuota, seen: SeenCluster, words: Sequence[Word], now: datetime) -> ClientQuotaStatus:
     """The status of a quota."""
     entity = entity_of(quota.spec.entity)
@@ -49,7 +55,8 @@ def quota_status(quota: ClientQuota, seen: SeenCluster, words: Sequence[Word], n
     conflict = any(word.reason == "Conflict" for word in words)
     in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))
     target = target_values(quota, len(seen.brokers), now)
-    applied = {key: value for key, value in in_kafka.items() if key in target or key in quota.status.applied}
+    ours = {key: value for key, value in in_kafka.items() if key in target or key in quota.status.applied}
+    applied = {key: value for key, value in ours.items() if math.isfinite(value)}  # JSON has no word for infinity
     override = active_override(quota, now)
     usage = seen.usage.get(str(entity), ())
     return ClientQuotaStatus(
@@ -106,6 +113,7 @@ def cluster_status(
     unmanaged: tuple[str, ...] = (),
     places: Mapping[int, tuple[str, str]] | None = None,
     survey: Survey | None = None,
+    empty: tuple[str, ...] = (),
 ) -> KafkaClusterStatus:
     """The status of a cluster. `places` are address and directory of each node, where the platform knows them."""
     lines = tuple(_node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id)) for node in nodes)
@@ -120,6 +128,7 @@ def cluster_status(
         brokers=lines,
         rollout=plan.rollout,
         managed_config=managed_after(cluster, seen),
+        empty_volumes=empty,
         unmanaged_quotas=unmanaged[:100],
     )
 

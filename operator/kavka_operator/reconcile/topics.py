@@ -204,13 +204,12 @@ def _refused_cuts(wanted: Topic, seen: SeenTopic) -> Iterator[str]:
     if not _cuts_are_refused(wanted, seen):
         return
     for key, (now, then) in _retention_cuts(wanted, seen).items():
-        yield (
-            f"{key} {now} -> {then} may delete some of {seen.records:,} records; set spec.guards.retentionCut: Allow"
-        )
+        records = "its records" if seen.records is None else f"{seen.records:,} records"
+        yield f"{key} {now} -> {then} may delete some of {records}; set spec.guards.retentionCut: Allow"
 
 
 def _cuts_are_refused(wanted: Topic, seen: SeenTopic) -> bool:
-    return wanted.spec.guards.retention_cut == "Refuse" and bool(seen.records)
+    return wanted.spec.guards.retention_cut == "Refuse" and seen.records != 0
 
 
 def _reconfigure(wanted: Topic, seen: SeenTopic) -> Iterator[TopicAction]:

@@ -96,7 +96,7 @@ def test_a_port_in_use_is_named(kavka: Kavka) -> None:
     with socket.create_server(("127.0.0.1", kavka.port)):
         code, said = kavka.run("up", "-f", str(kavka.file()))
     assert code == 1
-    assert said.startswith(f"error: port {kavka.port} of 127.0.0.1 is in use by another program")
+    assert f"error: node 0: port {kavka.port} of 127.0.0.1 is in use by another program" in said
     assert kavka.processes() == []
 
 
@@ -156,7 +156,7 @@ def test_a_log_directory_of_another_cluster_is_refused(kavka: Kavka) -> None:
     before = meta.read_bytes()
     code, said = kavka.run("up", "-f", str(kavka.file()))
     assert code == 1
-    assert f"error: {meta.parent} belongs to cluster AAAAAAAAAAAAAAAAAAAAAA, and this is {mine}" in said
+    assert f"error: node 0: {meta.parent} belongs to cluster AAAAAAAAAAAAAAAAAAAAAA, and this is {mine}" in said
     assert meta.read_bytes() == before
 
 

@@ -91,6 +91,21 @@ def test_what_makes_no_sense_is_answered(person: Person, words: tuple[str, ...],
     assert person.types(*words) == (1, f"error: {complaint}\n")
 
 
+def test_a_store_that_cannot_be_understood_gives_no_traceback(person: Person) -> None:
+    person.types("apply", "-f", person.file())
+    kept = person.directory / "state" / "default" / "main" / "resources"
+    (kept / "topic.orders.yaml").write_text("{not: [yaml")
+    (kept / "kafkacluster.main.yaml").write_text((kept / "kafkacluster.main.yaml").read_text() + "later: 5\n")
+    for words in (("get",), ("get", "-o", "yaml"), ("get", "all", "-o", "wide"), ("describe", "kc", "main")):
+        code, said = person.types(*words)
+        assert (code, "Traceback" in said) == (0, False), said
+    assert "orders" in person.types("get", "kt")[1]
+    assert person.types("describe", "kt", "orders")[0] == 0
+    marked = "topic.kavka.dev/orders marked; it could not be understood, and what it has set in Kafka stays\n"
+    assert person.types("delete", "kt", "orders") == (0, marked)
+    assert person.types("apply", "-f", person.file())[1].splitlines()[1] == "topic.kavka.dev/orders configured"
+
+
 def test_a_cluster_is_not_deleted_with_its_records(person: Person) -> None:
     person.types("apply", "-f", person.file())
     code, said = person.types("delete", "kc", "main")

@@ -101,13 +101,37 @@ def test_without_a_cluster_it_is_unknown() -> None:
 def test_an_object_that_the_models_refuse_says_so_once() -> None:
     office = Office()
     value = a_topic()
-    value["spec"]["partitoins"] = 4
+    value["spec"]["partitions"] = "4"
     change = office.hand_in(value)
     assert condition(change) == ("False", "Invalid")
-    assert change["status"]["conditions"][0]["message"] == (
-        'spec.partitoins: there is no such field; did you mean "partitions"?'
-    )
+    assert change["status"]["conditions"][0]["message"] == 'spec.partitions: "4" is not a whole number; write 4'
     assert office.hand_in(merged(value, change)) == {}
+
+
+def test_fields_of_a_later_version_are_left_out() -> None:
+    office = Office()
+    office.hand_in(live_cluster())
+    value = a_topic(status={"laterField": 5})
+    value["spec"]["laterField"] = {"deep": 1}
+    assert condition(office.hand_in(value)) == ("True", "Ready")
+
+
+def test_a_fault_of_our_own_is_shown_and_the_desk_goes_on() -> None:
+    office = Office()
+    office.hand_in(live_cluster())
+    look, office.kafka.look = office.kafka.look, None  # type: ignore[method-assign, assignment]
+    assert condition(office.hand_in(a_topic()), "Stalled") == ("True", "ReconcileError")
+    office.kafka.look = look  # type: ignore[method-assign]
+    assert condition(office.hand_in(a_topic())) == ("True", "Ready")
+
+
+def test_an_object_that_goes_late_does_not_take_another_of_its_name_along() -> None:
+    office = Office()
+    office.hand_in(live_cluster())
+    office.hand_in(a_topic(metadata={"uid": "new"}))
+    office.hand_in(a_topic(metadata={"uid": "old"}), gone=True)
+    other = body("Topic", "other", {"clusterName": "main", "topicName": "orders"}, metadata={"uid": "x"})
+    assert condition(office.hand_in(other)) == ("False", "Conflict")
 
 
 def test_deleting_does_its_work_and_lets_go() -> None:

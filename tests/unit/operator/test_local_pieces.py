@@ -89,7 +89,7 @@ def test_deleted_resources_wait_until_they_are_let_go(store: Store) -> None:
     apply(store)
     made = store.all()[1]
     stamp = store.stamp()
-    store.mark_deleted(made, NOW)
+    store.mark_deleted(key_of(made), NOW)
     assert store.stamp() != stamp
     assert store.all()[1].metadata.deletion_timestamp == NOW
     store.remove(key_of(made))

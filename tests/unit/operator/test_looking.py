@@ -8,6 +8,7 @@ import pytest
 
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.surveying import partitions_of, quorum_of
+from kavka_operator.mishaps import Mishaps
 from kavka_operator.platform.local.background import Background
 from kavka_operator.platform.local.looking import Looker, Question
 from kavka_operator.reconcile.plan import AlterBrokers, CreateTopic, ElectLeaders
@@ -81,7 +82,7 @@ def question(bootstrap: str = "a:1", **parts: Any) -> Question:
 
 def test_a_look_settles_topics_and_settings_and_tells_what_it_did() -> None:
     connections = Connections(FakeKafka())
-    looker = Looker(connections)
+    looker = Looker(connections, Mishaps(print))
     first = looker.look(question())
     assert first.done == (CreateTopic("orders", 3, None, {}), AlterBrokers({"log.retention.ms": "5"}))
     assert first.seen is not None
@@ -97,7 +98,7 @@ def test_a_look_settles_topics_and_settings_and_tells_what_it_did() -> None:
 def test_nobody_answers_and_the_next_look_begins_anew() -> None:
     kafka = FakeKafka()
     connections = Connections(kafka)
-    looker = Looker(connections)
+    looker = Looker(connections, Mishaps(print))
     kafka.refuse = AdminError("could not create it: nobody leads", retriable=True)
     assert looker.look(question()).error == "could not create it: nobody leads"
     kafka.refuse = None
@@ -109,14 +110,14 @@ def test_a_setting_that_brokers_refuse_is_told_and_the_look_goes_on() -> None:
     kafka = FakeKafka()
     kafka.make("orders", 3)
     kafka.refuse = AdminError("could not set it: out of range", retriable=False)
-    answer = Looker(Connections(kafka)).look(question())
+    answer = Looker(Connections(kafka), Mishaps(print)).look(question())
     assert (answer.refused, answer.error, answer.done) == ("could not set it: out of range", None, ())
     assert answer.survey is not None
 
 
 def test_topics_wait_while_the_cluster_forms() -> None:
     kafka = FakeKafka()
-    answer = Looker(Connections(kafka)).look(question(brokers_expected=3, is_forming=True))
+    answer = Looker(Connections(kafka), Mishaps(print)).look(question(brokers_expected=3, is_forming=True))
     assert (kafka.topics, answer.is_settled) == ({}, False)
 
 

@@ -24,9 +24,7 @@ def after(resource: R, outcome: Outcome) -> R:
 
 def deleted(resource: R) -> R:
     """The resource as it is once somebody has asked for its deletion."""
-    return resource.model_copy(
-        update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": NOW})}
-    )
+    return resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": NOW})})
 
 
 def ready(status: object) -> tuple[str, str]:

@@ -1,10 +1,12 @@
 """What this version cannot run yet, said before anything is started. The only place that knows."""
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.platform.local import volumes
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import Members
-from kavka_operator.platform.local.rendering import local_nodes, port_clashes
+from kavka_operator.platform.local.rendering import local_nodes, port_clashes, wanted_node
 from kavka_operator.platform.nodes import nodes_of
+from kavka_operator.reconcile.volumes import removals
 
 
 def unsupported(cluster: KafkaCluster, layout: Layout, members: Members) -> str | None:
@@ -18,6 +20,15 @@ def unsupported(cluster: KafkaCluster, layout: Layout, members: Members) -> str 
         )
     complete = members.joined_by(cluster, lambda _: True)
     return "; ".join(port_clashes(local_nodes(cluster, layout, complete))) or None
+
+
+def lost_volumes(cluster: KafkaCluster, layout: Layout, members: Members) -> str | None:
+    """What volumes hold that the resource no longer names, and what to do; None if nothing would be missed."""
+    complete = members.joined_by(cluster, lambda _: True)
+    found = []
+    for node in map(wanted_node, local_nodes(cluster, layout, complete)):
+        found += removals(node, volumes.look(layout, node.id, members.volumes.get(node.id, {})))
+    return f"{cluster.identity}: spec.nodePools: {'; '.join(found)}" if found else None
 
 
 def ignored(cluster: KafkaCluster) -> list[str]:

@@ -11,11 +11,14 @@ from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
 from kavka_operator.kafka import usage
 from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.mishaps import Mishaps, describe
 from kavka_operator.platform.local import probe
 from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.plan import Action, ElectLeaders
 from kavka_operator.reconcile.seen import SeenCluster, SeenUsage, Survey
 from kavka_operator.settle import Outcome, settle
+
+USAGE = "the usage of quotas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,15 @@ class Question:
     brokers_expected: int
     is_forming: bool
     now: datetime
+    claimed: Sequence[str] = ()  # topics of resources that cannot be read
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was seen and done; `error` where nobody answered, `refused` where brokers did not take a setting."""
+    """What was seen and done.
+
+    `error` where nobody answered, `refused` where brokers did not take a setting, `fault` where our own code failed.
+    """
 
     outcome: Outcome | None = None
     survey: Survey | None = None
@@ -41,6 +48,7 @@ class Answer:
     done: tuple[Action, ...] = ()
     error: str | None = None
     refused: str | None = None
+    fault: Exception | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -58,10 +66,11 @@ class Answer:
 class Looker:
     """Keeps the connection from one look to the next, as long as the same brokers run.
 
-    `connect` makes an admin client for bootstrap addresses.
+    `connect` makes an admin client for bootstrap addresses; `mishaps` remembers what went wrong with which resource.
     """
 
     connect: Callable[[str], Admin]
+    mishaps: Mishaps
     _admin: Admin | None = None
     _bootstrap: str = ""
 
@@ -76,6 +85,9 @@ class Looker:
         except AdminError as error:
             self.close()
             return Answer(obstacles=obstacles, error=str(error))
+        except Exception as error:  # noqa: BLE001 - the nodes are looked after whatever is wrong with a look
+            self.close()
+            return Answer(obstacles=obstacles, error=describe(error), fault=error)
 
     def elect(self, action: ElectLeaders) -> str | None:
         """Carry out an election that a roll asks for; what went wrong, in words."""
@@ -84,39 +96,59 @@ class Looker:
             self._admin.perform(action)
         except AdminError as error:
             return str(error)
+        except Exception as error:  # noqa: BLE001 - the roll says what it waits for, and asks again
+            return describe(error)
         return None
 
     def close(self) -> None:
         """Let go of the connection."""
-        if self._admin is not None:
-            self._admin.close()
-            self._admin = None
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            admin.close()
 
     def _look(self, admin: Admin, question: Question) -> Answer:
         outcome = settle(
             question.resources,
             admin,
             question.now,
-            _usage(question),
+            self._usage(question),
             brokers_expected=question.brokers_expected,
             is_forming=question.is_forming,
+            mishaps=self.mishaps,
+            claimed=question.claimed,
         )
-        actions = brokers_config(question.cluster, outcome.cluster).actions
-        refused = None
         try:
-            for action in actions:
-                admin.perform(action)  # type: ignore[arg-type]
-        except AdminError as error:
-            if error.retriable:
-                raise
-            actions, refused = (), str(error)
-        if actions:
-            outcome.cluster = replace(outcome.cluster, config=admin.look(()).config)
-        return Answer(outcome, admin.survey(), done=(*outcome.done, *actions), refused=refused)
+            done, refused = _configure(admin, question.cluster, outcome)
+            return Answer(outcome, admin.survey(), done=(*outcome.done, *done), refused=refused)
+        except AdminError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what became of topics and quotas is told all the same
+            return Answer(outcome, done=tuple(outcome.done), fault=error)
+
+    def _usage(self, question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:
+        """What clients use; nothing where it cannot be told, as nothing hangs on it."""
+        if not any(isinstance(each, ClientQuota) for each in question.resources):
+            return {}
+        try:
+            pages = {number: usage.fetch(address) for number, address in question.nodes.items()}
+            found = usage.usage_by_entity({number: page for number, page in pages.items() if page is not None})
+        except Exception as error:  # noqa: BLE001 - see above
+            self.mishaps.note(USAGE, error, question.now)
+            return {}
+        self.mishaps.clear(USAGE)
+        return found
 
 
-def _usage(question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:
-    if not any(isinstance(each, ClientQuota) for each in question.resources):
-        return {}
-    pages = {number: usage.fetch(address) for number, address in question.nodes.items()}
-    return usage.usage_by_entity({number: page for number, page in pages.items() if page is not None})
+def _configure(admin: Admin, cluster: KafkaCluster, outcome: Outcome) -> tuple[tuple[Action, ...], str | None]:
+    """Bring the settings that brokers take while they run to what is wanted: what was done, what was refused."""
+    actions = brokers_config(cluster, outcome.cluster).actions
+    try:
+        for action in actions:
+            admin.perform(action)  # type: ignore[arg-type]
+    except AdminError as error:
+        if error.retriable:
+            raise
+        return (), str(error)
+    if actions:
+        outcome.cluster = replace(outcome.cluster, config=admin.look(()).config)
+    return actions, None

@@ -1,20 +1,24 @@
-"""What a node is given when it is first seen, and keeps: its ports, and a vote.
+"""What a node is given when it is first seen, and keeps: its ports, its volumes, and a vote.
 
 The first broker has the ports of the resource, every other node the next ones that nobody uses, all of its ports the
 same distance (`offset`) above. They are kept because clients have them in their configuration. Who votes is settled
 when the cluster is first started: were controllers added to a quorum of a given size, the newcomers could be a majority
-that knows nothing of what was decided before.
+that knows nothing of what was decided before. The volumes are noted once they are formatted, the one with the metadata
+log first, so that one that is gone later is missed and the metadata log is never looked for elsewhere.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster, Listener
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.nodes import CONTROLLER, Node, nodes_of
 
+META_PROPERTIES = "meta.properties"
 CONTROLLER_PORT_STEP = 1000
 PORT_MAX = 65_535
 OFFSET_MAX = 4096
@@ -22,10 +26,21 @@ OFFSET_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The nodes that were ever seen: how far above the resource's their ports lie; and which of them vote."""
+    """The nodes that were ever seen: how far above the resource's their ports lie, who votes, and their volumes."""
 
     offsets: Mapping[int, int] = field(default_factory=dict)
     voters: tuple[int, ...] = ()
+    volumes: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # by name, the ids of their directories
+
+    def formatted(self, node: int, volumes: Mapping[str, str]) -> "Members":
+        """With the volumes that a node has now; the one with the metadata log stays the first."""
+        first = self.metadata_volume(node)
+        ordered = sorted(volumes, key=lambda name: name != first)
+        return replace(self, volumes={**self.volumes, node: {name: volumes[name] for name in ordered}})
+
+    def metadata_volume(self, node: int) -> str | None:
+        """The volume with the metadata log; None before the node is formatted."""
+        return next(iter(self.volumes.get(node, ())), None)
 
     def joined_by(self, cluster: KafkaCluster, is_free: Callable[[int], bool]) -> "Members":
         """With the nodes that the resource wants now. `is_free` tells whether a port can be used."""
@@ -36,7 +51,8 @@ class Members:
             if node.id not in offsets:
                 offsets[node.id] = _next_offset(cluster, node, taken, is_free if offsets else lambda _: True)
                 taken.update(ports_of(cluster, node, offsets[node.id]))
-        return Members(offsets, self.voters or tuple(node.id for node in nodes_of(cluster) if node.is_controller))
+        voters = self.voters or tuple(node.id for node in nodes_of(cluster) if node.is_controller)
+        return Members(offsets, voters, self.volumes)
 
 
 def read(layout: Layout) -> Members:
@@ -45,17 +61,39 @@ def read(layout: Layout) -> Members:
     if text is None:
         return _of_one_node(layout)
     value = json.loads(text)
-    return Members({int(node): offset for node, offset in value["portOffsets"].items()}, tuple(value["voters"]))
+    offsets = {int(node): offset for node, offset in value["portOffsets"].items()}
+    noted = {int(node): dict(names) for node, names in value.get("volumes", {}).items()}
+    volumes = {node: names for node in offsets if (names := noted.get(node) or _volumes_of(layout, node))}
+    return Members(offsets, tuple(value["voters"]), volumes)
 
 
 def _of_one_node(layout: Layout) -> Members:
     """What the first version kept: it ran one node, and only the node's settings say that there was one."""
-    return Members({0: 0}, (0,)) if layout.properties(0).exists() else Members()
+    if not layout.properties(0).exists():
+        return Members()
+    return Members({0: 0}, (0,), {0: names} if (names := _volumes_of(layout, 0)) else {})
+
+
+def _volumes_of(layout: Layout, node: int) -> dict[str, str]:
+    """The volumes of a node whose volumes nobody noted, as in earlier versions: those of its settings, once it ran."""
+    settings = parse_properties(read_text(layout.properties(node)) or "")
+    paths = [Path(path) for path in settings.get("log.dirs", "").split(",") if path]
+    has_run = any(path.is_dir() and any(each.is_dir() for each in path.iterdir()) for path in paths)
+    return {path.name: directory_id(path) or f"{node}/{path.name}" for path in paths} if has_run else {}
+
+
+def directory_id(path: Path) -> str | None:
+    """The id of a log directory; None where it is not formatted, or does not say."""
+    return parse_properties(read_text(path / META_PROPERTIES) or "").get("directory.id")
 
 
 def keep(layout: Layout, members: Members) -> None:
     """Remember them."""
-    value = {"portOffsets": {str(node): offset for node, offset in members.offsets.items()}, "voters": members.voters}
+    value = {
+        "portOffsets": {str(node): offset for node, offset in members.offsets.items()},
+        "voters": members.voters,
+        "volumes": {str(node): dict(volumes) for node, volumes in members.volumes.items()},
+    }
     write_whole(layout.members, json.dumps(value, indent=2) + "\n")
 
 

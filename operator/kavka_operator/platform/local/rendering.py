@@ -1,12 +1,14 @@
 """`server.properties` of a node on this machine. Pure."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_operator.api.cluster import KafkaCluster, Listener
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import PORT_MAX, Members, listeners_of, ports_of
 from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties, nodes_of
+from kavka_operator.reconcile.seen import WantedNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,11 @@ class LocalNode:
     @property
     def id(self) -> int:
         return self.node.id
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """The names of its log directories."""
+        return tuple(volume.name for volume in self.node.pool.storage.volumes)
 
     def changed(self, properties: str) -> tuple[str, ...]:
         """The settings in which another text differs."""
@@ -56,7 +63,7 @@ def _local(
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "controller.listener.names": CONTROLLER,
         "controller.quorum.voters": voters,
-        "log.dirs": ",".join(str(layout.data(node.id) / volume.name) for volume in node.pool.storage.volumes),
+        **_directories(layout, node, members.metadata_volume(node.id)),
         **({"kavka.admin.listener": metrics} if metrics else {}),
         **common_properties(cluster, nodes),
     }
@@ -64,10 +71,29 @@ def _local(
     return LocalNode(node, first.host, ports, f"{first.host}:{first.port}", format_properties(properties), metrics)
 
 
+def _directories(layout: Layout, node: Node, metadata: str | None) -> dict[str, str]:
+    """The log directories. The metadata log lies in the first, unless it began in another before."""
+    names = [volume.name for volume in node.pool.storage.volumes]
+    directories = {"log.dirs": ",".join(str(layout.data(node.id) / name) for name in names)}
+    if metadata in names and metadata != names[0]:
+        directories["metadata.log.dir"] = str(layout.data(node.id) / metadata)
+    return directories
+
+
 def _voter(cluster: KafkaCluster, node: Node, members: Members) -> str:
     listeners = listeners_of(cluster, node, members.offsets[node.id])
     (controller,) = [each for each in listeners if each.name == CONTROLLER]
     return f"{node.id}@{controller.host}:{controller.port}"
+
+
+def wanted_node(node: LocalNode) -> WantedNode:
+    """A node as the reconcilers know it."""
+    return WantedNode(node.id, fingerprint(node), node.node.rack, node.node.roles, node.volumes)
+
+
+def fingerprint(node: LocalNode) -> str:
+    """Tells one set of settings from another."""
+    return sha256(node.properties.encode()).hexdigest()[:16]
 
 
 def _url(listener: Listener) -> str:

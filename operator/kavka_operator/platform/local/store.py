@@ -2,7 +2,8 @@
 
 `resources/` holds what is wanted, with the metadata that an API server would give (uid, generation, creation time);
 `status/` holds what was last seen. `kavka apply` writes the one, `kavka up` the other, so they never overwrite each
-other. A deleted resource stays, marked, until the running cluster has done what its deletion asks for.
+other. A deleted resource stays, marked, until the running cluster has done what its deletion asks for; applying it
+again before that takes the mark away. A file that this version cannot understand is left alone (`Unreadable`).
 """
 
 import uuid
@@ -14,15 +15,36 @@ from typing import Any, Literal
 
 import yaml
 
-from kavka_operator.api.files import Declared, resource_from
+from kavka_operator.api.files import Declared
 from kavka_operator.api.kinds import KINDS, AnyResource
+from kavka_operator.api.stored import UnreadableError, resource_from
 from kavka_operator.platform.local.files import locked, read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
+from kavka_operator.reconcile.plan import settled, stalled
 from kavka_operator.reconcile.status import Status
-from kavka_operator.settle import Key, key_of
+from kavka_operator.settle import Key
 
 Change = Literal["created", "configured", "unchanged"]
 KEPT_METADATA = ("labels", "annotations")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A stored resource that this version cannot understand: what it is, as far as that is known, and why not."""
+
+    key: Key
+    document: dict[str, Any]
+    words: str
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody has asked for its deletion."""
+        return bool(_part(self.document, "metadata").get("deletionTimestamp"))
+
+    @property
+    def topic_name(self) -> str | None:
+        """The topic that it claims, if it is a Topic."""
+        return str(_part(self.document, "spec").get("topicName") or self.key[2]) if self.key[0] == "Topic" else None
 
 
 @dataclass(slots=True)
@@ -36,20 +58,26 @@ class Store:
         with self._alone():
             return [self._apply(each.resource, each.document.value, now) for each in declared]
 
-    def mark_deleted(self, resource: AnyResource, now: datetime) -> None:
+    def mark_deleted(self, key: Key, now: datetime) -> None:
         """Ask for a resource to be deleted."""
         with self._alone():
-            path = self._wanted(resource.kind, resource.name)
-            value = _parse(path.read_text())
-            value["metadata"].setdefault("deletionTimestamp", _stamp(now))
-            _write(path, value)
+            kind, namespace, name = key
+            path = self._wanted(kind, name)
+            value = self._raw(path)
+            metadata = {"name": name, "namespace": namespace, **_part(value, "metadata")}
+            metadata.setdefault("deletionTimestamp", _stamp(now))
+            _write(path, {**value, "kind": kind, "metadata": metadata})
 
-    def remove(self, key: Key) -> None:
-        """Forget a resource whose deletion is done."""
+    def remove(self, key: Key) -> bool:
+        """Forget a resource whose deletion is done; False if somebody has applied it again meanwhile."""
         with self._alone():
             kind, _, name = key
-            self._wanted(kind, name).unlink(missing_ok=True)
+            path = self._wanted(kind, name)
+            if path.exists() and not _part(self._raw(path), "metadata").get("deletionTimestamp"):
+                return False
+            path.unlink(missing_ok=True)
             self._seen(kind, name).unlink(missing_ok=True)
+            return True
 
     def set_status(self, resource: AnyResource, status: Status) -> bool:
         """Write a status if it says anything new; whether it did."""
@@ -58,15 +86,42 @@ class Store:
         _write(self._seen(resource.kind, resource.name), status.to_dict())
         return True
 
+    def note_unreadable(self, one: Unreadable, now: datetime) -> None:
+        """Write the condition of a resource that cannot be understood, beside what its status said before."""
+        kind, _, name = one.key
+        before = _part(one.document, "status")
+        generation = int(_part(one.document, "metadata").get("generation", 0))  # 0: before any that is applied
+        words = stalled("Invalid", one.words)
+        said = {(each.get("type"), each.get("message")) for each in before.get("conditions") or () if each}
+        if said != {(word.type, word.message) for word in words}:
+            conditions = [each.to_dict() for each in settled(words, (), generation, now)]
+            _write(self._seen(kind, name), {**before, "observedGeneration": generation, "conditions": conditions})
+
     def all(self) -> list[AnyResource]:
-        """Every resource with its status, clusters first, then by name."""
-        found = [self._read(path) for path in self.layout.resources.glob("*.yaml") if not path.name.startswith(".")]
-        order = list(KINDS)
-        return sorted(found, key=lambda each: (order.index(each.kind), each.name))
+        """Every resource that can be understood, with its status, clusters first, then by name."""
+        return self.read()[0]
+
+    def read(self) -> tuple[list[AnyResource], list[Unreadable]]:
+        """Every resource with its status, clusters first, then by name; and those that cannot be understood."""
+        found: list[AnyResource] = []
+        unreadable: list[Unreadable] = []
+        for key, document in self.documents().items():
+            try:
+                found.append(resource_from(document))
+            except UnreadableError as error:
+                unreadable.append(Unreadable(key, document, str(error)))
+        return found, unreadable
+
+    def has(self, key: Key) -> bool:
+        """Whether there is such a resource."""
+        kind, _, name = key
+        return self._wanted(kind, name).exists()
 
     def documents(self) -> dict[Key, dict[str, Any]]:
-        """Every resource as text would hold it."""
-        return {key_of(each): self._document(each) for each in self.all()}
+        """Every resource as its files hold it, whether it can be understood or not."""
+        paths = [path for path in self.layout.resources.glob("*.yaml") if not path.name.startswith(".")]
+        documents = {self._key(path): self._document(path) for path in paths}
+        return dict(sorted(documents.items(), key=lambda item: (_rank(item[0][0]), item[0])))
 
     def stamp(self) -> tuple[int, ...]:
         """Changes whenever a wanted resource does. Costs two system calls."""
@@ -76,20 +131,29 @@ class Store:
             return ()
         return info.st_mtime_ns, info.st_ctime_ns
 
-    def _document(self, resource: AnyResource) -> dict[str, Any]:
-        value: dict[str, Any] = _parse(self._wanted(resource.kind, resource.name).read_text())
-        status = {key: each for key, each in resource.status.to_dict().items() if each not in ([], {})}
-        return {**value, "status": status}
+    def _key(self, path: Path) -> Key:
+        """What a file is of, by its name: that stays legible whatever is in the file."""
+        kind, _, name = path.stem.partition(".")
+        return next((known for known in KINDS if known.lower() == kind), kind), self.layout.namespace, name
 
-    def _read(self, path: Path) -> AnyResource:
-        value = _parse(path.read_text())
-        seen = read_text(self.layout.status / path.name)
-        return resource_from({**value, "status": _parse(seen) or {}} if seen else value)
+    def _document(self, path: Path) -> dict[str, Any]:
+        value, status = self._raw(path), self._raw(self.layout.status / path.name)
+        kind, namespace, name = self._key(path)
+        metadata = {"name": name, "namespace": namespace, **_part(value, "metadata")}
+        status = {key: each for key, each in status.items() if each not in ([], {})}
+        return {**value, "kind": kind, "metadata": metadata, "status": status}
+
+    def _raw(self, path: Path) -> dict[str, Any]:
+        """What a file holds; nothing if it is no YAML, or not there."""
+        try:
+            value = _parse(read_text(path) or "")
+        except (yaml.YAMLError, ValueError):  # a date that is none, bytes that are no text
+            return {}
+        return value if isinstance(value, dict) else {}
 
     def _apply(self, resource: AnyResource, document: dict[str, Any], now: datetime) -> tuple[AnyResource, Change]:
         path = self._wanted(resource.kind, resource.name)
-        before = read_text(path)
-        old = _parse(before) if before is not None else None
+        old = self._raw(path) or None
         value = _merged(resource, document, old, now)
         if old == value:
             return resource, "unchanged"
@@ -106,12 +170,23 @@ class Store:
         return locked(self.layout.root / "store.lock")
 
 
+def _rank(kind: str) -> int:
+    """Where a kind stands in the order of kinds."""
+    return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
+
+
+def _part(document: dict[str, Any], name: str) -> dict[str, Any]:
+    """A map in a document; empty where there is none."""
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def _merged(
     resource: AnyResource, document: dict[str, Any], old: dict[str, Any] | None, now: datetime
 ) -> dict[str, Any]:
     """The resource as the store keeps it: the person's spec, the store's metadata."""
     given = document["metadata"]
-    metadata = {
+    metadata: dict[str, Any] = {
         "name": resource.name,
         "namespace": resource.metadata.namespace,
         **{key: given[key] for key in KEPT_METADATA if given.get(key)},
@@ -121,13 +196,13 @@ def _merged(
     }
     spec = _plain(document["spec"])
     if old is not None:
-        kept = {
-            key: old["metadata"][key]
-            for key in ("uid", "creationTimestamp", "generation", "deletionTimestamp")
-            if key in old["metadata"]
+        kept: dict[str, Any] = {
+            key: old["metadata"][key]  # a mark of deletion is not kept: the later word counts
+            for key in ("uid", "creationTimestamp", "generation")
+            if key in _part(old, "metadata")
         }
         metadata |= kept
-        metadata["generation"] += int(old["spec"] != spec)
+        metadata["generation"] += int(old.get("spec") != spec)
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
 
 

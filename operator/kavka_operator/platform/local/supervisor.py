@@ -4,26 +4,28 @@
 doubles with each death in a row; one that dies `DEATHS_MAX` times without having run for `STEADY_SECONDS` in between
 has failed, and stays down until its settings change. One that has never answered at all fails at its second death:
 what keeps it from starting will not go away by itself. A restart is asked for and then goes on by itself, turn by turn,
-so that the other nodes are looked after meanwhile.
+so that the other nodes are looked after meanwhile. Where a node cannot even be started (a port in use, a volume that is
+not there, no room for its files), it has failed with the reason and is tried again; the others go on.
 """
 
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.platform.base import PlatformUnavailableError
-from kavka_operator.platform.local import members, probe, processes
+from kavka_operator.platform.local import members, probe, processes, volumes
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.rendering import LocalNode, local_nodes
+from kavka_operator.platform.local.rendering import LocalNode, fingerprint, local_nodes, wanted_node
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.reconcile.plan import NodeAction, RestartNode, StartNode
-from kavka_operator.reconcile.seen import NodeState, SeenNode, WantedNode
+from kavka_operator.reconcile.seen import NodeState, SeenNode, SeenVolume, WantedNode
+from kavka_operator.reconcile.volumes import forgotten, refusal
 
 STOP_SECONDS_MAX = 30.0
 START_SECONDS_MAX = 60.0
@@ -38,11 +40,11 @@ BROKER = (sys.executable, "-m", "kavka_broker")
 
 @dataclass(slots=True)
 class Running:
-    """A node that was started. `state` follows the process."""
+    """A node that was to be started. `state` follows the process."""
 
     node: LocalNode
     fingerprint: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | None  # none: it could not be started
     started: float
     state: NodeState = "Starting"
     restarts: int = 0
@@ -64,6 +66,7 @@ class Supervisor:
     cluster_id: str
     _wanted: dict[int, LocalNode] = field(default_factory=dict)
     _nodes: dict[int, Running] = field(default_factory=dict)
+    _given_up: tuple[str, ...] = ()  # the volumes that may be begun anew
     moves: int = 0  # counts the changes of any node's state, so that a look can tell whether it is out of date
 
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
@@ -74,9 +77,13 @@ class Supervisor:
         if now != known:
             members.keep(self.layout, now)
         self._wanted = {each.id: each for each in local_nodes(cluster, self.layout, now)}
-        return [
-            WantedNode(each.id, fingerprint(each), each.node.rack, each.node.roles) for each in self._wanted.values()
-        ]
+        self._given_up = forgotten(cluster)
+        return [wanted_node(each) for each in self._wanted.values()]
+
+    def volumes(self) -> Mapping[int, Sequence[SeenVolume]]:
+        """The log directories of the wanted nodes, as they lie on the disk."""
+        known = members.read(self.layout).volumes
+        return {number: volumes.look(self.layout, number, known.get(number, {})) for number in self._wanted}
 
     def seen(self) -> Mapping[int, SeenNode]:
         """The nodes that were started."""
@@ -105,11 +112,12 @@ class Supervisor:
         self.moves += 1
         match action:
             case StartNode(node=number):
-                self._start(self._wanted[number])
+                self._begin(self._wanted[number])
             case RestartNode(node=number):
                 each = self._nodes[number]
                 self.tell(str(action))
-                each.process.terminate()
+                if each.process is not None:
+                    each.process.terminate()
                 each.state, each.stop_by, each.message = "Stopping", self.clock() + STOP_SECONDS_MAX, ""
 
     @property
@@ -119,13 +127,20 @@ class Supervisor:
 
     def tick(self) -> bool:
         """Look after the nodes; whether the state of one has changed."""
-        changed = sum(self._look_after(number, self._nodes[number]) for number in list(self._nodes))
+        changed, fault = 0, None
+        for number in list(self._nodes):
+            try:
+                changed += self._look_after(number, self._nodes[number])
+            except Exception as error:  # noqa: BLE001 - raised again once the other nodes are looked after
+                fault = error
         self.moves += changed
+        if fault is not None:
+            raise fault
         return changed > 0
 
     def stop(self) -> None:
         """Stop every node, all together: leaders have nobody to move to when the whole cluster goes."""
-        running = [each.process for each in self._nodes.values()]
+        running = [each.process for each in self._nodes.values() if each.process is not None]
         try:
             processes.stop_children(running, STOP_SECONDS_MAX)
         finally:
@@ -145,6 +160,21 @@ class Supervisor:
     def _marks(self, number: int) -> list[str]:
         return ["kavka_broker", "run", str(self.layout.properties(number))]
 
+    def _begin(self, node: LocalNode) -> None:
+        """Start a node, or note why it cannot be started and when to try again."""
+        before = self._nodes.get(node.id)
+        try:
+            self._start(node)
+        except (PlatformUnavailableError, OSError) as error:
+            failures = before.deaths if before is not None and before.process is None else 0
+            if not failures or before is None or before.message != str(error):
+                self.tell(f"node {node.id}: {error}")
+            failed = Running(node, fingerprint(node), None, self.clock(), "Failed", message=str(error))
+            failed.deaths, failed.retry_at = failures + 1, self.clock() + _pause(failures)
+            self._nodes[node.id] = failed
+        if before is not None:
+            self._nodes[node.id].restarts = before.restarts
+
     def _start(self, node: LocalNode) -> None:
         for port in node.ports:
             if probe.port_is_taken(node.host, port):
@@ -152,17 +182,32 @@ class Supervisor:
                     f"port {port} of {node.host} is in use by another program; stop that one, or choose another port"
                     " in the resource"
                 )
+        if words := self._volume_fault(node):
+            raise PlatformUnavailableError(words)
         write_whole(self.layout.properties(node.id), node.properties)
         if not self._is_formatted(node):
             self._format(node)
+        self._note_volumes(node)
         with self.signals.held():
             self._nodes[node.id] = Running(node, fingerprint(node), self._launch(node), self.clock())
+
+    def _volume_fault(self, node: LocalNode) -> str | None:
+        """Why the node may not be started: it would lack what a volume holds, or begin one anew."""
+        known = members.read(self.layout).volumes.get(node.id, {})
+        return refusal(wanted_node(node), volumes.look(self.layout, node.id, known), self._given_up)
+
+    def _note_volumes(self, node: LocalNode) -> None:
+        known = members.read(self.layout)
+        paths = [self.layout.data(node.id) / name for name in node.volumes]
+        now = known.formatted(node.id, {path.name: members.directory_id(path) or "" for path in paths})
+        if now != known:
+            members.keep(self.layout, now)
 
     def _is_formatted(self, node: LocalNode) -> bool:
         """Whether every log directory is prepared; one of another cluster is refused, not overwritten."""
         texts = []
-        for volume in node.node.pool.storage.volumes:
-            path = self.layout.data(node.id) / volume.name / "meta.properties"
+        for name in node.volumes:
+            path = self.layout.data(node.id) / name / members.META_PROPERTIES
             texts.append(read_text(path))
             owner = parse_properties(texts[-1] or "").get("cluster.id", self.cluster_id)
             if owner != self.cluster_id:
@@ -173,8 +218,8 @@ class Supervisor:
         return all(text is not None for text in texts)
 
     def _format(self, node: LocalNode) -> None:
-        for volume in node.node.pool.storage.volumes:
-            (self.layout.data(node.id) / volume.name).mkdir(parents=True, exist_ok=True)
+        for name in node.volumes:
+            (self.layout.data(node.id) / name).mkdir(parents=True, exist_ok=True)
         config = str(self.layout.properties(node.id))
         command = [*BROKER, "format", "--config", config, f"--cluster-id={self.cluster_id}", "--ignore-formatted"]
         log = self.layout.log(node.id)
@@ -192,7 +237,8 @@ class Supervisor:
         """Signals are held by the caller until the process is noted, so that none is ever forgotten."""
         command = [*BROKER, "run", "--config", str(self.layout.properties(node.id))]
         process = processes.start(command, self.layout.log(node.id))
-        write_whole(self.layout.pid(node.id), f"{process.pid}\n")
+        with suppress(OSError):  # no room: the kernel ends it with this process all the same
+            write_whole(self.layout.pid(node.id), f"{process.pid}\n")
         return process
 
     def _look_after(self, number: int, each: Running) -> bool:
@@ -200,59 +246,68 @@ class Supervisor:
         now = self.clock()
         if each.state == "Stopping":
             self._wait_for_the_end(number, each, now)
+        elif each.process is None:
+            if now >= each.retry_at:
+                self._begin(self._wanted.get(number, each.node))
         elif each.state in {"Starting", "Running"} and each.process.poll() is not None:
-            self._died(each, now)
+            self._died(each, each.process, now)
         elif each.state == "Starting":
-            self._wait_for_answer(each, now)
+            self._wait_for_answer(each, each.process, now)
         elif each.state == "Restarting" and now >= each.retry_at:
-            with self.signals.held():
-                each.process, each.started, each.state = self._launch(each.node), now, "Starting"
+            self._start_again(each, now)
         elif each.state == "Running" and each.deaths and now - each.started > STEADY_SECONDS:
             each.deaths, each.message = 0, ""
         return self._nodes[number].state != before
 
+    def _start_again(self, each: Running, now: float) -> None:
+        """A node that has died, with the settings that it had."""
+        if self._volume_fault(each.node):
+            self._begin(each.node)  # says why not, and tries again
+            return
+        with self.signals.held():
+            each.process, each.started, each.state = self._launch(each.node), now, "Starting"
+
     def _wait_for_the_end(self, number: int, each: Running, now: float) -> None:
-        """Once a node that is to be restarted has ended: start it with what is wanted now."""
-        if each.process.poll() is None:
+        """Once a node that is to be restarted has ended: start it with what is wanted now, or as it was."""
+        if each.process is not None and each.process.poll() is None:
             if now > each.stop_by:
                 self.tell(f"node {number} did not stop within {STOP_SECONDS_MAX:.0f} s and is killed")
                 each.process.kill()
                 each.stop_by = now + STOP_SECONDS_MAX
             return
-        try:
-            self._start(self._wanted[number])
-            self._nodes[number].restarts = each.restarts
-        except PlatformUnavailableError as error:
-            each.state, each.message = "Failed", str(error)
-            self.tell(f"node {number}: {error}")
+        node = self._wanted.get(number, each.node)
+        if words := self._volume_fault(node):
+            self.tell(f"node {number} keeps its former settings: {words}")
+            node = each.node
+        self._begin(node)
 
-    def _wait_for_answer(self, each: Running, now: float) -> None:
+    def _wait_for_answer(self, each: Running, process: subprocess.Popen[bytes], now: float) -> None:
         host, _, port = each.node.address.rpartition(":")
         if probe.answers(host, int(port)):
             each.state, each.has_answered = "Running", True
-            self.tell(f"node {each.node.id} answers on {each.node.address} (pid {each.process.pid})")
+            self.tell(f"node {each.node.id} answers on {each.node.address} (pid {process.pid})")
         elif now - each.started > START_SECONDS_MAX:
-            each.process.kill()
+            process.kill()
             each.message = f"did not answer within {START_SECONDS_MAX:.0f} s"
 
-    def _died(self, each: Running, now: float) -> None:
+    def _died(self, each: Running, process: subprocess.Popen[bytes], now: float) -> None:
         each.deaths += 1
         each.restarts += 1
         log = self.layout.log(each.node.id)
-        each.message = f"{_ending(each.process.returncode)}; see {log}"
+        each.message = f"{_ending(process.returncode)}; see {log}"
         if each.deaths >= (DEATHS_MAX if each.has_answered else FIRST_DEATHS_MAX):
             each.state = "Failed"
             each.message = f"died {each.deaths} times in a row, last: {processes.tail(log, 1)}; see {log}"
             self.tell(f"node {each.node.id} {each.message}")
             return
-        pause = min(PAUSE_SECONDS_MIN * 2 ** (each.deaths - 1), PAUSE_SECONDS_MAX)
+        pause = _pause(each.deaths - 1)
         each.state, each.retry_at = "Restarting", now + pause
-        self.tell(f"node {each.node.id} {_ending(each.process.returncode)}; starting it again in {pause:.1f} s")
+        self.tell(f"node {each.node.id} {_ending(process.returncode)}; starting it again in {pause:.1f} s")
 
 
-def fingerprint(node: LocalNode) -> str:
-    """Tells one set of settings from another."""
-    return sha256(node.properties.encode()).hexdigest()[:16]
+def _pause(failures: int) -> float:
+    """How long to wait after so many failures in a row before this one."""
+    return min(PAUSE_SECONDS_MIN * 2.0 ** min(failures, 16), PAUSE_SECONDS_MAX)
 
 
 def _ending(code: int) -> str:

@@ -3,8 +3,9 @@
 A turn looks after the nodes. A look at the cluster (topics, quotas, settings, where the replicas are) goes on beside
 it, so that a node that dies is started again at once whatever an answer waits for; a look begins when a resource has
 changed, when a node came or went, every `DRIFT_SECONDS` in any case, and without a pause while nodes are restarted.
-Whatever happens (Ctrl-C at any point, an error, `kill -9`), no node outlives it: nodes are stopped on the way out, and
-the kernel ends them when this process is gone.
+Nothing that a resource says and no fault in a look or a turn ends it: a fault is told once with its traceback, shown in
+the status, and what failed is tried again after a while (`mishaps`). Whatever happens (Ctrl-C at any point, `kill -9`),
+no node outlives it: nodes are stopped on the way out, and the kernel ends them when this process is gone.
 """
 
 import json
@@ -13,6 +14,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -21,7 +23,7 @@ from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
 from kavka_operator.kafka.admin import Admin
-from kavka_operator.platform.base import PlatformUnavailableError
+from kavka_operator.mishaps import Mishaps
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.background import Background
 from kavka_operator.platform.local.files import Lock, write_whole
@@ -29,20 +31,23 @@ from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import unsupported
 from kavka_operator.platform.local.looking import Answer, Looker, Question
 from kavka_operator.platform.local.signals import Signals
-from kavka_operator.platform.local.store import Store
+from kavka_operator.platform.local.store import Store, Unreadable
 from kavka_operator.platform.local.supervisor import Supervisor, read_cluster_id
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quotas
-from kavka_operator.reconcile.plan import ElectLeaders, Plan, stalled, unknown
+from kavka_operator.reconcile.plan import ElectLeaders, Plan, Word, stalled, unknown
 from kavka_operator.reconcile.seen import SeenNode
-from kavka_operator.reconcile.status import cluster_status
-from kavka_operator.settle import key_of
+from kavka_operator.reconcile.status import Status, cluster_status, with_words
+from kavka_operator.reconcile.volumes import empty_volumes
+from kavka_operator.settle import Key, key_of
 
 TURN_SECONDS = 0.1
 MOVING_TURN_SECONDS = 0.02
 DRIFT_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 HASTE_SECONDS = 0.2
+
+NODES, TURN, LOOK = "looking after the nodes", "a turn of kavka up", "a look at the cluster"
 
 
 class UpError(Exception):
@@ -68,12 +73,16 @@ class Up:
     _stamp: tuple[int, ...] = ()
     _said: str = ""
     _is_ready: bool = False
+    _cluster: KafkaCluster | None = None  # the newest that can be understood
+    _mishaps: Mishaps = field(init=False)
+    _unreadable: dict[Key, str] = field(default_factory=dict)
 
     def run(self) -> None:
         """Run the cluster until a signal arrives (as `Stopped`) or it cannot go on (`UpError`)."""
         self._lock = Lock(self.layout.lock)
         self._store = Store(self.layout)
-        self._looker = Looker(self.connect)
+        self._mishaps = Mishaps(self.tell)
+        self._looker = Looker(self.connect, self._mishaps)
         if not self._lock.take():
             raise UpError(f"{self._where()} is running already; stop it with `kavka down`")
         self._supervisor = Supervisor(
@@ -83,20 +92,44 @@ class Up:
             self._introduce()
             self._supervisor.stop_orphans()
             while True:
-                self._turn()
+                self._safely(NODES, self._tend)
+                self._safely(TURN, self._turn)
                 time.sleep(MOVING_TURN_SECONDS if self._supervisor.is_moving or self._looking else TURN_SECONDS)
-        except PlatformUnavailableError as error:
-            raise UpError(str(error)) from None
         finally:
             self._leave()
+
+    def _safely(self, subject: str, work: Callable[[], None]) -> None:
+        """Do a part of a turn. A fault in it is told and noted; only what `up` itself decides ends it."""
+        try:
+            work()
+        except UpError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the brokers go on
+            words = self._mishaps.note(subject, error, _now(), self._stamp)
+            with suppress(Exception):  # the state directory may be what has failed
+                self._show(words)
+        else:
+            if subject == NODES:
+                self._mishaps.clear(subject)
+
+    def _show(self, words: tuple[Word, ...]) -> None:
+        """The words as the condition of the cluster, whose status stays as it was otherwise."""
+        for each in self._store.all():
+            if isinstance(each, KafkaCluster):
+                self._store.set_status(each, with_words(each, words, _now()))
 
     def _introduce(self) -> None:
         """Say who runs the cluster, for `kavka down`."""
         write_whole(self.layout.supervisor, json.dumps({"pid": os.getpid()}) + "\n")
 
-    def _turn(self) -> None:
+    def _tend(self) -> None:
+        """Look after the nodes."""
         if self._supervisor.tick():
             self._settle_at = 0.0
+
+    def _turn(self) -> None:
+        if self._mishaps.waiting(TURN, _now(), self._store.stamp()):
+            return
         if self._looking is not None:
             if self._looking.is_done:
                 answer, self._looking = self._looking.result(), None
@@ -123,8 +156,8 @@ class Up:
             self._settle(Answer())
 
     def _question(self) -> Question:
-        resources = self._store.all()
-        cluster = _cluster_of(resources)
+        resources, unreadable = self._store.read()
+        cluster = self._newest_cluster(resources)
         places = self._supervisor.places()
         running = [number for number, each in self._supervisor.seen().items() if each.state == "Running"]
         brokers = self._supervisor.brokers()
@@ -136,21 +169,36 @@ class Up:
             brokers_expected=len(brokers),
             is_forming=not self._is_ready,
             now=_now(),
+            claimed=[each.topic_name for each in unreadable if each.topic_name is not None],
         )
+
+    def _newest_cluster(self, resources: list[AnyResource]) -> KafkaCluster:
+        """The KafkaCluster as it is wanted now, or as it was when it could last be understood."""
+        self._cluster = next((each for each in resources if isinstance(each, KafkaCluster)), self._cluster)
+        if self._cluster is None:
+            raise UpError(f"{self._where()} cannot be understood; mend {self.layout.resources}, or apply it again")
+        return self._cluster
 
     def _settle(self, answer: Answer) -> None:
         """Bring the nodes one step on."""
         now = _now()
-        cluster = _cluster_of(self._store.all())
+        resources, unreadable = self._store.read()
+        self._note_unreadable(unreadable, now)
+        cluster = self._newest_cluster(resources)
         if problem := unsupported(cluster, self.layout, members.read(self.layout)):
             self._refuse(cluster, problem, now)
             return
         wanted = self._supervisor.wanted(cluster)
-        plan = clusters.reconcile(cluster, wanted, self._seen_nodes(answer), answer.seen, answer.survey, now)
+        volumes = self._supervisor.volumes()
+        plan = clusters.reconcile(cluster, wanted, self._seen_nodes(answer), answer.seen, answer.survey, now, volumes)
         self._perform(plan)
         if answer.refused is not None and plan.is_settled:
             plan = Plan(words=stalled("Rejected", answer.refused))
-        limited = [each for each in self._store.all() if isinstance(each, ClientQuota)]
+        if answer.fault is not None:
+            plan = Plan(words=self._mishaps.note(LOOK, answer.fault, now))
+        else:
+            self._mishaps.clear(LOOK)
+        limited = [each for each in resources if isinstance(each, ClientQuota)]
         status = cluster_status(
             cluster,
             wanted,
@@ -161,8 +209,11 @@ class Up:
             unmanaged=quotas.unmanaged(answer.seen.quotas, limited) if answer.seen else (),
             places=self._supervisor.places(),
             survey=answer.survey,
+            empty=empty_volumes(cluster, wanted, volumes),
         )
-        self._store.set_status(cluster, status)
+        if not any(each.key == key_of(cluster) for each in unreadable):
+            self._set_status(cluster, status)
+        self._mishaps.clear(TURN)
         self._note_readiness(status, plan)
         self._settle_at = min(self._settle_at, time.monotonic() + self._pause(answer, plan))
 
@@ -174,7 +225,9 @@ class Up:
 
     def _pause(self, answer: Answer, plan: Plan) -> float:
         """How long until the next look."""
-        if plan.rollout is not None or plan.actions or not self._is_ready:
+        if answer.fault is not None:
+            return self._mishaps.pause_seconds(LOOK)
+        if plan.rollout is not None or plan.actions or not (self._is_ready or plan.is_settled):
             return HASTE_SECONDS
         return DRIFT_SECONDS if answer.is_settled and plan.is_settled else RETRY_SECONDS
 
@@ -204,12 +257,34 @@ class Up:
         for each in self._store.all():
             status = answer.outcome.statuses.get(key_of(each))
             if status is not None:
-                self._store.set_status(each, status)
+                self._set_status(each, status)
         for key in answer.outcome.released:
-            self._store.remove(key)
-            self.tell(f'{key[0]} "{key[2]}" is no longer declared')
+            if self._store.remove(key):
+                self.tell(f'{key[0]} "{key[2]}" is no longer declared')
         if answer.outcome.released:
             self._stamp = self._store.stamp()
+
+    def _set_status(self, resource: AnyResource, status: Status) -> None:
+        """Write a status, as far as there is room: nothing else waits for it."""
+        try:
+            self._store.set_status(resource, status)
+        except OSError as error:
+            self._say_once(f"the status of {resource.identity} cannot be written: {error}")
+
+    def _note_unreadable(self, unreadable: list[Unreadable], now: datetime) -> None:
+        """Show what cannot be understood; let go of what is to be deleted, as nobody knows what it has set."""
+        for each in unreadable:
+            name = f'{each.key[0]} "{each.key[2]}"'
+            if each.is_deleted and each.key[0] != KafkaCluster.kind_name:
+                self._store.remove(each.key)
+                self.tell(
+                    f"{name} is no longer declared; what it has set in Kafka stays, as it could not be understood"
+                )
+                continue
+            self._store.note_unreadable(each, now)
+            if each.words != self._unreadable.get(each.key):
+                self.tell(f"{name} cannot be understood and is left alone: {each.words}")
+        self._unreadable = {each.key: each.words for each in unreadable}
 
     def _refuse(self, cluster: KafkaCluster, problem: str, now: datetime) -> None:
         """A cluster that cannot be run is refused at the start; one changed into such is left as it runs."""
@@ -219,9 +294,11 @@ class Up:
         self._store.set_status(cluster, cluster_status(cluster, [], {}, None, plan, now))
 
     def _note_readiness(self, status: KafkaClusterStatus, plan: Plan) -> None:
-        failed = [node for node in status.brokers if node.state == "Failed"]
-        if failed and not self._is_ready:
-            raise UpError("; ".join(word.message for word in plan.words[:1]))
+        stalled_words = [word.message for word in plan.words if word.type == "Stalled"]
+        if stalled_words and not self._is_ready:
+            if all(node.state in {"Failed", "Stopped"} for node in status.brokers):
+                raise UpError(stalled_words[0])
+            self._say_once(stalled_words[0])
         condition = status.condition("Ready")
         if not self._is_ready and condition is not None and condition.status == "True":
             self._is_ready = True
@@ -234,7 +311,8 @@ class Up:
             if self._looking is None:
                 self._looker.close()
         finally:
-            self._note_stopped()
+            with suppress(Exception):  # what stands in the way of a status must not stand in the way of the rest
+                self._note_stopped()
             self.layout.supervisor.unlink(missing_ok=True)
             self._lock.release()
 
@@ -248,10 +326,6 @@ class Up:
 
     def _where(self) -> str:
         return f'KafkaCluster "{self.layout.cluster}"'
-
-
-def _cluster_of(resources: list[AnyResource]) -> KafkaCluster:
-    return next(each for each in resources if isinstance(each, KafkaCluster))
 
 
 def _now() -> datetime:

@@ -1,0 +1,80 @@
+"""Faults of the operator's own, kept where they happened.
+
+Whatever a resource says, and whatever goes wrong while one is looked at, costs that one resource: it shows the fault as
+a condition, the others go on, and so do the brokers. A fault is told once with its traceback, and what it befell is
+tried again after a pause that doubles, at once when the resource is changed.
+"""
+
+import traceback
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from kavka_operator.reconcile.plan import Word, stalled
+
+PAUSE_SECONDS_MIN = 1.0
+PAUSE_SECONDS_MAX = 60.0
+REASON = "ReconcileError"
+WORDS_LENGTH_MAX = 1000
+
+
+@dataclass(slots=True)
+class _Mishap:
+    version: Hashable
+    words: str
+    times: int
+    retry_at: datetime
+
+
+@dataclass(slots=True)
+class Mishaps:
+    """What went wrong, by what it befell. `tell` takes the words and the traceback."""
+
+    tell: Callable[[str], None]
+    _known: dict[Hashable, _Mishap] = field(default_factory=dict)
+
+    def note(self, subject: Hashable, error: Exception, now: datetime, version: Hashable = None) -> tuple[Word, ...]:
+        """Take note of a fault; the words for the status."""
+        words = describe(error)
+        before = self._known.get(subject)
+        if before is None or before.words != words:
+            self.tell(f"{_named(subject)}: {words}\n{''.join(traceback.format_exception(error)).rstrip()}")
+        times = before.times + 1 if before is not None and before.version == version else 1
+        self._known[subject] = _Mishap(version, words, times, now + timedelta(seconds=pause_seconds(times)))
+        return _words(words)
+
+    def waiting(self, subject: Hashable, now: datetime, version: Hashable = None) -> tuple[Word, ...]:
+        """The words for what is not to be tried again yet; none if it may be tried."""
+        known = self._known.get(subject)
+        if known is None or known.version != version or now >= known.retry_at:
+            return ()
+        return _words(known.words)
+
+    def pause_seconds(self, subject: Hashable) -> float:
+        """How long after the last fault it is tried again; 0 if there is none."""
+        known = self._known.get(subject)
+        return pause_seconds(known.times) if known is not None else 0.0
+
+    def clear(self, subject: Hashable) -> None:
+        """It went well."""
+        self._known.pop(subject, None)
+
+
+def describe(error: Exception) -> str:
+    """A fault in one line."""
+    text = " ".join(str(error).split())[:WORDS_LENGTH_MAX]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def pause_seconds(times: int) -> float:
+    """The pause after so many faults in a row."""
+    return min(PAUSE_SECONDS_MIN * 2.0 ** min(times - 1, 16), PAUSE_SECONDS_MAX)
+
+
+def _words(words: str) -> tuple[Word, ...]:
+    return stalled(REASON, f"{words}; this is a fault of the operator's own, told in its log, and it is tried again")
+
+
+def _named(subject: Hashable) -> str:
+    """`Topic "orders"` for a key, the text itself for anything else."""
+    return f'{subject[0]} "{subject[2]}"' if isinstance(subject, tuple) else str(subject)

@@ -1,0 +1,99 @@
+"""May nodes run with the volumes that a resource wants?
+
+Taking a volume out of a resource, or giving it another name, would take away whatever it holds: the node would begin
+with an empty directory and lead it as if nothing had ever been there. So a node is only started without a volume that
+is known to be empty, and never with an empty directory in the place of one that has vanished. The metadata log stays
+where it is for good: a controller that began a new one would forget whom it has voted for. What a dead disk held is
+given up by the id of its directory, with the annotation `kavka.dev/forget-volumes` on the KafkaCluster: the id of an
+empty one that takes its place is another, so that the next loss is noticed again.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from kavka_operator.api.cluster import NODE_IDS_PER_POOL, KafkaCluster
+from kavka_operator.reconcile.seen import SeenVolume, WantedNode
+from kavka_operator.words import counted, some
+
+FORGET = "kavka.dev/forget-volumes"
+METADATA_LOG = "__cluster_metadata-0"
+
+
+def refusals(
+    wanted: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, Sequence[SeenVolume]]
+) -> dict[int, str]:
+    """The nodes that may not be started as they are wanted, and why."""
+    found = {node.id: refusal(node, seen.get(node.id, ()), forgotten(wanted)) for node in nodes}
+    return {number: words for number, words in found.items() if words is not None}
+
+
+def refusal(node: WantedNode, seen: Sequence[SeenVolume], given_up: Sequence[str] = ()) -> str | None:
+    """Why the node may not be started as it is wanted; None if it may."""
+    vanished = [words for volume in seen if (words := _vanished(node, volume, given_up))]
+    return "; ".join([*removals(node, seen), *vanished]) or None
+
+
+def removals(node: WantedNode, seen: Sequence[SeenVolume]) -> list[str]:
+    """What stands against taking away the volumes that are no longer wanted."""
+    gone = [volume for volume in seen if volume.name not in node.volumes and volume.is_there]
+    return [f"{_name(node, volume)} {_held(volume)}" for volume in gone if not volume.is_empty]
+
+
+def forgotten(wanted: KafkaCluster) -> tuple[str, ...]:
+    """The volumes that a person has given up, by the ids of their directories."""
+    return tuple(wanted.metadata.annotations.get(FORGET, "").replace(",", " ").split())
+
+
+def empty_volumes(
+    wanted: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, Sequence[SeenVolume]]
+) -> tuple[str, ...]:
+    """The volumes that hold nothing on any node of their pool, as POOL/VOLUME: those may be taken out."""
+    found = []
+    for place, pool in enumerate(wanted.spec.node_pools):
+        members = [node.id for node in nodes if node.id // NODE_IDS_PER_POOL == place]
+        for volume in pool.storage.volumes:
+            copies = [each for number in members for each in seen.get(number, ()) if each.name == volume.name]
+            if len(copies) == len(members) and all(each.is_empty for each in copies):
+                found.append(f"{pool.name}/{volume.name}")
+    return tuple(found)
+
+
+def _name(node: WantedNode, volume: SeenVolume) -> str:
+    return f'volume "{volume.name}" of node {node.id}'
+
+
+def _vanished(node: WantedNode, volume: SeenVolume, given_up: Sequence[str]) -> str | None:
+    """What stands against going on without a volume that was there."""
+    has_a_vote = volume.has_metadata and "controller" in node.roles
+    if volume.is_there or not volume.was_used or (volume.directory_id in given_up and not has_a_vote):
+        return None
+    name = _name(node, volume)
+    if volume.logs:
+        return f"{name} holds {_counted(volume)} and no meta.properties; bring that file back"
+    if has_a_vote:
+        return (
+            f"{name} has vanished from {volume.place} with what the controller has voted and knows; bring it back: a"
+            " controller never begins anew by itself"
+        )
+    return (
+        f"{name} has vanished from {volume.place}, and what it held is not known; bring it back, or give it up with"
+        f" the annotation {FORGET}={volume.directory_id}"
+    )
+
+
+def _held(volume: SeenVolume) -> str:
+    """What a volume that is to go holds, and what to do."""
+    if volume.logs is None:
+        return "cannot be read, so that nobody knows what it holds; put it back into spec.nodePools"
+    if not volume.was_used:
+        return f"holds {_counted(volume)}; put it into spec.nodePools, or move {volume.place} away"
+    if volume.has_metadata:
+        return "holds the metadata log, which stays where it is; put it back into spec.nodePools"
+    return (
+        f"holds {_counted(volume)}; put it back into spec.nodePools, move"
+        " them to another volume with kafka-reassign-partitions.sh, and take it out when it is empty"
+    )
+
+
+def _counted(volume: SeenVolume) -> str:
+    logs = volume.logs or ()
+    return f"{counted(len(logs), 'replica')} ({some(logs)})"

@@ -1,0 +1,162 @@
+"""Volumes: which may be taken away, which are missed, and where the metadata log stays."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.core.config.properties import parse_properties
+from kavka_operator.api.cluster import KafkaCluster, KafkaClusterStatus
+from kavka_operator.api.stored import resource_from
+from kavka_operator.platform.local import members, volumes
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.limits import lost_volumes
+from kavka_operator.platform.local.members import Members
+from kavka_operator.platform.local.rendering import local_nodes
+from kavka_operator.reconcile import cluster as clusters
+from kavka_operator.reconcile.plan import StartNode
+from kavka_operator.reconcile.seen import SeenNode, SeenVolume, WantedNode
+from kavka_operator.reconcile.volumes import empty_volumes, refusal
+from tests.unit.operator.fakes import NOW, cluster
+
+DATA = SeenVolume("data", "/data", ("__cluster_metadata-0", "orders-0"), has_metadata=True, directory_id="one")
+FULL = SeenVolume("more", "/more", ("orders-1", "orders-2"), directory_id="two")
+EMPTY = SeenVolume("more", "/more", directory_id="two")
+VANISHED = SeenVolume("more", "/more", is_there=False, directory_id="two")
+LOST_VOTE = SeenVolume("data", "/data", is_there=False, has_metadata=True, directory_id="one")
+BROKER = ("broker",)
+
+
+def node(*names: str, number: int = 0, roles: tuple[str, ...] = ("broker", "controller")) -> WantedNode:
+    return WantedNode(number, "new", None, roles, names)
+
+
+def two_volumes(*names: str) -> KafkaCluster:
+    return cluster(nodePools=[{"name": "nodes", "storage": {"volumes": [{"name": name} for name in names]}}])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seen", "words"),
+    [
+        (node("data", "more"), [DATA, FULL], None),
+        (node("more", "data"), [DATA, FULL], None),
+        (node("data"), [DATA, EMPTY], None),
+        (node("data"), [DATA, FULL], 'volume "more" of node 0 holds 2 replicas (orders-1, orders-2); put it back'),
+        (node("logs", "more"), [DATA, FULL], 'volume "data" of node 0 holds the metadata log, which stays'),
+        (node("logs", "more", roles=BROKER), [DATA, FULL], "holds the metadata log, which stays"),
+        (node("data"), [DATA, SeenVolume("more", "/more", None)], "cannot be read, so that nobody knows"),
+        (node("data"), [DATA, SeenVolume("old", "/old", ("t-0",), was_used=False)], "or move /old away"),
+        (node("data", "more"), [DATA, VANISHED], "has vanished from /more, and what it held is not known"),
+        (node("data"), [DATA, VANISHED], "has vanished from /more, and what it held is not known"),
+        (node("data"), [LOST_VOTE], "a controller never begins anew by itself"),
+        (node("data", roles=BROKER), [LOST_VOTE], "the annotation kavka.dev/forget-volumes=one"),
+        (node("data"), [SeenVolume("data", "/data", ("t-0",), is_there=False)], "and no meta.properties"),
+        (node("data", "new"), [DATA], None),
+        (node("data", "more"), [DATA, SeenVolume("more", "/more", was_used=False, is_there=False)], None),
+    ],
+)
+def test_what_stands_against_a_start(wanted: WantedNode, seen: list[SeenVolume], words: str | None) -> None:
+    found = refusal(wanted, seen)
+    assert found == words or (words is not None and words in (found or ""))
+
+
+def test_what_a_person_gives_up_is_begun_anew_but_never_a_vote() -> None:
+    assert refusal(node("data", "more"), [DATA, VANISHED], ("two",)) is None
+    assert refusal(node("data"), [DATA, VANISHED], ("two",)) is None
+    assert refusal(node("data"), [LOST_VOTE], ("one",)) is not None
+
+
+def test_the_others_are_started_and_nothing_is_restarted() -> None:
+    nodes = [node("data", "more", number=number) for number in range(2)]
+    seen = {0: [DATA, FULL], 1: [DATA, VANISHED]}
+    plan = clusters.reconcile(two_volumes("data", "more"), nodes, {}, None, None, NOW, seen)
+    assert plan.actions == (StartNode(0),)
+    stale = {number: SeenNode(number, "Running", "old") for number in range(2)}
+    plan = clusters.reconcile(two_volumes("data", "more"), nodes, stale, None, None, NOW, seen)
+    assert (plan.actions, plan.words[0].reason) == ((), "VolumeRefused")
+    assert 'volume "more" of node 1' in plan.words[0].message
+
+
+def test_volumes_that_may_go_are_those_that_are_empty_on_every_node() -> None:
+    nodes = [node("data", "more", number=number) for number in range(2)]
+    wanted = two_volumes("data", "more")
+    assert empty_volumes(wanted, nodes, {0: [DATA, EMPTY], 1: [DATA, EMPTY]}) == ("nodes/more",)
+    assert empty_volumes(wanted, nodes, {0: [DATA, EMPTY], 1: [DATA, FULL]}) == ()
+    assert empty_volumes(wanted, nodes, {0: [DATA, EMPTY]}) == ()
+
+
+def test_the_metadata_log_stays_in_its_volume_whatever_the_order() -> None:
+    layout = Layout(Path("/state"), "default", "main")
+
+    def directory(known: Members, *names: str) -> str | None:
+        wanted = two_volumes(*names)
+        (one,) = local_nodes(wanted, layout, known.joined_by(wanted, lambda _: True))
+        return parse_properties(one.properties).get("metadata.log.dir")
+
+    assert directory(Members(), "data", "more") is None
+    known = Members({0: 0}, (0,)).formatted(0, {"data": "one", "more": "two"})
+    assert directory(known, "data", "more") is None
+    assert directory(known, "front", "data") == "/state/data/node-0/data"
+    assert list(known.formatted(0, {"front": "three", "data": "one"}).volumes[0]) == ["data", "front"]
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = Layout.of(tmp_path, "default", "main")
+    made.make()
+    for name in ("data", "more"):
+        (made.data(0) / name / f"orders-{len(name)}").mkdir(parents=True)
+        (made.data(0) / name / "meta.properties").write_text(f"version=1\ndirectory.id=id-of-{name}\n")
+    (made.data(0) / "more" / "gone-0.0123-delete").mkdir()
+    paths = ",".join(str(made.data(0) / name) for name in ("data", "more"))
+    made.properties(0).write_text(f"node.id=0\nlog.dirs={paths}\n")
+    made.members.write_text(json.dumps({"portOffsets": {"0": 0}, "voters": [0]}))
+    return made
+
+
+def test_the_directories_tell_what_is_in_them(layout: Layout) -> None:
+    known = members.read(layout).volumes[0]
+    assert known == {"data": "id-of-data", "more": "id-of-more"}, "what earlier versions did not note is found out"
+    place = str(layout.data(0) / "more")
+    assert volumes.look(layout, 0, known)[1] == SeenVolume("more", place, ("orders-4",), directory_id="id-of-more")
+    assert volumes.look(layout, 0, {})[1].was_used is False
+    assert lost_volumes(two_volumes("data", "more"), layout, members.read(layout)) is None
+    words = lost_volumes(two_volumes("data"), layout, members.read(layout)) or ""
+    assert words.startswith('KafkaCluster "main": spec.nodePools: volume "more" of node 0 holds 1 replica (orders-4)')
+
+
+def test_a_start_that_ended_before_its_volumes_were_formatted_misses_none(layout: Layout) -> None:
+    layout.properties(1).write_text(f"node.id=1\nlog.dirs={layout.data(1)}/data\n")
+    layout.members.write_text(json.dumps({"portOffsets": {"0": 0, "1": 1}, "voters": [0]}))
+    assert 1 not in members.read(layout).volumes
+    assert volumes.look(layout, 1, {}) == ()
+
+
+def sized(size: object) -> KafkaCluster:
+    volume = {"name": "data"} if size is None else {"name": "data", "size": size}
+    return cluster(nodePools=[{"name": "nodes", "storage": {"volumes": [volume]}}])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_kept"),
+    [("10Gi", "10Gi", True), ("10Gi", "11G", True), ("10Gi", "10G", False), (None, "1Gi", True), ("1Gi", None, True)],
+)
+def test_a_volume_only_grows(old: object, new: object, is_kept: bool) -> None:
+    assert bool(list(sized(new).spec.forbidden_changes(sized(old).spec))) != is_kept
+
+
+@pytest.mark.parametrize(
+    ("status", "names", "is_kept"),
+    [
+        ({"brokers": [{"id": 0, "state": "Running"}]}, ("data",), False),
+        ({"brokers": [{"id": 0, "state": "Running"}]}, ("data", "renamed"), False),
+        ({"brokers": [{"id": 0, "state": "Running"}]}, ("more", "data", "third"), True),
+        ({"brokers": [{"id": 0, "state": "Running"}], "emptyVolumes": ["nodes/more"]}, ("data",), True),
+        ({}, ("data",), True),
+    ],
+)
+def test_an_api_server_is_told_which_volumes_may_go(status: object, names: tuple[str, ...], is_kept: bool) -> None:
+    before = two_volumes("data", "more")
+    old = before.model_copy(update={"status": KafkaClusterStatus.model_validate(status)})
+    assert (not list(two_volumes(*names).forbidden_changes(old))) == is_kept
+    assert isinstance(resource_from({"kind": "KafkaCluster", **old.to_dict()}), KafkaCluster)
