@@ -240,3 +240,29 @@ def ctrl_c_and_nothing_is_left(kavka: Kavka, process: object) -> None:
     wait_until(lambda: kavka.processes() == [], f"no process is left: {kavka.processes()}", 5.0)
     # Python itself complains when it is interrupted while it loads; nothing of ours does.
     assert "Traceback" not in kavka.said or "KeyboardInterrupt" in kavka.said
+
+
+TWO = """\
+apiVersion: kavka.dev/v1alpha1
+kind: Topic
+metadata: {{name: {name}}}
+spec: {{clusterName: quickstart, topicName: shared, deletionPolicy: {policy}}}
+"""
+
+
+def test_deleting_one_of_two_resources_of_a_topic_leaves_it_to_the_other(kavka: Kavka) -> None:
+    kavka.up()
+    for name, policy in (("first", "Delete"), ("second", "Retain")):
+        path = kavka.directory / f"{name}.yaml"
+        path.write_text(TWO.format(name=name, policy=policy))
+        code, said = kavka.run("apply", "-f", str(path))
+        assert (code, "Conflict" in said) == ((0, False) if name == "first" else (1, True)), said
+        time.sleep(1.0)  # a creation time has seconds: the first is to be the older
+    producer = Producer({"bootstrap.servers": kavka.bootstrap})
+    producer.produce("shared", b"kept")
+    assert producer.flush(20) == 0
+    code, said = kavka.run("delete", "kt", "first")
+    assert (code, 'topic "shared" itself stays: Topic "second" declares it too' in said) == (0, True), said
+    assert read_all(kavka, "shared", 1) == [b"kept"]
+    assert kavka.run("get", "kt", "second")[1].splitlines()[1].split()[4:6] == ["True", "Ready"]
+    assert "delete topic" not in kavka.said
