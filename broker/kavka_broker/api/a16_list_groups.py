@@ -1,6 +1,8 @@
 """ListGroups (16): the groups that this broker coordinates.
 
 - Filters by state and by type are compared without regard to case; none given means all.
+- A group whose members spoke another protocol, with Apache Kafka on the same directory, keeps its type (`consumer`,
+  `streams`) until a classic member joins.
 - While a partition is being read the list would not be whole: COORDINATOR_LOAD_IN_PROGRESS.
 Versions: flexible from 3, states from 4, types from 5.
 """
@@ -13,7 +15,6 @@ from kavka_broker.protocol.messages.list_groups_response import ListedGroup, Lis
 
 STATE_VERSION = 4
 TYPE_VERSION = 5
-CLASSIC = "classic"
 
 
 @api(ListGroupsRequest, ListGroupsResponse, versions=(0, 5))
@@ -22,18 +23,17 @@ def list_groups(request: ListGroupsRequest, broker: Broker, client: Client) -> L
         raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    if types and CLASSIC not in types:
-        return ListGroupsResponse()
     return ListGroupsResponse(
         groups=[
             ListedGroup(
                 group.group_id,
                 group.protocol_type or "",
                 group.state.value if client.version >= STATE_VERSION else "",
-                CLASSIC if client.version >= TYPE_VERSION else "",
+                shard.image.type_of(group) if client.version >= TYPE_VERSION else "",
             )
             for shard in broker.groups.shards()
             for group in shard.image.groups.values()
             if not states or group.state.value.lower() in states
+            if not types or shard.image.type_of(group) in types
         ]
     )

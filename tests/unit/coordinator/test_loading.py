@@ -11,9 +11,13 @@ from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.records import KeyedRecord, group_record, group_tombstone, offset_tombstone
 from kavka_broker.core.group.state import GroupState
 from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.messages.group.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from kavka_broker.protocol.messages.group.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+from kavka_broker.protocol.messages.group.streams_group_metadata_key import StreamsGroupMetadataKey
+from kavka_broker.protocol.messages.group.streams_group_metadata_value import StreamsGroupMetadataValue
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.partition import Partition
@@ -114,6 +118,25 @@ def test_offsets_of_a_transaction_count_when_it_commits(kind: ControlType, expec
     assert offsets(log.load()[0], "g") == {0: 1}, "another producer's marker"
     log.end(4, kind)
     assert offsets(log.load()[0], "g") == expected
+
+
+def test_a_group_keeps_the_type_that_apache_kafka_gave_it() -> None:
+    log = Log()
+    for group in ("new", "left"):
+        log.write(KeyedRecord(ConsumerGroupMetadataKey(group), ConsumerGroupMetadataValue(3), 0), committed(group, 7))
+    log.write(KeyedRecord(ConsumerGroupMetadataKey("left"), None, 0), committed("simple", 1))
+    log.write(KeyedRecord(StreamsGroupMetadataKey("app"), StreamsGroupMetadataValue(2), 0), committed("app", 1))
+    image, loaded = log.load()
+    assert {name: image.type_of(group) for name, group in image.groups.items()} == {
+        "new": "consumer",
+        "left": "classic",
+        "simple": "classic",
+        "app": "streams",
+    }
+    assert loaded.passed_over == 0
+    assert offsets(image, "new") == {0: 7}
+    image.groups["new"].generation = 1  # a classic member has joined
+    assert image.type_of(image.groups["new"]) == "classic"
 
 
 def test_kinds_of_other_features_are_passed_over() -> None:

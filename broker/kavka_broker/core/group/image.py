@@ -11,25 +11,36 @@ from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.persistence import restore
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.group.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kavka_broker.protocol.messages.group.group_metadata_key import GroupMetadataKey
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+from kavka_broker.protocol.messages.group.streams_group_metadata_key import StreamsGroupMetadataKey
 
 __all__ = ["NO_OFFSETS", "GroupImage"]
 
 NO_OFFSETS: Offsets = {}
+CLASSIC, CONSUMER, STREAMS = "classic", "consumer", "streams"
+"""Types of groups, as ListGroups names them."""
 
 
 class GroupImage:
-    """Groups and offsets by group id. A group with offsets and no record is one that only commits (a simple one)."""
+    """Groups and offsets by group id. A group with offsets and no record is one that only commits (a simple one), or one
+    of a type that this broker does not serve and Apache Kafka has left (KIP-848, KIP-1071): its offsets are served.
+    """
 
     def __init__(self) -> None:
         self.groups: dict[str, ClassicGroup] = {}
         self._offsets: dict[str, Offsets] = {}
+        self._types: dict[str, str] = {}  # of those that are not classic
 
     def offsets(self, group_id: str) -> Offsets:
         return self._offsets.get(group_id, NO_OFFSETS)
+
+    def type_of(self, group: ClassicGroup) -> str:
+        """Which kind of members it had last; it is classic from when one of these has joined here."""
+        return CLASSIC if group.generation else self._types.get(group.group_id, CLASSIC)
 
     def replay(self, key: Message, value: Message | None) -> None:
         """A record of the log, while it is read; kinds of other features are passed over."""
@@ -38,6 +49,12 @@ class GroupImage:
                 self.groups.pop(key.group, None)
             case GroupMetadataKey(), GroupMetadataValue():
                 self.groups[key.group] = restore(key.group, value)
+            case ((ConsumerGroupMetadataKey() | StreamsGroupMetadataKey()), None):
+                self._types.pop(key.group_id, None)
+            case ConsumerGroupMetadataKey(), _:
+                self._types[key.group_id] = CONSUMER
+            case StreamsGroupMetadataKey(), _:
+                self._types[key.group_id] = STREAMS
             case _:
                 self.replay_offset(key, value)
 
