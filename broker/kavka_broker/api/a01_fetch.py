@@ -42,6 +42,7 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.feeds import Feed
 from kavka_broker.replica.fetch_sessions import FetchContext, SessionPartition
 from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.proving import is_proven
 from kavka_broker.replica.purgatory import FetchWaiter
 from kavka_broker.storage.log import Chunk
 
@@ -218,9 +219,10 @@ def read(
         return data
     wanted_bytes = max(0, min(position.partition_max_bytes, bytes_max))
     chunk = partition.read(position.fetch_offset, wanted_bytes, upper_offset, at_least_one)
-    data.records = chunk.parts
-    if fetch.is_committed_only and partition.log.has_aborted:
-        data.aborted_transactions = aborted_in(partition, position.fetch_offset, chunk)
+    if not fetch.is_committed_only or is_proven(partition, position.fetch_offset):
+        data.records = chunk.parts
+        if fetch.is_committed_only and partition.log.has_aborted:
+            data.aborted_transactions = aborted_in(partition, position.fetch_offset, chunk)
     return data
 
 

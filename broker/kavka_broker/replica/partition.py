@@ -51,6 +51,7 @@ class Partition:
         "leadership",
         "log",
         "messages_in",
+        "proof",
         "stable_watchers",
         "state",
         "topic",
@@ -76,6 +77,7 @@ class Partition:
         self.high_watermark = log.log_start_offset if high_watermark is None else high_watermark
         self.watchers: list[FetchWaiter] = []  # woken by the high watermark
         self.stable_watchers: list[FetchWaiter] = []  # woken by the last stable offset
+        self.proof: asyncio.Task[None] | None = None  # that an index which was found is whole
         self._stable_offset = 0  # where it was when these were looked at last
         self._is_held_back = False  # whether it was below the high watermark
         self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, who wait for the end of the log

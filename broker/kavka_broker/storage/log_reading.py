@@ -19,7 +19,7 @@ from kavka_broker.storage.batch_walk import Damage, OtherEpoch
 from kavka_broker.storage.epoch_check import corrected
 from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
 from kavka_broker.storage.segment import Found, Segment
-from kavka_broker.storage.transaction_index import AbortedTransaction
+from kavka_broker.storage.transaction_index import AbortedTransaction, Trust
 
 log = get("storage")
 
@@ -101,6 +101,7 @@ class ReadableLog(SegmentedLog):
                 if damage.position <= position:
                     raise
                 size, next_offset = damage.position - position, damage.next_offset
+            self.has_doubted |= segment.aborted.trust is Trust.DOUBTED
         self._remember(next_offset, segment, position + size)
         return Chunk([segment.file.read(position, size)], size, next_offset)
 

@@ -15,12 +15,10 @@ from errno import ENOSPC
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import EpochEnd, LeaderEpochs
-from kavka_broker.core.partition.producer_state import ProducerStates, WrittenBatch
-from kavka_broker.core.partition.transactions import Ended
+from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader
-from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import checkpoints, retention
 from kavka_broker.storage.disk import Disk
@@ -34,7 +32,8 @@ from kavka_broker.storage.names import (
 )
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import Segment
-from kavka_broker.storage.transaction_index import AbortedTransaction
+from kavka_broker.storage.transaction_index import Trust
+from kavka_broker.storage.transaction_proof import entry_of, note_batch
 
 log = get("storage")
 
@@ -69,9 +68,9 @@ class SegmentedLog:
         self.epochs = epochs
         self.producers = ProducerStates()
         self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
+        self.log_end_offset = self.found_end_offset = log_end_offset
         self.recovery_point = recovery_point
-        self.has_aborted = False
+        self.has_aborted = self.has_doubted = False
         self.is_failed = False
         self.damage = ""  # what the start found, of what was synced once
         self.is_foreign = False  # and that it is another partition's
@@ -215,6 +214,11 @@ class SegmentedLog:
             self._is_directory_changed = False
             self.disk.sync_directory(self.directory)
             self.disk.sync_directory(os.path.dirname(self.directory))
+
+    def sync_later(self, path: str) -> None:
+        """With the next flush this file and its name are synced too."""
+        self._unsynced_paths.append(path)
+        self._is_directory_changed = True
 
     def segments_from(self, offset: int) -> list[Segment]:
         """The segments that hold `offset` and what follows."""
@@ -363,7 +367,7 @@ class SegmentedLog:
 
         A transaction index that has to be built anew needs the state at the start of its segment, and all from there.
         """
-        unindexed = (segment.base_offset for segment in self.segments if segment.aborted.is_incomplete)
+        unindexed = (one.base_offset for one in self.segments if one.aborted.trust is Trust.INCOMPLETE)
         end_offset = self.log_end_offset
         self.producers.replace(self._snapshots.load(min(unindexed, default=end_offset), end_offset))
         # Without a snapshot the batch in which the log begins counts too.
@@ -372,8 +376,14 @@ class SegmentedLog:
             for position, header in segment.sound_batches(segment.offsets.position_before(offset)):
                 if header.has_producer_id and header.last_offset >= offset:
                     self.note_producer(header, segment.batch_at(position, header), segment)
-            segment.aborted.is_incomplete = False
+            if segment.aborted.trust is Trust.INCOMPLETE:
+                segment.aborted.trust = Trust.WHOLE
+        self.look_at_indexes()
+
+    def look_at_indexes(self) -> None:
+        """What the transaction indexes of all segments come to."""
         self.has_aborted = any(segment.aborted.last_offset >= 0 for segment in self.segments)
+        self.has_doubted = any(segment.aborted.trust is Trust.DOUBTED for segment in self.segments)
 
     def drop_stray_snapshots(self) -> None:
         """Keep those that stand before a segment, and the newest."""
@@ -382,37 +392,10 @@ class SegmentedLog:
 
     def note_producer(self, header: BatchHeader, batch: memoryview, segment: Segment) -> None:
         """Keep the producers' state up with a batch that is in `segment`, without judging it."""
-        if not header.has_producer_id:
-            return
-        if header.is_control:
-            marker = read_marker(batch)
-            if marker is not None:
-                ended = self.producers.end_transaction(
-                    header.producer_id,
-                    header.producer_epoch,
-                    marker.coordinator_epoch,
-                    header.max_timestamp,
-                    header.base_offset,
-                    is_aborted=marker.kind is ControlType.ABORT,
-                )
-                if ended is not None and ended.is_aborted:
-                    self._note_aborted(ended, segment)
-            return
-        written = WrittenBatch(
-            header.base_sequence,
-            header.last_sequence,
-            header.base_offset,
-            header.last_offset,
-            header.max_timestamp,
-        )
-        self.producers.append(
-            header.producer_id, header.producer_epoch, written, is_transactional=header.is_transactional
-        )
-
-    def _note_aborted(self, ended: Ended, segment: Segment) -> None:
-        entry = AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, ended.stable_offset)
-        segment.aborted.append(entry)
-        self.has_aborted = True
+        ended = note_batch(self.producers, header, batch)
+        if ended is not None and ended.is_aborted:
+            segment.aborted.append(entry_of(ended))
+            self.has_aborted = True
 
     # --- epochs -------------------------------------------------------------------------------------------------
 

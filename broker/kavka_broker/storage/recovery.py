@@ -39,6 +39,7 @@ from kavka_broker.storage.names import (
     parse_partition,
 )
 from kavka_broker.storage.segment import Segment
+from kavka_broker.storage.transaction_index import Trust
 
 log = get("storage")
 
@@ -189,6 +190,7 @@ def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, re
         opening.damage = f"{segment.file.path} is another log's: what its indexes name is not in it"
         opening.is_foreign = True
     if segment.has_sane_indexes():
+        segment.aborted.trust = Trust.FOUND
         if next_base is not None and _reaches(opening, segment, next_base):
             segment.release()
             return
@@ -270,7 +272,8 @@ def _salvage(opening: _Opening, segment: Segment, next_base: int | None, recover
         if position > end_position:
             opening.damage = f"{segment.file.path}: no sound batch at position {end_position}, offset {end_offset}"
         segment.note(position, header.size_bytes, header.last_offset, header.max_timestamp)
-        segment.aborted.is_incomplete |= header.is_control and header.has_producer_id
+        if header.is_control and header.has_producer_id:
+            segment.aborted.trust = Trust.INCOMPLETE
         end_offset, end_position = header.next_offset, position + header.size_bytes
     is_short = next_base is not None and end_offset < next_base and not opening.config.compacts
     if is_short or (end_position < size_bytes and end_offset != recovery_point):
@@ -320,7 +323,8 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, recovery_point: int)
             epochs.assign(header.leader_epoch, header.base_offset)
         segment.note(position, header.size_bytes, header.last_offset, header.max_timestamp)
         # Whether it has aborted anything the producers' state tells, which is loaded last.
-        segment.aborted.is_incomplete |= header.is_control and header.has_producer_id
+        if header.is_control and header.has_producer_id:
+            segment.aborted.trust = Trust.INCOMPLETE
         end_offset, end_position = header.next_offset, position + header.size_bytes
     if end_position < size_bytes:
         if end_offset < recovery_point:

@@ -15,6 +15,7 @@ from kavka_broker.protocol.records.batch import (
     HEADER_BYTES,
     MAGIC,
     NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     Buffer,
     crc_is_valid,
@@ -47,7 +48,7 @@ from kavka_broker.storage.names import (
 )
 from kavka_broker.storage.offset_index import OffsetIndex, OffsetPosition
 from kavka_broker.storage.time_index import TimeIndex, TimestampOffset
-from kavka_broker.storage.transaction_index import TransactionIndex
+from kavka_broker.storage.transaction_index import TransactionIndex, Trust
 
 log = get("storage")
 
@@ -318,6 +319,8 @@ class Segment:
             if header.leader_epoch != reigned >= 0:
                 reason = f"it is of leader epoch {header.leader_epoch}, there it was {reigned}"
                 raise OtherEpoch(self.file.path, at, header.base_offset, reason)
+            if header.attributes & TRANSACTIONAL_BIT and self.aborted.trust is Trust.FOUND:
+                self.aborted.trust = Trust.DOUBTED
             at, next_offset = at + len(batch), header.next_offset
         if at != position + size_bytes:
             raise Damage(self.file.path, at, next_offset, "its end is not where the next one begins")

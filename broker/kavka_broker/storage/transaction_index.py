@@ -10,10 +10,15 @@ that everything in the range was stable by then.
 Most segments have none, so the file is made with the first entry. An entry is written at once; one that the disk
 refuses waits in memory for the next try, since its marker is in the log already. A sync or a roll that cannot write
 it fails.
+
+**A file that is lost, or ends too early, looks like one of a segment in which nothing was aborted.** So an index that a
+start has found is compared with the batches before it counts, once somebody reads committed records of transactions in
+its segment (`transaction_proof`).
 """
 
 import threading
 from collections.abc import Iterable, Iterator
+from enum import Enum, auto
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -22,6 +27,15 @@ from kavka_broker.storage.disk import Disk, File
 VERSION: Final = 0
 ENTRY: Final = Struct(">hqqqq")
 _LAST_OFFSET: Final = Struct(">18xq8x")
+
+
+class Trust(Enum):
+    """What is known of an index."""
+
+    WHOLE = auto()  # made from the batches by this process
+    FOUND = auto()  # as an earlier process left it
+    DOUBTED = auto()  # found, and its segment holds transactions
+    INCOMPLETE = auto()  # to be built anew
 
 
 class AbortedTransaction(NamedTuple):
@@ -34,16 +48,13 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The entries of one segment; `last_offset` is that of the last one, or -1.
+    """The entries of one segment; `last_offset` is that of the last one, or -1."""
 
-    `is_incomplete` from when it was found to be wrong until it has been built anew.
-    """
-
-    __slots__ = ("_disk", "_file", "_is_closed", "_lock", "_pending", "is_incomplete", "last_offset", "path")
+    __slots__ = ("_disk", "_file", "_is_closed", "_lock", "_pending", "last_offset", "path", "trust")
 
     def __init__(self, disk: Disk, path: str) -> None:
         self.path = path
-        self.is_incomplete = False
+        self.trust = Trust.WHOLE
         self._disk = disk
         self._file: File | None = disk.open(path) if disk.exists(path) else None
         self._pending = bytearray()
@@ -136,10 +147,17 @@ class TransactionIndex:
         self._file.truncate(kept * ENTRY.size)
         self._find_last(self._file)
 
+    def replace(self, entries: Iterable[AbortedTransaction]) -> None:
+        """Start anew with these."""
+        self.clear()
+        for entry in entries:
+            self.append(entry)
+
     def clear(self) -> None:
         """Start anew, before a rebuild."""
         with self._lock:
             self._pending.clear()
+            self.trust = Trust.WHOLE
             self.last_offset = -1
             if self._file is not None:
                 self._file.truncate(0)

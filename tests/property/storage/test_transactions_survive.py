@@ -19,7 +19,8 @@ from kavka_broker.protocol.records.control import ControlType, build_marker, rea
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log, Origin
 from kavka_broker.storage.sim_disk import SimDisk
-from kavka_broker.storage.transaction_index import AbortedTransaction
+from kavka_broker.storage.transaction_index import ENTRY, AbortedTransaction
+from kavka_broker.storage.transaction_proof import prove
 
 DIRECTORY = "/data/t-0"
 FOLLOWER = "/data/f-0"
@@ -71,6 +72,8 @@ class TransactionMachine(RuleBasedStateMachine):
         self.high_watermark = 0
         self.checkpoint = 0
         self.sequences: dict[int, int] = {}
+        self.is_mended = False  # an index was made anew by a reader, and not synced yet,
+        self.was_mended = False  # also not by a process that was killed
         self.is_reloaded = False  # markers above the high watermark may be forgotten with a restart
         self.log = self.open(recover=True)
 
@@ -132,6 +135,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule()
     def flush(self) -> None:
         self.log.flush()
+        self.is_mended = False
 
     @rule()
     def checkpoint_recovery_point(self) -> None:
@@ -145,6 +149,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.log.close()
+        self.is_mended = False
         self.disk.kill()
         self.log = self.open(recover=False)
         self.reloaded()
@@ -153,27 +158,33 @@ class TransactionMachine(RuleBasedStateMachine):
     def close_and_lose_power(self, seed: int) -> None:
         """What was closed in good order was synced, names and all."""
         self.log.close()
+        self.is_mended = False
         self.disk.crash(Random(seed))
         self.log = self.open(recover=False)
         self.reloaded()
+        self.look_again()
 
     @rule()
     def kill(self) -> None:
         self.disk.kill()
         self.log = self.open(recover=True)
         self.reloaded()
+        self.was_mended |= self.is_mended
 
     @rule(seed=st.integers(0, 2**32))
     def crash(self, seed: int) -> None:
         self.disk.crash(Random(seed))
         self.log = self.open(recover=True)
         self.reloaded()
+        self.was_mended |= self.is_mended
+        self.look_again()
 
     @precondition(lambda self: self.log.has_aborted)
     @rule(which=st.integers(0, 9), field=st.sampled_from(FIELDS))
     def damage_an_index(self, which: int, field: int) -> None:
         """The version, an id or an offset becomes one that cannot be."""
         self.log.close()
+        self.is_mended = False
         self.disk.kill()
         paths = [segment.aborted.path for segment in self.log.segments if segment.aborted.last_offset >= 0]
         self.disk.flip_bit(paths[which % len(paths)], field, 7)
@@ -192,6 +203,38 @@ class TransactionMachine(RuleBasedStateMachine):
             self.disk.remove(path)
         self.log = self.open(recover=True)
         self.reloaded()
+        self.was_mended |= self.is_mended
+
+    @precondition(lambda self: self.log.has_aborted)
+    @rule(which=st.integers(0, 9), share=st.floats(0, 1))
+    def lose_an_index_unnoticed(self, which: int, share: float) -> None:
+        """After a clean stop some or all entries are gone. Whoever reads everything finds out."""
+        self.log.close()
+        self.is_mended = False
+        self.disk.kill()
+        indexes = [segment.aborted for segment in self.log.segments if segment.aborted.last_offset >= 0]
+        index = indexes[which % len(indexes)]
+        kept = int(len(index) * share)
+        if kept:
+            self.disk.open(index.path).truncate(kept * ENTRY.size)
+        else:
+            self.disk.remove(index.path)
+        self.log = self.open(recover=False)
+        self.reloaded()
+        self.read_everything()
+        self.is_mended = True
+
+    def look_again(self) -> None:
+        """Power was lost: what a reader has made anew may be gone once more, and is found missing once more."""
+        if self.was_mended:
+            self.read_everything()
+
+    def read_everything(self) -> None:
+        offset = 0
+        while offset < self.log.log_end_offset:
+            offset = self.log.read(offset, 700).end_offset
+            while self.log.has_doubted:
+                assert not list(prove(self.log))
 
     # --- what must hold -----------------------------------------------------------------------------------------
 
@@ -250,6 +293,7 @@ STEPS += [
     "close_and_lose_power",
     "damage_an_index",
     "lose_an_index",
+    "lose_an_index_unnoticed",
 ]
 
 
@@ -275,6 +319,7 @@ def test_many_transactions(block: int) -> None:
                 "close_and_lose_power": {"seed": random.getrandbits(32)},
                 "damage_an_index": {"which": random.randint(0, 9), "field": random.choice(FIELDS)},
                 "lose_an_index": {"which": random.randint(0, 9)},
+                "lose_an_index_unnoticed": {"which": random.randint(0, 9), "share": random.random()},
             }
             if "index" in step and not machine.log.has_aborted:
                 continue

@@ -143,3 +143,38 @@ def test_a_reader_without_transactions_waits_for_as_many_bytes_as_it_wants(tmp_p
         await task
 
     play(tmp_path, scenario)
+
+
+def test_an_index_that_was_lost_while_the_broker_was_down_is_made_anew_before_anything_is_read(tmp_path: Path) -> None:
+    async def first(inside: InProcess, client: Client, partition: Partition) -> None:
+        write(partition, 1)
+        end(partition, 1, ABORT)
+
+    play(tmp_path, first)
+    (index,) = (tmp_path / "t-0").glob("*.txnindex")
+    before = index.read_bytes()
+    index.unlink()
+
+    async def again() -> None:
+        async with running(tmp_path) as inside:
+            client = await inside.connect()
+            answer = await client.call(request(0, wait_ms=20_000), FetchResponse, VERSION)
+            data = answer.responses[0].partitions[0]
+            assert data.records
+            assert [one.first_offset for one in data.aborted_transactions] == [0]
+
+    asyncio.run(again())
+    assert index.read_bytes() == before
+
+
+def test_a_reader_that_no_transaction_concerns_is_not_held_up(tmp_path: Path) -> None:
+    async def first(inside: InProcess, client: Client, partition: Partition) -> None:
+        write(partition, 1, transactional=False)
+
+    play(tmp_path, first)
+
+    async def again() -> None:
+        async with running(tmp_path) as inside:
+            assert (await read(await inside.connect(), 0)).records
+
+    asyncio.run(again())

@@ -26,7 +26,7 @@ CLASSIC, CONSUMER, STREAMS = "classic", "consumer", "streams"
 
 
 class GroupImage:
-    """Groups and offsets by group id. A group with offsets and no record is one that only commits (a simple one), or one
+    """Groups and offsets by group id. A group with offsets and no record only commits (a simple one), or is
     of a type that this broker does not serve and Apache Kafka has left (KIP-848, KIP-1071): its offsets are served.
     """
 

@@ -1,0 +1,44 @@
+"""Before a reader of committed records gets transactions whose index a start has found, the index is compared.
+
+A file that was lost would hand out aborted records as committed ones. The reader waits like one for whom there is
+nothing new, and is woken when it is known what was aborted.
+"""
+
+import asyncio
+
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.transaction_proof import prove
+
+log = get("replica")
+
+
+def is_proven(partition: Partition, offset: int) -> bool:
+    """Whether what was aborted from `offset` on can be told. An index in doubt is looked into from now on.
+
+    What was appended since the start is in the indexes.
+    """
+    if not partition.log.has_doubted or offset >= partition.log.found_end_offset:
+        return True
+    if partition.proof is None:
+        partition.proof = asyncio.get_running_loop().create_task(_prove(partition), name=f"prove {partition}")
+        partition.proof.add_done_callback(_raise_failure)
+    return False
+
+
+async def _prove(partition: Partition) -> None:
+    try:
+        for _ in prove(partition.log):
+            await asyncio.sleep(0)
+    except (OSError, ProtocolViolation) as problem:
+        log.error("transactions.unreadable", partition=str(partition), reason=str(problem))
+        partition.found_damaged()
+    finally:
+        partition.proof = None
+        partition.interrupt()
+
+
+def _raise_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        raise error
