@@ -5,6 +5,7 @@ from random import Random
 from typing import Final
 
 from tests.sim.groups import Groups
+from tests.sim.transactions import Transactions
 from tests.sim.transients import Transients
 from tests.sim.trimming import Trimming
 from tests.sim.unclean import Unclean
@@ -17,6 +18,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "trimming": Trimming,
     "weak": Weak,
     "unclean": Unclean,
+    "transactions": Transactions,
 }
 
 

@@ -1,7 +1,7 @@
 """Readers of the simulated cluster: each reads assigned partitions from their start, from the replica it is sent to."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
@@ -13,7 +13,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
-from kavka_broker.protocol.records.batch import crc_is_valid, split_batches
+from kavka_broker.protocol.records.batch import BatchHeader, crc_is_valid, split_batches
 from kavka_broker.protocol.records.record import read_records
 from tests.sim.clients import ANSWER_MS, Client
 from tests.sim.history import History, Place, place_text
@@ -26,6 +26,7 @@ EARLIEST = -2
 class Reader(Client):
     """Reads some partitions from the start, each by itself."""
 
+    isolation_level = 0
     starts_over = False  # where the log begins, if it is out of range
 
     def __init__(
@@ -38,6 +39,7 @@ class Reader(Client):
         self.high_watermarks = dict.fromkeys(places, -1)
         self.started_at = dict.fromkeys(places, 0)
         self.times_over = 0
+        self._next = -1  # the offset behind what was served last
         self.rack = ""
 
     async def run(self) -> None:
@@ -82,7 +84,13 @@ class Reader(Client):
             self.topic_ids[place[0]],
             [FetchPartition(place[1], epoch, position, partition_max_bytes=2_000)],
         )
-        request = FetchRequest(max_wait_ms=FETCH_WAIT_MS, min_bytes=1, topics=[wanted], rack_id=self.rack)
+        request = FetchRequest(
+            max_wait_ms=FETCH_WAIT_MS,
+            min_bytes=1,
+            topics=[wanted],
+            rack_id=self.rack,
+            isolation_level=self.isolation_level,
+        )
         try:
             answer = await peer.ask(request, FetchResponse, timeout_ms=ANSWER_MS)
         except Unreachable:
@@ -105,15 +113,20 @@ class Reader(Client):
             self._leaders[place] = self._nodes[data.preferred_read_replica]  # until it disappoints (KIP-392)
             self._with_follower[place] = None
         self.high_watermarks[place] = data.high_watermark
+        self._next = -1
         records = [
             (record.offset, (record.value or b"").decode())
-            for batch in self._sound(place, epoch, data)
+            for batch in self._wanted(data, self._sound(place, epoch, data))
             for record in read_records(batch)
             if record.offset >= self.positions[place]
         ]
-        if records:
-            self.positions[place] = records[-1][0] + 1
+        self.positions[place] = max(self.positions[place], self._next)
         return records
+
+    def _wanted(self, data: PartitionData, batches: Iterable[tuple[BatchHeader, memoryview]]) -> Iterator[memoryview]:
+        """Those of the batches whose records the reader takes."""
+        del data
+        return (batch for header, batch in batches if not header.is_control)
 
     async def _out_of_range(self, place: Place) -> None:
         """Go on where the log begins, as `auto.offset.reset=earliest` says; nobody else may be out of range."""
@@ -137,7 +150,7 @@ class Reader(Client):
         told = answer.topics[0].partitions[0]
         return -1 if told.error_code else int(told.offset)
 
-    def _sound(self, place: Place, epoch: int, data: PartitionData) -> Iterator[memoryview]:
+    def _sound(self, place: Place, epoch: int, data: PartitionData) -> Iterator[tuple[BatchHeader, memoryview]]:
         """A broker gives out no batch that its disk has changed, and none of a later epoch than the reader has named:
         it would have to tell the reader of that epoch first (KIP-320).
         """
@@ -149,4 +162,5 @@ class Reader(Client):
                 what = f"{place_text(place)}@{header.base_offset} of epoch {header.leader_epoch}"
                 self.history.note(f"unfenced: {self.name} named epoch {epoch} and was served {what}")
             self.history.read(place, batch)
-            yield batch
+            self._next = header.next_offset
+            yield header, batch

@@ -21,6 +21,8 @@ from tests.sim.workers import STORY_LINES, run_seeds
 
 ROOT: Final = Path(__file__).parents[2]
 
+PLAYED: Final = "played."  # marks of the workloads
+
 #: Events of the broker's log that a few hundred seeds have to bring about, and what they stand for.
 MUST_BE_REACHED: Final = {
     "broker.ready": "a node serves",
@@ -41,6 +43,20 @@ MUST_BE_REACHED: Final = {
     "raft.resigned": "a leader of the quorum stops in a controlled way",
     "raft.voters": "a controller gets a vote, or loses it (KIP-853)",
     "raft.truncated": "a voter's log parts from its leader's",
+    "played.commits": "an offset that a group's member commits",
+    "played.commits_refused": "a commit of a generation that is over",
+    "played.generations": "a generation of a group",
+    "played.loose_records": "records of a topic that may lose some",
+    "played.offsets_deleted": "offsets of a group that are deleted",
+    "played.partitions_taken_over": "a member that goes on where another has committed",
+    "played.readers_started_over": "a reader whose next record has been trimmed",
+    "played.records_deleted": "DeleteRecords that every replica alive has heard of",
+    "played.sieges": "a node that is out for good, and others that go on",
+    "played.topics_recreated": "a topic made anew under the name of one that was deleted just now",
+    "played.transactions_aborted": "values of an aborted transaction",
+    "played.transactions_committed": "values of a committed transaction",
+    "played.unregistered": "a broker that is forgotten while it is down",
+    "played.weak_records": "records that acks=0 and acks=1 have brought",
     "replica.begins_anew": "a damaged replica is replaced from a good one",
     "replica.damaged": "a bit that has turned over is found",
     "segment.truncated": "recovery cuts a torn batch",
@@ -134,6 +150,8 @@ def sum_up(totals: Totals, took_seconds: float) -> None:
         f"{totals.acknowledged} records acknowledged, digest of totals {totals.digest}"
     )
     print(f"faults: {told(totals.faults)}")
+    played = Counter({name[len(PLAYED) :]: count for name, count in totals.events.items() if name.startswith(PLAYED)})
+    print(f"played: {told(played)}")
     print(f"refused for safety: {told(totals.refused)}")
     for name in totals.unreached(MUST_BE_REACHED):
         print(f"never reached: {name}: {MUST_BE_REACHED[name]}")

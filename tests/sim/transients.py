@@ -162,6 +162,7 @@ class Recreator(Client):
     """Deletes a topic and makes another of the same name at once, over and over."""
 
     is_stopping = False
+    made = 0
 
     async def run(self) -> None:
         pace = self.random.choice((0.7, 2.0, 5.0))
@@ -170,7 +171,8 @@ class Recreator(Client):
             name = f"spare{self.random.randrange(SPARE_TOPICS)}"
             if self.random.random() < 0.8:
                 await self.ask_any(DeleteTopicsRequest([DeleteTopicState(name)], [name], 1_000), DeleteTopicsResponse)
-            await self.ask_any(CreateTopicsRequest([CreatableTopic(name, 2, -1)], 1_000), CreateTopicsResponse)
+            made = await self.ask_any(CreateTopicsRequest([CreatableTopic(name, 2, -1)], 1_000), CreateTopicsResponse)
+            self.made += isinstance(made, CreateTopicsResponse) and not made.topics[0].error_code
 
 
 class Transients(Workload):
@@ -189,6 +191,7 @@ class Transients(Workload):
         return self._all
 
     async def judge(self) -> list[str]:
+        self.reached(topics_recreated=sum(one.made for one in self._all if isinstance(one, Recreator)))
         reader = self.as_client(Wanderer, "last wanderer")
         reader.contents = self.contents
         lost = await self.running(reader, self._missed(reader))
