@@ -225,10 +225,11 @@ class Runner:
         """Wait until what was sent is answered, but not for ever."""
         ends = self._clock.monotonic_ms() + timeout_ms
         while self._sends and (left_ms := ends - self._clock.monotonic_ms()) > 0:
-            task = next(iter(self._sends))
+            # Not one after the other: what is done already would be waited for without a turn for the loop, and it
+            # stays among the sends until that turn.
             try:
                 async with asyncio.timeout(left_ms / 1000):
-                    await asyncio.shield(task)
+                    await asyncio.gather(*map(asyncio.shield, self._sends), return_exceptions=True)
             except TimeoutError:
                 return
 

@@ -28,6 +28,8 @@ PIECE_BYTES: Final = 1024 * 1024
 #: What has come during the sync is synced on the loop, if it is not more than this many records.
 SYNC_AT_ONCE_MAX: Final = 10_000
 UNLIMITED: Final = 2.0**62
+#: The rate is looked at again after so long.
+BREATH_S_MAX: Final = 0.5
 Place = tuple[str, int]
 
 
@@ -231,8 +233,13 @@ class Moves:
         return chunk.size_bytes
 
     async def _breathe(self, size_bytes: int) -> None:
-        rate = self._bytes_per_second()
-        await asyncio.sleep(size_bytes / rate if rate < UNLIMITED else 0)
+        """Wait as long as the rate wants; in short steps, since it may be altered meanwhile. A rate of 0 is a pause."""
+        await asyncio.sleep(0)
+        left_bytes = float(size_bytes)
+        while left_bytes >= 1 and (rate := self._bytes_per_second()) < UNLIMITED:
+            step_s = min(left_bytes / rate, BREATH_S_MAX) if rate > 0 else BREATH_S_MAX
+            await asyncio.sleep(step_s)
+            left_bytes -= rate * step_s
 
     def _finish(self, place: Place, move: Move, future: Log) -> None:
         partition = move.partition

@@ -197,8 +197,9 @@ class ReplicaManager:
         return partition
 
     def heard_from(self, broker_id: int) -> None:
-        """A follower has fetched: what it does not name is where it was."""
-        self.in_sync.contact(broker_id).fetched_ms = self._clock.monotonic_ms()
+        """A follower has fetched: what it does not name is where it was. An id that nobody has is not remembered."""
+        if self._metadata.brokers.get(broker_id) is not None:
+            self.in_sync.contact(broker_id).fetched_ms = self._clock.monotonic_ms()
 
     def _not_leading(self, topic: str, index: int, partition: Partition | None) -> BrokerError:
         known = self._metadata.topics.get(topic)

@@ -6,10 +6,12 @@ trusting what was in memory.
 """
 
 import asyncio
+import errno
 import gc
 import os
 import resource
 import signal
+import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -19,6 +21,10 @@ from kavka_broker.runtime.logs import configure
 from kavka_broker.runtime.server import Server, StartError
 
 log = get("runtime")
+
+#: What accept says where there is no descriptor or no memory left for one more connection.
+OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+WARNING_INTERVAL_S = 10.0
 
 EXIT_CONFIG = 2
 EXIT_CRASH = 70  # EX_SOFTWARE
@@ -95,12 +101,45 @@ class Stopping:
 def failed_on_loop(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Nobody caught it: a timer, a callback, a task. A broken invariant ends the process here as in a request."""
     error, reason = context.get("exception"), context["message"]
+    if "socket" in context and isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES:
+        out_of_resources(reason, error)
+        return
     if error is None:
         log.error("loop.failed", reason=reason)
         return
     if isinstance(error, AssertionError):
         crash(error)
     log.exception("loop.failed", error, reason=reason)
+
+
+class Quiet:
+    """Lets the same warning through once in a while."""
+
+    def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._interval_s = interval_s
+        self._clock = clock
+        self._until_s = -interval_s
+        self._hushed = 0
+
+    def hushed(self) -> int | None:
+        """How many were kept back since the last one, if the next may be said now."""
+        if self._clock() < self._until_s:
+            self._hushed += 1
+            return None
+        self._until_s = self._clock() + self._interval_s
+        hushed, self._hushed = self._hushed, 0
+        return hushed
+
+
+_quiet = Quiet(WARNING_INTERVAL_S)
+
+
+def out_of_resources(reason: str, error: OSError) -> None:
+    """Connections wait in the kernel until a descriptor is free; the loop tries again each second, for each listener."""
+    hushed = _quiet.hushed()
+    if hushed is not None:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        log.warning("process.out_of_resources", reason=f"{reason}: {error}", open_max=limit, repeated=hushed)
 
 
 def crash(error: BaseException) -> NoReturn:

@@ -15,6 +15,8 @@ from kavka_broker.protocol.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kavka_broker.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kavka_broker.protocol.messages.offset_for_leader_epoch_request import (
@@ -113,5 +115,15 @@ def test_an_epoch_below_all_is_unknown(tmp_path: Path) -> None:
         answer = await client.call(request, OffsetForLeaderEpochResponse, 4)
         found = answer.topics[0].partitions[0]
         assert (found.error_code, found.leader_epoch, found.end_offset) == (0, -1, -1)
+
+    play(tmp_path, scenario)
+
+
+def test_a_broker_id_that_nobody_has_is_not_remembered(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        for claimed in (1, 2, 1000, 2**31 - 1):
+            request = FetchRequest(replica_id=claimed, max_wait_ms=0, session_epoch=-1, topics=[])
+            await client.call(request, FetchResponse, 11)
+        assert list(inside.broker.replicas.in_sync._contacts) == [1]
 
     play(tmp_path, scenario)

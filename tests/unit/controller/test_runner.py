@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -135,5 +136,29 @@ def test_nobody_waits_for_a_runner_that_has_stopped(is_failure: bool) -> None:
                 await future
             assert refusal.value.code is ErrorCode.NOT_CONTROLLER
         scene.disk.set()
+
+    play(scenario)
+
+
+def test_what_is_sent_and_answered_is_not_waited_for_without_a_turn_of_the_loop() -> None:
+    """Two answers in one turn are enough: they are done, and still among the sends until the next."""
+
+    async def scenario() -> None:
+        scene = Scene()
+        looks = 0
+
+        def monotonic_ms() -> float:
+            nonlocal looks
+            looks += 1
+            assert looks < 100, "it waits without waiting"
+            return 0.0
+
+        send = Send(At(LEADER, "two", 9), VoteRequest())
+        scene.runner.happen(lambda _: [send, send])
+        await asyncio.sleep(0)
+        clock: Any = SimpleNamespace(monotonic_ms=monotonic_ms)
+        scene.runner._clock = clock
+        await scene.runner.sent(1_000)
+        assert not scene.runner._sends
 
     play(scenario)

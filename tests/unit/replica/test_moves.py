@@ -16,6 +16,7 @@ from kavka_broker.protocol.messages.alter_replica_log_dirs_response import Alter
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from kavka_broker.protocol.records.record import read_records
+from kavka_broker.replica import moves
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import RealDisk
@@ -272,3 +273,34 @@ def test_a_move_takes_a_log_that_begins_in_the_middle_of_a_batch(tmp_path: Path)
             assert (partition.log.log_start_offset, partition.log.log_end_offset) == (1, 3)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: float
+) -> None:
+    monkeypatch.setattr(moves, "BREATH_S_MAX", 0.001)
+    rates = [rate]
+    crashes: list[BaseException] = []
+
+    async def scenario() -> None:
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            await inside.create("t")
+            for number in range(RECORDS):
+                write(inside, b"%d" % number)
+            mover = inside.broker.replicas.moves
+            mover._bytes_per_second, mover._crash = (lambda: rates[0]), crashes.append
+            client = await inside.connect()
+            home = await home_of(inside)
+            away = str(tmp_path / ("b" if home.endswith("a") else "a"))
+            assert await alter(client, away) is ErrorCode.NONE
+            await asyncio.sleep(0.02)
+            assert await home_of(inside) == home
+            rates[0] = moves.UNLIMITED
+            async with asyncio.timeout(20):
+                while await home_of(inside) == home:
+                    await asyncio.sleep(0.001)
+            assert values_of(inside.broker.replicas.leader("t", 0)) == [b"%d" % number for number in range(RECORDS)]
+
+    asyncio.run(scenario())
+    assert not crashes

@@ -1,6 +1,7 @@
 """What the process asks of the operating system, and what becomes of errors that nobody caught."""
 
 import asyncio
+import errno
 import logging
 import os
 import resource
@@ -12,7 +13,7 @@ import pytest
 
 from kavka_broker.protocol.errors import InvariantViolation
 from kavka_broker.runtime import process
-from kavka_broker.runtime.process import allow_open_files, failed_on_loop
+from kavka_broker.runtime.process import Quiet, allow_open_files, failed_on_loop
 
 
 def test_as_many_files_may_be_open_as_the_system_allows() -> None:
@@ -60,3 +61,23 @@ def test_a_broken_invariant_in_a_callback_ends_the_process(monkeypatch: pytest.M
 
     run_callback(broken)
     assert exits == [process.EXIT_CRASH]
+
+
+def test_too_few_descriptors_are_one_warning_in_a_while(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The loop tells of it each second for each listener, with a traceback; nothing is wrong with the broker."""
+    now_s = [0.0]
+    monkeypatch.setattr(process, "_quiet", Quiet(10.0, lambda: now_s[0]))
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        context = {"message": "accept", "exception": OSError(errno.EMFILE, "Too many open files"), "socket": None}
+        for second in range(25):
+            now_s[0] = float(second)
+            failed_on_loop(loop, context)
+
+    with caplog.at_level(logging.WARNING, "kavka"):
+        asyncio.run(scenario())
+    assert [one.getMessage() for one in caplog.records] == ["process.out_of_resources"] * 3
+    assert [one.fields["repeated"] for one in caplog.records] == [0, 9, 9]  # type: ignore[attr-defined]

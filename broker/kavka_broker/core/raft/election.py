@@ -12,7 +12,7 @@ What protects is the log of a node that was removed: it does not have the record
 from kavka_broker.core.raft import wire
 from kavka_broker.core.raft.effects import Send
 from kavka_broker.core.raft.member import Member
-from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState
+from kavka_broker.core.raft.quorum_state import EPOCH_MAX, NOBODY, QuorumState
 from kavka_broker.core.raft.roles import NEVER_MS, Candidate, Follower, Leader, Prospective, Resigned, Tally, Unattached
 from kavka_broker.core.raft.transitions import (
     become_candidate,
@@ -58,6 +58,8 @@ def _problem(member: Member, request: VoteRequest, asked: PartitionData) -> Erro
         return ErrorCode.INVALID_REQUEST
     if asked.replica_epoch < member.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
+    if not member.believes(asked.replica_epoch):
+        return ErrorCode.INVALID_REQUEST
     return ErrorCode.INVALID_REQUEST if asked.replica_id < 0 else ErrorCode.NONE
 
 
@@ -139,7 +141,7 @@ def drive(member: Member, role: Unattached | Prospective | Candidate | Resigned)
 
 
 def _may_stand(member: Member) -> bool:
-    return member.may_stand and member.adopting is None
+    return member.may_stand and member.adopting is None and member.epoch + 1 < EPOCH_MAX
 
 
 def _drive_round(member: Member, role: Prospective | Candidate) -> None:

@@ -58,6 +58,8 @@ def _directories(member: Member) -> tuple[bytes, bytes]:
 def _problem(member: Member, leader_id: int, epoch: int) -> ErrorCode:
     if epoch < member.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
+    if not member.believes(epoch):
+        return ErrorCode.INVALID_REQUEST
     return ErrorCode.INVALID_REQUEST if leader_id < 0 else ErrorCode.NONE
 
 

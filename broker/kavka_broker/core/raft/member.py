@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from kavka_broker.core.raft.effects import Answer, Append, Committed, Effect, Flush, Later, Note, Peer, Persist, Send
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
-from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.core.raft.quorum_state import QuorumState, is_believable
 from kavka_broker.core.raft.roles import (
     Follower,
     Leader,
@@ -121,6 +121,13 @@ class Member:
         """The endpoints of a voter, by the log or the configuration."""
         return next((voter.endpoints for voter in self.voters if voter.node_id == node_id), ())
 
+    def believes(self, epoch: int) -> bool:
+        """Whether this epoch can be; a warning where it cannot."""
+        if is_believable(epoch, self.epoch):
+            return True
+        self.warn("raft.epoch.unbelievable", epoch=epoch, own=self.epoch)
+        return False
+
     # --- effects -----------------------------------------------------------------------------------------------------
 
     def emit(self, effect: Effect) -> None:
@@ -140,6 +147,11 @@ class Member:
         self.state = state
         if self._effects and isinstance(self._effects[-1], Persist):
             self._effects.pop()
+        self.emit(Persist(state))
+
+    def go_back(self, state: QuorumState) -> None:
+        """Begin again behind an epoch that cannot be, where nobody else counts on this node's votes."""
+        self.state = state
         self.emit(Persist(state))
 
     def send(self, peer: Peer | None, request: Message) -> Send | None:

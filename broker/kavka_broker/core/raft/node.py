@@ -22,7 +22,7 @@ from kavka_broker.core.raft import election, follower, leader, own_vote, voter_c
 from kavka_broker.core.raft.effects import Effect, Later, Send
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
 from kavka_broker.core.raft.member import Member
-from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState
+from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState, is_believable
 from kavka_broker.core.raft.replicas import Key, Replica
 from kavka_broker.core.raft.roles import Follower, Leader, LeaderAt, Prospective, Unattached
 from kavka_broker.core.raft.settings import Identity, Settings
@@ -173,6 +173,8 @@ class RaftNode:
     def start(self, now_ms: int) -> Effects:
         """Once, before anything else. A quorum of one leads when the effects of this call are done."""
         member = self._at(now_ms)
+        if not is_believable(member.epoch, member.log.latest_epoch):
+            self._out_of_epochs(member)
         if member.log.latest_epoch > member.epoch:
             member.remember(QuorumState(member.log.latest_epoch))
         if member.log.synced_offset < member.log.end_offset:
@@ -286,6 +288,14 @@ class RaftNode:
 
     def update_voter(self, request: UpdateRaftVoterRequest, now_ms: int) -> tuple[UpdateRaftVoterResponse, Effects]:
         return self._answer(voter_changes.on_update, request, now_ms)
+
+    def _out_of_epochs(self, member: Member) -> None:
+        """Somebody has said an epoch that cannot be, and it was written down. A node alone forgets it; one of several
+        has to keep what it promised: it stays as it is, does not stand, and nobody believes it.
+        """
+        member.warn("raft.epoch.unbelievable", epoch=member.epoch, own=member.log.latest_epoch)
+        if not member.others:
+            member.go_back(QuorumState(member.log.latest_epoch))
 
     # --- one call ----------------------------------------------------------------------------------------------------
 

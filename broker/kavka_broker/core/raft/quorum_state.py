@@ -2,6 +2,10 @@
 
 Kafka's `quorum-state` file, a line of JSON. Version 1 (KIP-853) knows the directory of the candidate; version 0 has the
 voters instead, which now come from the log. It is on disk before a vote is given or a leader begins.
+
+Epochs are of 32 bits and never go back, so whoever could say any epoch could use them all up, for good: there is none
+after the last. An election uses one, and those of a century fit into half of them; so what is said is believed up to
+there, and beyond only in steps.
 """
 
 import json
@@ -12,6 +16,11 @@ from kavka_broker.protocol.uuids import ZERO, from_text, to_text
 
 FILE_NAME: Final = "quorum-state"
 NOBODY: Final = -1
+#: No election begins this one: an epoch more would be none.
+EPOCH_MAX: Final = 2**31 - 1
+#: Up to here an epoch is believed from whoever says it, beyond if it is no farther than that from the own one.
+EPOCH_HEARD_MAX: Final = 2**30
+EPOCH_LEAP_MAX: Final = 2**20
 
 
 class UnreadableState(ValueError):
@@ -26,6 +35,11 @@ class QuorumState:
     leader_id: int = NOBODY
     voted_id: int = NOBODY
     voted_directory_id: bytes = ZERO
+
+
+def is_believable(epoch: int, own_epoch: int) -> bool:
+    """Whether a quorum can have come to this epoch, as a node knows that was in `own_epoch`."""
+    return epoch < EPOCH_MAX and epoch <= max(EPOCH_HEARD_MAX, own_epoch + EPOCH_LEAP_MAX)
 
 
 def format_state(state: QuorumState) -> str:

@@ -177,7 +177,7 @@ def leave_lead(member: Member) -> None:
 
 def learn(member: Member, epoch: int, leader_id: int, endpoints: Endpoints, *, is_leader_itself: bool = False) -> None:
     """Somebody says who leads an epoch, or that there is one. `is_leader_itself`: the leader does."""
-    if epoch < member.epoch:
+    if epoch < member.epoch or not member.believes(epoch):
         return
     endpoints = endpoints or member.endpoints_of(leader_id)
     is_known = leader_id not in (NOBODY, member.node_id) and member.peer(leader_id, endpoints) is not None
