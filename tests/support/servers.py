@@ -179,8 +179,12 @@ rootLogger.appenderRef.out.ref = OUT
 """
 
 
-def start_apache_kafka(directory: Path, settings: Mapping[str, str] | None = None) -> Server:
-    """Apache Kafka's broker in a new directory, ready to serve. Needs a JDK and the jars."""
+def start_apache_kafka(
+    directory: Path, settings: Mapping[str, str] | None = None, *, release: str | None = None
+) -> Server:
+    """Apache Kafka's broker in a new directory, ready to serve. Needs a JDK and the jars. `release`: whose levels the
+    cluster begins with.
+    """
     own = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1", **(settings or {})}
     config, address = properties(directory, own)
     logging = directory / "log4j2.properties"
@@ -188,7 +192,7 @@ def start_apache_kafka(directory: Path, settings: Mapping[str, str] | None = Non
     java = ["java", "-Xmx512M", "-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={logging}"]
     program = [*java, f"-Dkafka.logs.dir={directory}", "-cp", class_path()]
     storage = [*program, "kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(config)]
-    format_directory(storage, directory)
+    format_directory([*storage, *(() if release is None else ("--release-version", release))], directory)
     server = Server([*program, "kafka.Kafka", str(config)], address, directory)
     server.start()
     return server

@@ -5,15 +5,18 @@ the quorum (who leads, who votes, where a snapshot begins and ends). Here both a
 """
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from struct import Struct
 from typing import Final
 
+from kavka_broker.core.metadata.features import METADATA_VERSION_LATEST, record_version
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.leader_change_message import LeaderChangeMessage
 from kavka_broker.protocol.messages.leader_change_message import Voter as LeaderVoter
+from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
 from kavka_broker.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
 from kavka_broker.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
 from kavka_broker.protocol.messages.voters_record import VotersRecord
@@ -32,17 +35,34 @@ CONTROL_KINDS: Final[dict[ControlType, type[Message]]] = {
 CONTROL_TYPES: Final = {kind: number for number, kind in CONTROL_KINDS.items()}
 
 CONTROL_VERSION: Final = 0
+#: Of RegisterBrokerRecord, from which on it names cordoned directories.
+CORDONED_VERSION: Final = 4
 _VERSION: Final = Struct(">h")
 
 
-def metadata_batch(records: Sequence[Message], *, base_offset: int, leader_epoch: int, now_ms: int) -> bytearray:
-    """One batch of metadata records: replayed all or none."""
+def metadata_batch(
+    records: Sequence[Message],
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+    metadata_version: int = METADATA_VERSION_LATEST,
+) -> bytearray:
+    """One batch of metadata records, as this level of metadata.version writes them: replayed all or none."""
     return build_batch(
-        [(None, frame(record)) for record in records],
+        [(None, _framed(record, metadata_version)) for record in records],
         timestamp_ms=now_ms,
         base_offset=base_offset,
         leader_epoch=leader_epoch,
     )
+
+
+def _framed(record: Message, metadata_version: int) -> bytes:
+    version = record_version(record, metadata_version)
+    if isinstance(record, RegisterBrokerRecord) and version < CORDONED_VERSION and not record.cordoned_log_dirs:
+        record = copy(record)
+        record.cordoned_log_dirs = None  # that nothing is cordoned, older versions say by having no word for it
+    return frame(record, version)
 
 
 def control_batch(records: Sequence[Message], *, base_offset: int, leader_epoch: int, now_ms: int) -> bytearray:

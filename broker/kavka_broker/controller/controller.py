@@ -180,7 +180,7 @@ class Controller:
 
     def _append(self, ahead: Metadata, records: Sequence[Message]) -> None:
         try:
-            offset = self.quorum.append(records, self._epoch)
+            offset = self.quorum.append(records, self._epoch, ahead.features.metadata_version)
         except BrokerError as error:
             if error.code != ErrorCode.KAFKA_STORAGE_ERROR or len(self.quorum.voters) == 1:
                 raise

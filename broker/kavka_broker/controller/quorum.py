@@ -33,6 +33,7 @@ from kavka_broker.controller.recovery import (
 from kavka_broker.controller.runner import Handle, RunBlocking, Runner
 from kavka_broker.controller.snapshots import SnapshotId, build
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.metadata.features import METADATA_VERSION_LATEST, level_in
 from kavka_broker.core.raft.effects import Effect
 from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.settings import Identity
@@ -281,14 +282,14 @@ class Quorum:
 
     # --- writing, where this node leads -------------------------------------------------------------------------
 
-    def append(self, records: Sequence[Message], epoch: int) -> int:
+    def append(self, records: Sequence[Message], epoch: int, metadata_version: int = METADATA_VERSION_LATEST) -> int:
         """Append one batch as the leader of `epoch`; its first offset. Raises BrokerError, and appends nothing."""
         if not self._leads(epoch):
             # The rules know already; the controller is told once what is before that is on the disk.
             raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} leads epoch {epoch} no longer")
         now_ms = self.clock.now_ms()
-        offset = self.log.end_offset
-        batch = metadata_batch(records, base_offset=offset, leader_epoch=epoch, now_ms=now_ms)
+        offset, level = self.log.end_offset, level_in(records, metadata_version)
+        batch = metadata_batch(records, base_offset=offset, leader_epoch=epoch, now_ms=now_ms, metadata_version=level)
         if len(batch) > BATCH_BYTES_MAX:
             problem = f"the decision has {len(batch)} bytes, {BATCH_BYTES_MAX} fit in a batch; ask in smaller parts"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)

@@ -145,10 +145,7 @@ def check_features(config: BrokerConfig, metadata: Metadata) -> None:
     """Raise CannotStart where the cluster uses what this version does not know."""
     unsupported = metadata.features.unsupported()
     if unsupported:
-        raise CannotStart(
-            f"{config.metadata_log_dir}: the cluster uses {', '.join(unsupported)}, "
-            f"which this version does not; upgrade the broker, or the cluster with kafka-features"
-        )
+        raise CannotStart(f"{config.metadata_log_dir}: {'; '.join(unsupported)}")
 
 
 def _configured_voters(config: BrokerConfig) -> tuple[Voter, ...]:

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Final
 
 from kavka_broker.controller.batches import control_batch, metadata_batch, read_batch
+from kavka_broker.core.metadata.features import METADATA_VERSION_LATEST, level_in
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Buffer, Message
@@ -58,8 +59,10 @@ def build(
     pieces += control_batch(head, base_offset=0, leader_epoch=epoch, now_ms=now_ms)
     offset = len(head)
     remaining = iter(records)
+    level = METADATA_VERSION_LATEST
     while chunk := list(islice(remaining, RECORDS_PER_BATCH_MAX)):
-        pieces += metadata_batch(chunk, base_offset=offset, leader_epoch=epoch, now_ms=now_ms)
+        level = level_in(chunk, level)  # the first of all says it
+        pieces += metadata_batch(chunk, base_offset=offset, leader_epoch=epoch, now_ms=now_ms, metadata_version=level)
         offset += len(chunk)
     pieces += control_batch([SnapshotFooterRecord(0)], base_offset=offset, leader_epoch=epoch, now_ms=now_ms)
     return bytes(pieces)

@@ -104,8 +104,9 @@ def test_a_level_is_raised_and_lowered() -> None:
         (UpdateFeature("group.version", 1, 9), "not a kind of change"),
         (UpdateFeature("group.version", 7), "this controller supports 0 to 1"),
         (UpdateFeature("no.such", 1), "this controller supports 0 to 0"),
-        (UpdateFeature(METADATA_VERSION, 0, Direction.UNSAFE_DOWNGRADE), "supports 30 to 30"),
-        (UpdateFeature(METADATA_VERSION, 29, Direction.SAFE_DOWNGRADE), "supports 30 to 30"),
+        (UpdateFeature(METADATA_VERSION, 0, Direction.UNSAFE_DOWNGRADE), "its level is 30; what came with that"),
+        (UpdateFeature(METADATA_VERSION, 29, Direction.SAFE_DOWNGRADE), "its level is 30; what came with that"),
+        (UpdateFeature(METADATA_VERSION, 31), "this controller supports 21 to 30"),
         (UpdateFeature("kraft.version", 1), "formatted"),
         (UpdateFeature("transaction.version", 2), "broker 3 supports 0 to 1"),
     ],
@@ -124,6 +125,33 @@ def test_levels_that_cannot_be(command: UpdateFeature, problem: str) -> None:
     with pytest.raises(BrokerError, match=problem) as refusal:
         update_features(metadata, [UpdateFeature("streams.version", 1), command])
     assert refusal.value.code is ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_levels_rise_step_by_step_and_fall_where_nothing_is_lost() -> None:
+    metadata = cluster(1)
+    metadata.replay(FeatureLevelRecord(METADATA_VERSION, 21))
+    with pytest.raises(BrokerError, match=r"needs metadata\.version 23 \(4\.0-IV1\)"):
+        update_features(metadata, [UpdateFeature(ELR_FEATURE, 1)])
+    for level in (22, 25, 29):
+        enact(metadata, update_features(metadata, [UpdateFeature(METADATA_VERSION, level)]))
+    for level, is_lost in ((23, False), (22, True)):
+        lower = UpdateFeature(METADATA_VERSION, level, Direction.SAFE_DOWNGRADE)
+        if is_lost:
+            with pytest.raises(BrokerError, match="would be lost"):
+                update_features(metadata, [lower])
+        else:
+            enact(metadata, update_features(metadata, [lower]))
+    enact(metadata, update_features(metadata, [UpdateFeature(ELR_FEATURE, 1)]))
+
+
+@pytest.mark.parametrize(("level", "cordoned"), [(29, ()), (30, (uuid(5),))])
+def test_cordoned_directories_are_noted_from_their_level_on(level: int, cordoned: tuple[bytes, ...]) -> None:
+    metadata = cluster(1)
+    metadata.replay(FeatureLevelRecord(METADATA_VERSION, level))
+    told(metadata, 1, cordoned_directories=(uuid(5),))
+    registration = metadata.brokers.get(1)
+    assert registration is not None
+    assert registration.cordoned_directories == cordoned
 
 
 def test_eligible_replicas_come_with_one_bound_for_all_brokers() -> None:

@@ -6,6 +6,7 @@ import pkgutil
 import pytest
 
 import kavka_broker.protocol.messages.metadata as records_package
+from kavka_broker.controller.batches import metadata_batch, read_batch
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.producer_ids import BLOCK_SIZE
 from kavka_broker.core.metadata.topics import changed
@@ -15,17 +16,22 @@ from kavka_broker.protocol.messages.api_versions_request import ApiVersionsReque
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.metadata.abort_transaction_record import AbortTransactionRecord
 from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
+from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
+    BrokerRegistrationChangeRecord,
+)
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.end_transaction_record import EndTransactionRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.no_op_record import NoOpRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
+from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.producer_ids_record import ProducerIdsRecord
 from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
     RemoveUserScramCredentialRecord,
 )
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
+from kavka_broker.protocol.records.record import read_records
 from tests.support.cluster import cluster, enact, uuid
 
 TRANSACTIONAL = {"BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"}
@@ -92,12 +98,41 @@ def test_feature_levels_are_finalised_and_withdrawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "unsupported"), [(30, []), (29, ["metadata.version 29"]), (31, ["metadata.version 31"])]
+    ("name", "level", "words"),
+    [
+        ("metadata.version", 30, ()),
+        ("metadata.version", 21, ()),
+        (
+            "metadata.version",
+            20,
+            ("20 (3.8-IV0)", "21 (3.9-IV0) to metadata.version 30", "upgrade --release-version 3.9"),
+        ),
+        ("metadata.version", 31, ("metadata.version 31", "to metadata.version 30 (4.3-IV0)", "start a newer version")),
+        ("share.version", 2, ("share.version 2", "start a newer version")),
+    ],
 )
-def test_a_level_that_cannot_be_written_is_named(level: int, unsupported: list[str]) -> None:
+def test_a_level_that_cannot_be_served_is_named_with_what_to_do(name: str, level: int, words: tuple[str, ...]) -> None:
     metadata = Metadata()
-    metadata.replay(FeatureLevelRecord("metadata.version", level))
-    assert metadata.features.unsupported() == unsupported
+    metadata.replay(FeatureLevelRecord(name, level))
+    unsupported = metadata.features.unsupported()
+    assert bool(unsupported) is bool(words)
+    assert all(word in unsupported[0] for word in words)
+
+
+@pytest.mark.parametrize(("level", "versions"), [(21, [3, 1, 1, 2]), (25, [3, 2, 2, 2]), (30, [4, 2, 2, 3])])
+def test_records_are_written_as_the_level_says(level: int, versions: list[int]) -> None:
+    metadata = cluster(1)
+    records: list[Message] = [
+        *(one.record() for one in metadata.brokers),
+        PartitionRecord(),
+        PartitionChangeRecord(),
+        BrokerRegistrationChangeRecord(1),
+    ]
+    batch = metadata_batch(records, base_offset=0, leader_epoch=1, now_ms=0, metadata_version=level)
+    assert [one.value[2] for one in read_records(batch) if one.value] == versions
+    (snapshot, *_) = [one for _, one in read_batch(memoryview(batch))]
+    metadata.replay(snapshot)
+    assert [one.record() for one in metadata.brokers] == records[:1]
 
 
 def test_blocks_of_producer_ids_follow_each_other() -> None:

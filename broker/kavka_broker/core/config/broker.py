@@ -233,6 +233,10 @@ class BrokerConfig:
         interval, session = self["broker.heartbeat.interval.ms"], self["broker.session.timeout.ms"]
         if interval * 2 > session:
             raise ConfigError("broker.heartbeat.interval.ms", f"{interval} leaves no second chance within {session} ms")
+        for name in ("election", "fetch", "request"):
+            key = f"controller.quorum.{name}.timeout.ms"
+            if not self[key]:
+                raise ConfigError(key, "0 leaves no time for an answer; write 1 or more")
 
     def _check_logs(self) -> None:
         retention_ms = self.milliseconds("log.retention.ms")

@@ -14,7 +14,15 @@ from enum import IntEnum
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.configs import Resource, ResourceType
-from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, SUPPORTED_LEVELS
+from kavka_broker.core.metadata.features import (
+    ELIGIBLE_LEADERS_SINCE,
+    ELR_FEATURE,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_LEVELS,
+    is_lossy,
+    named,
+)
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.policy import BY_DEFAULT, MIN_INSYNC, Policy
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -67,6 +75,11 @@ def _check(metadata: Metadata, command: UpdateFeature) -> None:
         raise _refused(command, f"its level is {now}; ask for a downgrade to lower it")
     if wanted > now and command.direction != Direction.UPGRADE:
         raise _refused(command, f"its level is {now}; a downgrade cannot raise it")
+    if command.name == METADATA_VERSION and is_lossy(now, wanted):
+        raise _refused(command, f"its level is {now}; what came with that would be lost")
+    if command.name == ELR_FEATURE and wanted and metadata.features.metadata_version < ELIGIBLE_LEADERS_SINCE:
+        needed = named(METADATA_VERSION, ELIGIBLE_LEADERS_SINCE)
+        raise _refused(command, f"needs {needed}; raise that first")
     if command.name == KRAFT_VERSION and wanted != now:
         raise _refused(command, "the version of the quorum is chosen when its log directories are formatted")
     if wanted == 0 and command.name != METADATA_VERSION and command.name in SUPPORTED_LEVELS:

@@ -18,6 +18,7 @@ from typing import Final
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.brokers import FENCE, UNFENCE, Registration
+from kavka_broker.core.metadata.features import CORDONED_SINCE
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.leadership import take_up, withdraw
 from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy
@@ -127,6 +128,8 @@ def _directories(metadata: Metadata, broker: Registration, command: Heartbeat, p
     if failed == set(broker.directories):
         failed = set()
     cordoned = command.cordoned_directories
+    if metadata.features.metadata_version < CORDONED_SINCE:
+        cordoned = None  # there is no record for it yet
     if cordoned is not None and set(cordoned) == set(broker.cordoned_directories):
         cordoned = None
     if not failed and cordoned is None:

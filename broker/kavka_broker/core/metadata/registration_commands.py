@@ -22,7 +22,7 @@ from typing import Final
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.brokers import NOT_CHOSEN, Endpoint, Registration
-from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION
+from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, RELEASES, named
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.leadership import forfeit, withdraw
 from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy
@@ -168,7 +168,10 @@ def _check_features(metadata: Metadata, command: Register) -> None:
 
 
 def _unsupported(who: str, name: str, level: int, supported: tuple[int, int]) -> BrokerError:
-    problem = f"the cluster uses {name} {level}; {who} supports {supported[0]} to {supported[1]}"
+    problem = f"the cluster uses {named(name, level)}; {who} supports {supported[0]} to {supported[1]}"
+    if level < supported[0] and name == METADATA_VERSION:
+        release = RELEASES.get(supported[0], str(supported[0])).partition("-")[0]
+        problem += f"; raise it: kafka-features.sh --bootstrap-server HOST:PORT upgrade --release-version {release}"
     return BrokerError(ErrorCode.UNSUPPORTED_VERSION, problem)
 
 
