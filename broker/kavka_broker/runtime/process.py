@@ -135,7 +135,7 @@ _quiet = Quiet(WARNING_INTERVAL_S)
 
 
 def out_of_resources(reason: str, error: OSError) -> None:
-    """Connections wait in the kernel until a descriptor is free; the loop tries again each second, for each listener."""
+    """Connections wait in the kernel for a descriptor; the loop tries again each second, for each listener."""
     hushed = _quiet.hushed()
     if hushed is not None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
