@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 from kavka_broker.storage.names import parse_partition
 from kavka_broker.storage.sim_disk import DiskError, Operation
 from tests.sim import damage
-from tests.sim.faults import Fault, begin
+from tests.sim.faults import Fault, allow, begin
 from tests.sim.node import Node
 
 Simulation = Any
@@ -80,7 +80,7 @@ def somewhere(simulation: Simulation, node: Node) -> str:
 async def failing_calls(simulation: Simulation) -> None:
     """Some kinds of call, in one place, once or for a while."""
     node, chance = a_node(simulation), simulation.chance
-    if not simulation.may_end(node):
+    if not allow(simulation, "failing_calls", simulation.may_end(node)):
         return
     operations = frozenset(chance.sample(OPERATIONS, chance.choice((1, 1, 2, 4))))
     error = DiskError(operations, somewhere(simulation, node), chance.choice(NUMBERS), chance.choice((1, 1, 3, None)))
@@ -104,7 +104,9 @@ async def renew(simulation: Simulation, node: Node) -> None:
 async def bad_start(simulation: Simulation) -> None:
     """A directory is bad when the process starts; it comes back after a while, or with a later start."""
     node, chance = a_node(simulation), simulation.chance
-    if not node.is_serving or not simulation.may_end(node) or not await end(simulation, node):
+    if not node.is_serving or not allow(simulation, "bad_start", simulation.may_end(node)):
+        return
+    if not await end(simulation, node):
         return
     directory = node.config.log_dirs[-1]
     kinds: list[Operation] = [
@@ -131,18 +133,23 @@ async def bad_start(simulation: Simulation) -> None:
 
 @fault
 async def volume_away(simulation: Simulation) -> None:
-    """A volume is not mounted when the process starts; later it is there again, as it was."""
+    """A volume is not mounted when the process starts, and its place is empty; later it is there again, as it was.
+
+    What the node writes meanwhile is hidden then, and what it had before is old.
+    """
     node = a_node(simulation)
-    if len(node.config.log_dirs) < 2 or not node.is_serving or node.volume is not None or not simulation.may_end(node):
+    if len(node.config.log_dirs) < 2 or not node.is_serving or node.volume is not None:
         return
-    if not await end(simulation, node):
+    if not allow(simulation, "volume_away", simulation.may_lose_records(node)) or not await end(simulation, node):
         return
     begin(simulation, "volume_away", node.host)
+    simulation.invariants.lost_power(node)
     node.unmount()
     await start_again(simulation, node, 0.5)
     await a_while(simulation, 8.0)
-    if node.is_alive and not simulation.may_end(node):
-        return
+    while not simulation.may_lose_records(node):
+        await a_while(simulation)
+    simulation.invariants.lost_power(node)
     node.mount()
     await start_again(simulation, node, 0.5)
 
@@ -196,7 +203,7 @@ async def lying_disk(simulation: Simulation) -> None:
 async def dropped_pages(simulation: Simulation) -> None:
     """A sync fails, and what it should have written counts as written from then on."""
     node = a_node(simulation)
-    if not simulation.may_end(node):
+    if not allow(simulation, "dropped_pages", simulation.may_end(node)):
         return
     begin(simulation, "dropped_pages", node.host)
     error = DiskError(frozenset({"sync"}), simulation.chance.choice(node.config.log_dirs), times=1)
@@ -220,7 +227,9 @@ def nothing(path: str) -> bool:
 async def damaged_log(simulation: Simulation) -> None:
     """The medium forgets a part of what is committed, while the node is down. Others have it all."""
     node, chance = a_node(simulation), simulation.chance
-    if not node.is_serving or node.is_damaged or not simulation.may_lose_records(node):
+    if not node.is_serving or node.is_damaged:
+        return
+    if not allow(simulation, "damaged_log", simulation.may_lose_records(node)):
         return
     if simulation.is_synced or chance.random() < 0.7:
         await node.stop("a roll")
@@ -243,7 +252,9 @@ async def damaged_log(simulation: Simulation) -> None:
 async def damaged_files(simulation: Simulation) -> None:
     """And of the files beside the records, which are derived from them or vouch for them."""
     node, chance = a_node(simulation), simulation.chance
-    if not node.is_serving or node.is_damaged or not simulation.may_lose_records(node):
+    if not node.is_serving or node.is_damaged:
+        return
+    if not allow(simulation, "damaged_files", simulation.may_lose_records(node)):
         return
     await end(simulation, node)
     if not node.is_alive and simulation.may_lose_records(node):
@@ -298,7 +309,7 @@ async def clock_drift(simulation: Simulation) -> None:
 async def late_packets(simulation: Simulation) -> None:
     """What a process has sent arrives when the next one serves already."""
     node, chance = a_node(simulation), simulation.chance
-    if not node.is_serving or not simulation.may_end(node):
+    if not node.is_serving or not allow(simulation, "late_packets", simulation.may_end(node)):
         return
     api_key = chance.choices(list(LATE_REQUESTS), list(LATE_REQUESTS.values()))[0]
     hold = simulation.network.hold(node.host, api_key)

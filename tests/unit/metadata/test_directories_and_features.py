@@ -14,7 +14,7 @@ from kavka_broker.core.metadata.feature_commands import Direction, UpdateFeature
 from kavka_broker.core.metadata.features import ELR_FEATURE, METADATA_VERSION
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.policy import MIN_INSYNC, Policy
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
@@ -60,6 +60,24 @@ def test_a_replica_that_is_begun_anew_is_not_eligible() -> None:
     # What the leader knows of the former log must not be taken for the new one's.
     assert (state(metadata).leader, state(metadata).leader_epoch) == (2, epoch + 1)
     assert isinstance(propose(metadata, 2, 1), PartitionState)
+
+
+def test_a_replica_that_is_begun_anew_is_not_the_last_that_led() -> None:
+    """It would be elected where nobody is eligible, and what others still have would be cut off to follow it."""
+    metadata = replicated(1, 2)
+    down = state(metadata)._replace(isr=(), elr=(), leader=NO_LEADER, last_known_elr=(1,))
+    metadata.replay(down._replace(directories=(uuid(99), directory_of(2))).record(TOPIC_ID, 0))
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, directory_of(1)))
+    after = state(metadata)
+    assert (after.leader, after.isr, after.last_known_elr) == (NO_LEADER, (), ())
+
+
+def test_a_replica_that_has_moved_is_still_the_last_that_led() -> None:
+    metadata = replicated(1, 2)
+    down = state(metadata)._replace(isr=(), elr=(2,), leader=NO_LEADER, last_known_elr=(1,))
+    metadata.replay(down._replace(directories=(directory_of(1), uuid(99))).record(TOPIC_ID, 0))
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, directory_of(1)))
+    assert state(metadata).last_known_elr == (1,)
 
 
 def test_a_member_without_its_directory_is_ineligible() -> None:

@@ -67,6 +67,8 @@ def _assign(metadata: Metadata, broker_id: int, command: Assign, policy: Policy)
         wanted = wanted._replace(isr=tuple(one for one in before.isr if one != broker_id))
     # What was in a directory that failed is not in the one that takes its place.
     lost = () if broker.has_online(before.directory_of(broker_id)) else (broker_id,)
+    # Nor may it lead as the last that led: it has begun anew, and nobody would wait for who has the records.
+    wanted = wanted._replace(last_known_elr=tuple(one for one in before.last_known_elr if one not in lost))
     rules = rules_of(metadata, topic.name, policy)
     after = settle(before, wanted, rules, usable_in(metadata.brokers), lost=lost)
     if lost and after.leader_epoch == before.leader_epoch:
