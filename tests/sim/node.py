@@ -19,8 +19,7 @@ from kavka_broker.protocol.records.batch import BatchHeader, crc_is_valid, split
 from kavka_broker.runtime.server import Server, StartError
 from kavka_broker.runtime.world import World
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, read_meta_properties
-from kavka_broker.storage.log_manager import CLUSTER_METADATA
-from kavka_broker.storage.names import LOG, parse_partition
+from kavka_broker.storage.names import CLUSTER_METADATA, LOG, parse_partition
 from kavka_broker.storage.sim_disk import Operation, SimDisk
 from kavka_broker.storage.sim_inode import SimDirectory, SimInode
 from tests.sim.events import Events

@@ -150,7 +150,7 @@ class MetadataLog:
     def start_behind(self, snapshot: SnapshotId) -> None:
         """Forget log and snapshots below `snapshot`, which is there, and go on where it ends."""
         self._log.start_at(snapshot.end_offset)
-        self._log.remove_deleted()
+        self._log.discarded.remove()
         self.drop_superseded()
 
     def drop_superseded(self) -> None:
@@ -214,7 +214,7 @@ class MetadataLog:
         if kept and kept[0].end_offset > self.start_offset:
             self._log.advance_start(kept[0].end_offset)
             self._log.delete_expired(now_ms, self.end_offset)
-            self._log.remove_deleted()
+            self._log.discarded.remove()
         return deleted
 
     def _is_over_bounds(self, kept: list[SnapshotId], now_ms: int) -> bool:

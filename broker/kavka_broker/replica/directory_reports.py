@@ -11,6 +11,7 @@ from typing import Final
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.storage.log_directory import LogDirectory
 
 log = get("replica")
 
@@ -88,3 +89,9 @@ class DirectoryReports:
                 if self._waiting.get(place) == directory_id:
                     del self._waiting[place]
             self._taken.set()
+
+
+def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[LogDirectory], None], failed: LogDirectory) -> None:
+    """A directory may fail in a thread that syncs it; what follows happens on the loop."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call, failed)

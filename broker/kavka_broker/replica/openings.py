@@ -4,12 +4,17 @@ To make a log is half a millisecond of directories and files. A topic of a thous
 hold the loop, and with it heartbeats, votes and fetches, for as long as a follower needs to be taken for dead. So a
 slice is opened at once, which is all of an ordinary topic, and the others a slice a turn of the loop, in their order.
 What happens to a partition meanwhile is in the image, which is looked at when its turn comes.
+
+The topic's id in a new log is to survive a loss of power before the first record does. Threads sync many of them at a
+time (`secure`), right after they were made; who writes to one earlier syncs it alone (`Log.secure`).
 """
 
 import asyncio
 from collections.abc import Callable
 from itertools import islice
 from typing import Final
+
+from kavka_broker.storage.log_manager import LogManager
 
 #: So many logs in one turn of the loop.
 SLICE_MAX: Final = 8
@@ -19,11 +24,16 @@ Place = tuple[bytes, int]  # topic id, index
 class Openings:
     """Who waits, in order. `opened` opens one, or finds that it is not to be opened any more."""
 
-    def __init__(self, opened: Callable[[bytes, int], None], crash: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, opened: Callable[[bytes, int], None], logs: LogManager, crash: Callable[[BaseException], None]
+    ) -> None:
         self._open = opened
+        self._logs = logs
         self._crash = crash
         self._waiting: dict[Place, None] = {}
         self._task: asyncio.Task[None] | None = None
+        self._securing: asyncio.Task[None] | None = None
+        self._is_started = False
 
     def __contains__(self, place: Place) -> bool:
         return place in self._waiting
@@ -39,25 +49,50 @@ class Openings:
         while self._waiting:
             self._open_slice()
 
+    def start(self) -> None:
+        """There is a loop from now on, and time for what need not be done at once."""
+        self._is_started = True
+        self._secure_soon()
+
     def open_soon(self) -> None:
         """A slice now, unless others wait already; what is left in the turns to come."""
         if not self._waiting or self._task is not None:
             return
         self._open_slice()
+        self._secure_soon()
         if self._waiting:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="opening logs")
             self._task.add_done_callback(self._ended)
 
+    def _secure_soon(self) -> None:
+        """Let a thread sync the ids of what was made."""
+        if self._is_started and self._securing is None and self._logs.has_unsecured:
+            self._securing = asyncio.get_running_loop().create_task(self._secure(), name="securing new logs")
+            self._securing.add_done_callback(self._secured)
+
     async def stop(self) -> None:
+        self._is_started = False
         self._waiting.clear()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        if self._securing is not None:
+            await asyncio.gather(self._securing, return_exceptions=True)
+
+    async def _secure(self) -> None:
+        while self._logs.has_unsecured:
+            await asyncio.to_thread(self._logs.secure)
+
+    def _secured(self, task: "asyncio.Task[None]") -> None:
+        self._securing = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crash(error)
 
     async def _run(self) -> None:
         while self._waiting:
             await asyncio.sleep(0)
             self._open_slice()
+            self._secure_soon()
 
     def _open_slice(self) -> None:
         for place in list(islice(self._waiting, SLICE_MAX)):

@@ -28,7 +28,7 @@ from kavka_broker.protocol.messages.metadata.partition_record import PartitionRe
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.damage import closed_at, foreign, others, refuse_loss
-from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports
+from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports, call_on
 from kavka_broker.replica.fetchers import Fetchers, fetch_settings
 from kavka_broker.replica.in_sync import InSyncKeeper
 from kavka_broker.replica.missing import MissingLogs
@@ -104,7 +104,7 @@ class ReplicaManager:
             self.fetchers = Fetchers(metadata.brokers, peers, settings, listener, clock, timers, crash)
         self.directory_listeners: list[Callable[[bytes], None]] = []
         self.refusal_listeners: list[Callable[[], None]] = []
-        self._openings = Openings(self._open_placed, crash)
+        self._openings = Openings(self._open_placed, logs, crash)
         self._reports = DirectoryReports(assign_directories, crash)
         self._missing = MissingLogs(node_id)
         self.moves = Moves(
@@ -146,6 +146,7 @@ class ReplicaManager:
         self.in_sync.start(lambda: self)
         self._reports.start()
         self.moves.resume(self.get, self._is_placed)
+        self._openings.start()
         for partition in self:
             self._follow(partition)
 
@@ -276,12 +277,13 @@ class ReplicaManager:
             self._openings.open_soon()
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> None:
+        if self._is_given_up(state) and self._logs.is_unusable(topic.name, index):
+            self._set_aside(topic, index)
         opened = self._opened(topic, index, state)
         if opened is None:
             return
         if opened.damage and self._is_given_up(state):
-            log.warning("replica.begins_anew", partition=str(opened.name))
-            self._logs.set_aside(topic.name, index)
+            self._set_aside(topic, index)
             self._open(topic, index, state)
             return
         high_watermark = self._logs.high_watermark(topic.name, index)
@@ -298,11 +300,16 @@ class ReplicaManager:
         if partition.is_leader:
             self._tell(partition, True)
 
+    def _set_aside(self, topic: Topic, index: int) -> None:
+        log.warning("replica.begins_anew", partition=f"{topic.name}-{index}")
+        self._logs.set_aside(topic.name, index)
+
     def _opened(self, topic: Topic, index: int, state: PartitionState) -> Log | None:
         """The partition's log, which is made where there may be a new one; None where the replica is offline."""
         config, directory_id = self._topic_config(topic.name), state.directory_of(self._node_id)
         existing = self._logs.get(topic.name, index)
-        is_missing = existing is None or existing.topic_id not in (topic.topic_id, ZERO)
+        # One in another directory than the image names may be from before: the volume was away, and is back.
+        is_missing = existing is None or existing.topic_id != topic.topic_id or directory_id != LOST_DIRECTORY
         gone_at = closed_at(self._logs, topic.name, index) if existing is None and not self._is_started else 0
         is_alone = not others(self._node_id, state)
         try:
@@ -466,8 +473,10 @@ class ReplicaManager:
             if partition.state.directory_of(self._node_id) != directory.directory_id:
                 # The controller has yet to hear that it was here, and would not count it among what is lost.
                 self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
-        for listener in self.directory_listeners:
-            listener(directory.directory_id)
+        # One whose id could not be read was not registered, and the controller would not know it.
+        if directory.directory_id != ZERO:
+            for listener in self.directory_listeners:
+                listener(directory.directory_id)
 
     def _reconfigure(self, record: ConfigRecord) -> None:
         """Of one topic, or what all topics of a broker take that say nothing themselves."""
@@ -490,9 +499,3 @@ class ReplicaManager:
     def _tell(self, partition: Partition, is_leader: bool) -> None:
         for listener in self.leadership_listeners:
             listener(partition, is_leader)
-
-
-def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[LogDirectory], None], failed: LogDirectory) -> None:
-    """A directory may fail in a thread that syncs it; what follows happens on the loop."""
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(call, failed)

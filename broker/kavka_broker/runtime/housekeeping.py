@@ -21,6 +21,7 @@ from kavka_broker.storage.log_manager import LogManager
 log = get("runtime")
 
 FLUSH_MS = 1_000
+REMOVAL_MS = 2_000
 QUOTA_EXPIRY_MS = 300_000
 
 
@@ -73,6 +74,7 @@ class Housekeeping:
             Chore("flush", FLUSH_MS, self._flush),
             Chore("checkpoint", config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint),
             Chore("retention", config["log.retention.check.interval.ms"], self._retain),
+            Chore("removal", REMOVAL_MS, self._remove),
             Chore("quota expiry", QUOTA_EXPIRY_MS, self._expire_quotas),
         ]
 
@@ -109,7 +111,12 @@ class Housekeeping:
         retain = partial(self._logs.retain, expiration_ms=expiration_ms)
         if retain(self._clock.now_ms(), self.high_watermark_of):
             log.info("retention.deleted")
-        await asyncio.to_thread(self._logs.remove_deleted)
+
+    async def _remove(self) -> None:
+        if self._logs.has_deleted:
+            stray_retention_ms = self._config["kavka.log.stray.retention.ms"]
+            remove = partial(self._logs.remove_deleted, stray_retention_ms=stray_retention_ms)
+            await asyncio.to_thread(remove, self._clock.now_ms())
 
     async def _expire_quotas(self) -> None:
         self._quotas.expire(int(self._clock.monotonic_ms()))

@@ -28,6 +28,8 @@ from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.sources import Sources
+from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -113,6 +115,7 @@ def samples(sources: Sources) -> Iterator[Sample]:
     yield from replica_samples(partitions)
     yield from topic_samples(partitions)
     yield from log_samples(partitions)
+    yield from directory_samples(sources.logs)
     yield from controller_samples(sources.metadata, is_active=sources.is_active_controller())
     yield from quorum_samples(sources.quorum)
     yield from count_samples(sources.counts)
@@ -230,6 +233,17 @@ def log_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
         yield "kafka_log_log_logstartoffset", labels, log.log_start_offset
         yield "kafka_log_log_logendoffset", labels, log.log_end_offset
     yield "kavka_series_omitted", ("partition",), max(0, len(partitions) - PARTITION_SERIES_MAX)
+
+
+def directory_samples(logs: LogManager) -> Iterator[Sample]:
+    offline = [directory for directory in logs.directories if not directory.is_online]
+    yield "kafka_log_logmanager_offlinelogdirectorycount", (), len(offline)
+    for directory in logs.directories:
+        for suffix in (DELETE_DIRECTORY, STRAY_DIRECTORY):
+            labels = directory.path, suffix.removeprefix("-")
+            number, size_bytes = logs.aside.count(directory, suffix)
+            yield "kavka_set_aside_logs", labels, number
+            yield "kavka_set_aside_bytes", labels, size_bytes
 
 
 def controller_samples(metadata: Metadata, *, is_active: bool) -> Iterator[Sample]:

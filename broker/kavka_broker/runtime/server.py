@@ -29,6 +29,7 @@ from kavka_broker.membership.controller_registration import register_controller
 from kavka_broker.membership.lifecycle import CannotJoin
 from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.runtime.addresses import Addresses, StartError, check
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
@@ -36,6 +37,7 @@ from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.wiring import Node, Wiring
 from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
+from kavka_broker.storage.names import PartitionName
 from kavka_broker.timers import Timers
 
 __all__ = ["Server", "StartError"]
@@ -55,6 +57,7 @@ class Server:
 
     broker: Broker
     contact: Contact
+    _logs: LogManager
 
     def __init__(self, config: BrokerConfig, crash: Callable[[BaseException], None], world: World = REAL) -> None:
         self.config = config
@@ -124,7 +127,10 @@ class Server:
             random_bytes=world.random_bytes,
             threads_max=world.threads_max,
         )
+        self._logs = logs
         self._stops.append(("logs", lambda: self._close_logs(logs)))
+        if any(one.path == config.metadata_log_dir and not one.is_online for one in logs.directories):
+            raise StartError(f"{config.metadata_log_dir} holds the metadata log and cannot be used; repair it")
         self._stops.append(("addresses", self._addresses.close))
         await self._addresses.bind()
         quorum = self._open_quorum(peers)
@@ -193,7 +199,13 @@ class Server:
             if count % max(1, total // 10) == 0:
                 log.info("logs.loading", done=count, total=total, last=name)
 
-        await asyncio.to_thread(logs.load, effective.topic, self._clock.now_ms(), progress=progress)
+        def known_id(name: PartitionName) -> bytes:
+            topic = quorum.metadata.topics.get(name.topic)
+            state = None if topic is None else topic.partitions.get(name.partition)
+            return topic.topic_id if topic and state and self.config.node_id in state.replicas else ZERO
+
+        now_ms = self._clock.now_ms()
+        await asyncio.to_thread(logs.load, effective.topic, now_ms, known_id=known_id, progress=progress)
         self._logs_are_loaded = True
         self.health.cleared("logs")
 
@@ -252,6 +264,7 @@ class Server:
             is_active_controller=lambda: broker.leads,
             quorum=broker.quorum,
             counts=self.node.counts,
+            logs=self._logs,
         )
 
     # --- stop ---------------------------------------------------------------------------------------------------

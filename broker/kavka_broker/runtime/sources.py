@@ -12,6 +12,7 @@ from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.health import Health
 from kavka_broker.seams import Clock
+from kavka_broker.storage.log_manager import LogManager
 
 
 @dataclass(slots=True)
@@ -30,3 +31,4 @@ class Sources:
     is_active_controller: Callable[[], bool]
     quorum: Quorum
     counts: ClusterCounts
+    logs: LogManager

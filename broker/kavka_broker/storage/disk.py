@@ -15,11 +15,11 @@ What a user of the seam may rely on:
 dangers come with that. The map is as long as the file was when it was made, so a read beyond it maps the file anew (the
 old map lives until its last slice is gone); small reads at the growing end are plain `pread`s, which are cheaper than a
 map each. And touching a page of a map kills the process (SIGBUS) where it lies beyond the end of its file or its sector
-cannot be read. A file only shrinks by `truncate`: where no slice is alive the map is closed and the file cut in place;
-where one is, the part to keep is copied into a new file that takes the old one's name, and the slices keep the old file
-alive. Removing a file does not disturb its maps. For the sector, the kernel is asked to bring in the pages of a slice
-before it is handed out (`MADV_POPULATE_READ`, Linux 5.14: a third of a microsecond where they are there), which is an
-error and no signal where it cannot. Where the kernel does not know that, nothing is mapped.
+cannot be read. A file only shrinks by `truncate`, always in place, for a full disk has no room for a copy: where no
+slice is alive the map is closed first; where one is, what is cut off is kept in memory behind the slice (`kept_pages`).
+Removing a file does not disturb its maps. For the sector, the kernel is asked to bring in the pages of a slice before
+it is handed out (`MADV_POPULATE_READ`, Linux 5.14: a third of a microsecond where they are there), which is an error
+and no signal where it cannot. Where the kernel does not know that, nothing is mapped.
 """
 
 import errno
@@ -30,6 +30,8 @@ import shutil
 import threading
 import weakref
 from typing import Final, Protocol
+
+from kavka_broker.storage.kept_pages import keep_behind
 
 Buffer = bytes | bytearray | memoryview
 
@@ -52,6 +54,15 @@ def _can_populate() -> bool:
 
 
 MAPS: Final = _can_populate()
+
+
+# The disk is well; there is no room, or something that processes share is used up, just now.
+_PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+def is_passing(problem: OSError) -> bool:
+    """Whether the same call may succeed later, because nothing is wrong with the disk."""
+    return problem.errno in _PASSING
 
 
 class File(Protocol):
@@ -150,7 +161,8 @@ class RealFile:
         self._fd = -1
         self._closed = False
         self._map: mmap.mmap | None = None
-        self._earlier: list[weakref.ref[mmap.mmap]] = []  # maps that were let go, and may have slices that are held
+        # Maps that were let go and may have slices that are held, and up to where each still shows the file.
+        self._earlier: list[tuple[weakref.ref[mmap.mmap], int]] = []
         self._view = _EMPTY
         try:
             self.size = os.stat(path).st_size
@@ -233,40 +245,21 @@ class RealFile:
     def truncate(self, size: int) -> None:
         if size >= self.size:
             return
-        if self._unmap():
-            os.ftruncate(self._descriptor(), size)
-        else:
-            self._replace_by_head(size)
-        self.size = size
-
-    def _unmap(self) -> bool:
-        """Whether the map is gone for good; False where somebody still holds a slice of it."""
         self._let_go()
-        return not self._earlier
+        for index, (earlier, end) in enumerate(self._earlier):
+            if (held := earlier()) is not None:
+                self._earlier[index] = earlier, keep_behind(held, self._descriptor(), size, end)
+        os.ftruncate(self._descriptor(), size)
+        self.size = size
 
     def _let_go(self) -> None:
         held, self._map, self._view = self._map, None, _EMPTY
         if held is not None:
-            self._earlier.append(weakref.ref(held))
+            self._earlier.append((weakref.ref(held), len(held)))
         # The map lives exactly as long as a slice of it does.
         del held
         if self._earlier:
-            self._earlier = [earlier for earlier in self._earlier if earlier() is not None]
-
-    def _replace_by_head(self, size: int) -> None:
-        path = self.path + ".cleaned"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            copied = 0
-            while copied < size:
-                copied += os.sendfile(fd, self._descriptor(), copied, size - copied)
-            os.fsync(fd)
-            os.replace(path, self.path)
-        except OSError:
-            os.close(fd)
-            raise
-        os.close(self._fd)
-        self._fd = fd
+            self._earlier = [earlier for earlier in self._earlier if earlier[0]() is not None]
 
     def sync(self) -> None:
         # A descriptor of its own, because the loop may close the file's while a thread syncs.

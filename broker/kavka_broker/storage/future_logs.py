@@ -26,6 +26,8 @@ from kavka_broker.storage.names import (
     aside_directory,
     parse_future,
 )
+from kavka_broker.storage.new_logs import begin
+from kavka_broker.storage.set_aside import SetAside
 
 log = get("storage")
 
@@ -44,19 +46,25 @@ class FutureLogs:
     """Makes, opens and settles copies. `failed` is told of a directory whose disk has failed."""
 
     def __init__(
-        self, disk: Disk, random_bytes: Callable[[int], bytes], failed: Callable[[LogDirectory], None]
+        self,
+        disk: Disk,
+        random_bytes: Callable[[int], bytes],
+        aside: SetAside,
+        failed: Callable[[LogDirectory], None],
     ) -> None:
         self._disk = disk
         self._random_bytes = random_bytes
+        self._aside = aside
         self._failed = failed
         self._found: list[FoundCopy] = []
 
     def find(self, directory: LogDirectory, path: str, name: PartitionName) -> None:
-        """A start has come across a copy."""
+        """A start has come across a copy. Raises OSError."""
         try:
             topic_id = partition_metadata.read(self._disk, path)
-        except (OSError, BrokerError) as problem:
-            log.warning("directory.ignored", path=path, reason=str(problem))
+        except BrokerError as problem:
+            log.warning("copy.unreadable", path=path, reason=str(problem))
+            self._aside.put(directory, name, path, STRAY_DIRECTORY)
         else:
             self._found.append(FoundCopy(directory, path, name, topic_id))
 
@@ -72,9 +80,7 @@ class FutureLogs:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{one.name}: its name is too long for a copy beside it")
         path = os.path.join(directory.path, base)
         try:
-            self._disk.make_directory(path)
-            partition_metadata.write(self._disk, path, one.topic_id)
-            future = Log.open(self._disk, path, one.config, recover=False, now_ms=now_ms)
+            future = begin(self._disk, path, one.topic_id, one.config, now_ms)
         except OSError as problem:
             raise _refused(one.name, "begin to move", problem) from problem
         future.on_failed = partial(self._failed, directory)
@@ -117,10 +123,7 @@ class FutureLogs:
 
     def set_aside(self, found: FoundCopy) -> None:
         """Nobody knows what this is a copy of: it is kept under another name."""
-        base = aside_directory(found.name, self._random_bytes(16).hex(), STRAY_DIRECTORY)
-        log.warning("log.stray", log=str(found.name), moved_to=os.path.join(found.directory.path, base))
-        with suppress(OSError):
-            self._disk.rename(found.path, os.path.join(found.directory.path, base))
+        self._aside.put(found.directory, found.name, found.path, STRAY_DIRECTORY)
 
 
 def cut_to_common(future: Log, one: Log) -> None:

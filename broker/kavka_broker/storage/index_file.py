@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import ClassVar
 
-from kavka_broker.storage.disk import Disk, File
+from kavka_broker.storage.disk import Buffer, Disk, File
 
 PENDING_BYTES_MAX = 4096
 
@@ -108,31 +108,35 @@ class IndexFile:
             data: bytearray | memoryview = self._pending
             if not data or unpack_from(data, 0)[column] > target:
                 data = self._file.read(0, self._stored * size)
-            low, high = 0, len(data) // size
-            while low < high:
-                middle = (low + high) // 2
-                if unpack_from(data, middle * size)[column] <= target:
-                    low = middle + 1
-                else:
-                    high = middle
+            low = self._count_below(data, column, target + 1)
             return [unpack_from(data, index * size) for index in range(low - 1, max(low - 1 - count, -1), -1)]
 
     def _keep_below(self, column: int, limit: int) -> None:
-        """Drop the entries whose `column` is `limit` or more."""
-        self.spill()
+        """Drop the entries whose `column` is `limit` or more. Writes nothing: the disk may be full."""
         size = self.ENTRY.size
-        data = self._file.read(0, self._stored * size)
-        low, high = 0, self._stored
+        with self._lock:
+            waiting = self._count_below(self._pending, column, limit)
+            del self._pending[waiting * size :]
+            if not waiting:
+                kept = self._count_below(self._file.read(0, self._stored * size), column, limit)
+                self._file.truncate(kept * size)
+                self._stored = kept
+                self._last = self._read(kept - 1) if kept else None
+            else:
+                first, second = self.ENTRY.unpack_from(self._pending, (waiting - 1) * size)
+                self._last = (first, second)
+
+    def _count_below(self, data: Buffer, column: int, limit: int) -> int:
+        """How many entries of `data` come before the first whose `column` is `limit` or more."""
+        unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
+        low, high = 0, len(data) // size
         while low < high:
             middle = (low + high) // 2
-            if self.ENTRY.unpack_from(data, middle * size)[column] < limit:
+            if unpack_from(data, middle * size)[column] < limit:
                 low = middle + 1
             else:
                 high = middle
-        del data
-        self._file.truncate(low * size)
-        self._stored = low
-        self._last = self._read(low - 1) if low else None
+        return low
 
     def clear(self) -> None:
         """Start anew, before a rebuild."""

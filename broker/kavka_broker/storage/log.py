@@ -6,7 +6,7 @@
     truncate cut off the end, as a follower that has what its leader has not         log_segments
     advance  move the start, as retention and DeleteRecords do                       log_segments, retention
 
-All methods but `flush` and `remove_deleted` run on the loop (or before it starts); these two may run in a thread beside
+All methods but `flush` and `secure` run on the loop (or before it starts); these two may run in a thread beside
 them. What a write or a sync could not do is a BrokerError with KAFKA_STORAGE_ERROR. A write that fails, as on a full
 disk, changes nothing and may be tried again. After a failed sync nobody knows what is on the disk, so the log takes no
 more until it is recovered.
@@ -154,7 +154,8 @@ class Log(ReadableLog):
         return Appended(base_offset, last_offset)
 
     def _append_unusual(self, batches: memoryview, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
-        """Batches that are refused, rewritten, of the broker's own, or more than one."""
+        """Batches that are refused, rewritten, of the broker's own, or more than one; and the first of a new log."""
+        self._begin_records()
         header, batch = first_batch(batches)
         if len(batch) == len(batches):
             return self._append_prepared(batch, header, leader_epoch, now_ms, origin)
@@ -199,6 +200,7 @@ class Log(ReadableLog):
         DeleteRecords may put a leader's start into the middle of a batch. A log that begins there is empty, and takes
         the whole batch.
         """
+        self._begin_records()
         first_offset = end_offset = self.log_end_offset
         latest_epoch = self.epochs.latest
         whole = self._whole(batches)
@@ -238,6 +240,13 @@ class Log(ReadableLog):
             f"{self.name}: a fetched batch of epoch {header.leader_epoch} spans {header.base_offset} to "
             f"{header.last_offset}; {why}",
         )
+
+    def _begin_records(self) -> None:
+        """The topic's id is synced before the first record; by a thread already, unless the record came very soon."""
+        if not self._has_begun:
+            self.secure()
+            self._has_begun = True
+            self.config = self._config
 
     def _write(
         self,

@@ -9,17 +9,20 @@ speak for two starts.
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_broker.logs import get
-from kavka_broker.protocol.uuids import from_text, to_text
+from kavka_broker.protocol.uuids import ZERO, from_text, to_text
 from kavka_broker.storage import checkpoints
-from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk import Disk, Lock
 from kavka_broker.storage.names import PartitionName
+
+if TYPE_CHECKING:
+    from kavka_broker.storage.log import Log
 
 log = get("storage")
 
@@ -79,24 +82,44 @@ def write_meta_properties(disk: Disk, directory: str, meta: MetaProperties) -> N
 
 
 class LogDirectory:
-    """A directory of logs that this broker has locked."""
+    """A directory of logs that this broker has locked; one that is not `is_online` is only known by its path, and by
+    its id where that could be read (else ZERO).
 
-    def __init__(self, disk: Disk, path: str, meta: MetaProperties) -> None:
+    Raises UnusableDirectory where another process has it, and OSError.
+    """
+
+    def __init__(self, disk: Disk, path: str, meta: MetaProperties | None, *, is_online: bool = True) -> None:
         self.path = path
-        self.directory_id = meta.directory_id
-        self.is_online = True
+        self.directory_id = ZERO if meta is None else meta.directory_id
+        self.is_online = is_online
         # Held from looking at the logs until a checkpoint is written: an older look must not replace a newer one.
         self.checkpoint_lock = threading.Lock()
+        # Logs that have left since: what is written, or just being written, may still name them.
+        self.left: dict[PartitionName, None] = {}
         self._disk = disk
+        self._lock: Lock | None = None
+        self.broker_epoch: int | None = None
+        self.recovery_points: dict[PartitionName, int] = {}
+        self.high_watermarks: dict[PartitionName, int] = {}
+        self.log_starts: dict[PartitionName, int] = {}
+        self.is_clean = False
+        if is_online:
+            self._take()
+
+    def _take(self) -> None:
         try:
-            self._lock = disk.lock(os.path.join(path, LOCK))
+            self._lock = self._disk.lock(os.path.join(self.path, LOCK))
         except BlockingIOError:
-            raise UnusableDirectory(f"{path} is locked: another broker, of Kafka or Kavka, runs on it") from None
-        self.broker_epoch = self._take_clean_shutdown()
-        self.is_clean = self.broker_epoch is not None
-        self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
-        self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
-        self.log_starts = self._read(checkpoints.LOG_STARTS)
+            raise UnusableDirectory(f"{self.path} is locked: another broker, of Kafka or Kavka, runs on it") from None
+        try:
+            self.broker_epoch = self._take_clean_shutdown()
+            self.is_clean = self.broker_epoch is not None
+            self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
+            self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
+            self.log_starts = self._read(checkpoints.LOG_STARTS)
+        except OSError:
+            self._lock.release()
+            raise
 
     def _take_clean_shutdown(self) -> int | None:
         """The epoch that the broker had when it stopped cleanly; None where it did not."""
@@ -132,9 +155,49 @@ class LogDirectory:
             case checkpoints.HIGH_WATERMARKS:
                 self.high_watermarks = dict(offsets)
 
-    def vouches_for(self, name: PartitionName) -> bool:
-        """Whether the checkpoints on the disk would make a start believe, or forget, anything of a log of this name."""
-        return bool(self.recovery_points.get(name) or self.log_starts.get(name))
+    def write_checkpoints(
+        self,
+        logs_of: Callable[[], Sequence["Log"]],
+        kept: Iterable[PartitionName],
+        high_watermark_of: Callable[["Log"], int] | None = None,
+    ) -> None:
+        """Write down recovery points, log starts and high watermarks. Raises OSError.
+
+        What is said of the logs in `kept` stays: they could not be opened, and it is all that is known of them.
+        """
+        with self.checkpoint_lock:
+            left, logs = list(self.left), logs_of()
+            self._write_recovery_points(logs, kept)
+            moved = (one for one in logs if one.log_start_offset > one.segments[0].base_offset)
+            starts = _only(self.log_starts, kept) | {one.name: one.log_start_offset for one in moved}
+            self.write(checkpoints.LOG_STARTS, starts)
+            if high_watermark_of is not None:
+                marks = _only(self.high_watermarks, kept) | {one.name: high_watermark_of(one) for one in logs}
+                self.write(checkpoints.HIGH_WATERMARKS, marks)
+            for name in left:
+                self.left.pop(name, None)
+
+    def write_recovery_points(self, logs_of: Callable[[], Sequence["Log"]], kept: Iterable[PartitionName]) -> None:
+        with self.checkpoint_lock:
+            self._write_recovery_points(logs_of(), kept)
+
+    def _write_recovery_points(self, logs: Iterable["Log"], kept: Iterable[PartitionName]) -> None:
+        points = _only(self.recovery_points, kept) | {one.name: one.recovery_point for one in logs}
+        self.write(checkpoints.RECOVERY_POINTS, points)
+
+    def forget(
+        self, name: PartitionName, logs_of: Callable[[], Sequence["Log"]], kept: Iterable[PartitionName]
+    ) -> None:
+        """Let the checkpoints say nothing of an earlier log of this name: a crash would cut a new one at its start.
+
+        A thread may be writing them just now, from before the earlier log left; then this waits for it.
+        """
+        if name in self.left or self.recovery_points.get(name) or self.log_starts.get(name):
+            self.write_checkpoints(logs_of, kept)
+        if name in self.high_watermarks:
+            with self.checkpoint_lock:
+                marks = {other: offset for other, offset in self.high_watermarks.items() if other != name}
+                self.write(checkpoints.HIGH_WATERMARKS, marks)
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Say that every log was closed."""
@@ -156,7 +219,8 @@ class LogDirectory:
         return left_bytes < 0 or left_bytes >= wanted_bytes
 
     def release(self) -> None:
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
 
 def open_directories(
@@ -164,9 +228,38 @@ def open_directories(
 ) -> tuple[str, list[LogDirectory]]:
     """The cluster's id and the directories, locked. `cluster_id` None takes what they say.
 
-    Raises UnusableDirectory, and then none was written to.
+    One whose disk fails is offline, and the others go on. Raises UnusableDirectory where one is not ours, and then none
+    was written to; and where none is left.
     """
-    found = {path: read_meta_properties(disk, path) for path in dict.fromkeys(paths)}
+    found: dict[str, MetaProperties | None] = {}
+    problems: dict[str, OSError] = {}
+    for path in dict.fromkeys(paths):
+        try:
+            found[path] = read_meta_properties(disk, path)
+        except OSError as problem:
+            problems[path] = problem
+    cluster_id = _check_owner(found, cluster_id, node_id)
+    if cluster_id is None or not any(found.values()):
+        raise _none_left(paths, problems)
+    directories = []
+    for path in dict.fromkeys(paths):
+        try:
+            if path in problems:
+                raise problems[path]
+            # One without is a directory that was added to a node that has others.
+            owner = found[path] or _claim(disk, path, MetaProperties(cluster_id, node_id, new_id()))
+            directories.append(LogDirectory(disk, path, owner))
+        except OSError as problem:
+            problems[path] = problem
+            log.error("directory.offline", directory=path, reason=str(problem))
+            directories.append(LogDirectory(disk, path, found.get(path), is_online=False))
+    if not any(directory.is_online for directory in directories):
+        raise _none_left(paths, problems)
+    return cluster_id, directories
+
+
+def _check_owner(found: Mapping[str, MetaProperties | None], cluster_id: str | None, node_id: int) -> str | None:
+    """The cluster's id, where one is told. Raises UnusableDirectory for a directory of another cluster or node."""
     for path, meta in found.items():
         if meta is None:
             continue
@@ -180,17 +273,21 @@ def open_directories(
                 f"{path} belongs to node {meta.node_id}, not to {node_id}; set node.id={meta.node_id}, "
                 f"or name another directory in log.dirs"
             )
-    if cluster_id is None or not any(found.values()):
-        raise UnusableDirectory(f"{', '.join(found)}: not formatted; run `kavka-broker format` first")
-    directories = []
-    for path, meta in found.items():
-        # One without is a directory that was added to a node that has others.
-        owner = meta or _claim(disk, path, MetaProperties(cluster_id, node_id, new_id()))
-        directories.append(LogDirectory(disk, path, owner))
-    return cluster_id, directories
+    return cluster_id
+
+
+def _none_left(paths: list[str], problems: Mapping[str, OSError]) -> UnusableDirectory:
+    if not problems:
+        return UnusableDirectory(f"{', '.join(paths)}: not formatted; run `kavka-broker format` first")
+    what = "; ".join(f"{path}: {problem.strerror}" for path, problem in problems.items())
+    return UnusableDirectory(f"no log directory can be used ({what}); repair one, or name another in log.dirs")
 
 
 def _claim(disk: Disk, path: str, meta: MetaProperties) -> MetaProperties:
     disk.make_directory(path)
     write_meta_properties(disk, path, meta)
     return meta
+
+
+def _only(offsets: Mapping[PartitionName, int], kept: Iterable[PartitionName]) -> dict[PartitionName, int]:
+    return {name: offsets[name] for name in kept if name in offsets}

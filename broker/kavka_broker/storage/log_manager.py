@@ -1,38 +1,34 @@
 """All logs of a broker, over its log directories.
 
 A new log goes to the directory that has the fewest. A directory that fails goes offline with all its logs; the others
-go on. What takes time is made for threads and touches no log's structure: `flush_due`, `write_checkpoints`,
+go on. What takes time is made for threads and touches no log's structure: `secure`, `flush_due`, `write_checkpoints`,
 `remove_deleted`, `close`. What changes a log runs on the loop: `create`, `delete`, `retain`.
 
-A log that nobody knows any more is moved aside (`-stray`), as Kafka does it, and never removed by itself: metadata that
-was lost must not take the data with it. Copies on their way into another directory are `future_logs`.
+A log is its topic's id: one of another topic of the same name never serves for it, wherever it comes from. What nobody
+knows any more is set aside (`set_aside`), copies on their way into another directory are `future_logs`, and what a
+start makes of what it finds is `found_logs`.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.logs import get
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.storage import checkpoints, partition_metadata
-from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk import Disk, is_passing
+from kavka_broker.storage.found_logs import FoundLog, KnownId, Search, Unusable
 from kavka_broker.storage.future_logs import FutureLogs
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
-from kavka_broker.storage.names import (
-    DELETE_DIRECTORY,
-    FUTURE_DIRECTORY,
-    STRAY_DIRECTORY,
-    PartitionName,
-    aside_directory,
-    parse_future,
-    parse_partition,
-)
+from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY, PartitionName, parse_future
+from kavka_broker.storage.new_logs import begin, clear, in_the_way
+from kavka_broker.storage.set_aside import STRAY_RETENTION_MS, SetAside
+from kavka_broker.storage.side_by_side import side_by_side
 
 __all__ = ["LogManager", "UnusableDirectory"]
 
@@ -40,7 +36,8 @@ log = get("storage")
 
 #: Recovery reads whole segments: more readers than this make a disk slower, not faster.
 RECOVERY_THREADS_MAX: Final = 2
-CLUSTER_METADATA: Final = PartitionName("__cluster_metadata", 0)
+#: What opening a log may meet in its files. Anything else is a defect of ours, and ends the start.
+UNREADABLE: Final = (OSError, BrokerError, ProtocolViolation, struct.error, ValueError)
 Progress = Callable[[int, int, str], None]
 HighWatermark = Callable[[Log], int]
 
@@ -58,7 +55,6 @@ class LogManager:
         threads_max: int = 4,
     ) -> None:
         self.disk = disk
-        self._random_bytes = random_bytes
         self._threads_max = threads_max
         self.cluster_id = cluster_id
         self.directories = directories
@@ -66,11 +62,12 @@ class LogManager:
         self.on_offline: Callable[[LogDirectory], None] = _nothing
         self._logs: dict[PartitionName, Log] = {}
         self._homes: dict[PartitionName, LogDirectory] = {}
-        # Logs that are there but could not be opened; nothing new may take their place.
-        self._unusable: dict[PartitionName, str] = {}
-        self.futures = FutureLogs(disk, random_bytes, self._fail)
+        self._unusable: dict[PartitionName, Unusable] = {}
+        # New logs whose topic's id is not synced yet.
+        self._unsecured: list[Log] = []
+        self.aside = SetAside(disk, random_bytes, self._fail)
+        self.futures = FutureLogs(disk, random_bytes, self.aside, self._fail)
         self._is_loaded = False
-        self._deleted_directories: list[str] = []
 
     @classmethod
     def open(
@@ -111,68 +108,51 @@ class LogManager:
         config_of: Callable[[str], LogConfig],
         now_ms: int,
         *,
+        known_id: KnownId | None = None,
         progress: Progress | None = None,
     ) -> None:
         """Open every log, several at a time; after an unclean stop this recovers them. Blocks.
 
-        `progress` is called with how many are open, how many there are, and the name of the last one.
+        `known_id` tells of two logs of a name which one is the cluster's. `progress` is called with how many are open,
+        how many there are, and the name of the last one.
         """
-        found = [(directory, name) for directory in self.online for name in self._log_names(directory)]
+        found = Search(self.disk, self.aside, self.futures, self._fail, known_id).logs(self.online)
         opening = partial(self._open, config_of=config_of, now_ms=now_ms)
         with side_by_side(min(self._threads_max, RECOVERY_THREADS_MAX), "recovery") as mapped:
-            for count, (directory, opened) in enumerate(mapped(lambda place: opening(*place), found), 1):
+            for count, (one, opened) in enumerate(zip(found, mapped(opening, found), strict=True), 1):
                 if opened is None:
                     continue
-                self._add(directory, opened)
+                self._add(one.directory, opened)
                 if progress is not None:
                     progress(count, len(found), str(opened.name))
         self._is_loaded = True
 
-    def _log_names(self, directory: LogDirectory) -> list[PartitionName]:
-        names = []
-        for entry in self.disk.names(directory.path):
-            path = os.path.join(directory.path, entry)
-            if not self.disk.is_directory(path):
-                continue
-            if entry.endswith(FUTURE_DIRECTORY) and (moving := parse_future(entry)) is not None:
-                self.futures.find(directory, path, moving)
-                continue
-            if entry.endswith(DELETE_DIRECTORY):
-                self._deleted_directories.append(path)
-                continue
-            name = parse_partition(entry)
-            if name is None:
-                if entry.endswith(STRAY_DIRECTORY):
-                    log.warning("directory.ignored", path=path)
-                continue
-            if name != CLUSTER_METADATA:
-                names.append(name)
-        return names
-
-    def _open(
-        self,
-        directory: LogDirectory,
-        name: PartitionName,
-        *,
-        config_of: Callable[[str], LogConfig],
-        now_ms: int,
-    ) -> tuple[LogDirectory, Log | None]:
+    def _open(self, one: FoundLog, *, config_of: Callable[[str], LogConfig], now_ms: int) -> Log | None:
+        directory, name = one.directory, one.name
+        if not directory.is_online:
+            self._unusable[name] = Unusable(one, OSError("its directory is offline"))
+            return None
         try:
-            return directory, Log.open(
+            if one.topic_id == ZERO:
+                raise BrokerError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"{one.path} has records and no topic id; write it into partition.metadata, or remove the log",
+                )
+            return Log.open(
                 self.disk,
-                os.path.join(directory.path, str(name)),
+                one.path,
                 config_of(name.topic),
                 recover=not directory.is_clean,
                 recovery_point=directory.recovery_points.get(name, 0),
                 log_start_offset=directory.log_starts.get(name, 0),
                 now_ms=now_ms,
             )
-        except (OSError, BrokerError) as problem:
+        except UNREADABLE as problem:
             log.error("log.unusable", log=str(name), directory=directory.path, reason=str(problem))
-            self._unusable[name] = str(problem)
-            if isinstance(problem, OSError) or isinstance(problem.__cause__, OSError):
-                self._fail(directory)
-            return directory, None
+            self._unusable[name] = unusable = Unusable(one, problem)
+            if unusable.has_failed:
+                self._fail(directory, unusable.cause)
+            return None
 
     def _add(self, directory: LogDirectory, opened: Log) -> None:
         twin = self._logs.get(opened.name)
@@ -180,8 +160,11 @@ class LogManager:
             return
         opened.on_recovery_point_lowered = partial(self._write_recovery_points, directory)
         opened.on_failed = partial(self._log_failed, opened)
+        opened.is_failed |= not directory.is_online
         self._logs[opened.name] = opened
         self._homes[opened.name] = directory
+        if not opened.is_secured:
+            self._unsecured.append(opened)
 
     def _give_way(self, twin: Log, opened: Log, directory: LogDirectory) -> bool:
         """Whether `opened` takes the place of its twin in another directory. The other is kept under another name.
@@ -190,14 +173,15 @@ class LogManager:
         lost. Whichever reaches further has everything.
         """
         name, home = opened.name, self._homes[opened.name]
-        if twin.topic_id != opened.topic_id or twin.topic_id == ZERO:
-            raise UnusableDirectory(f"{name} is in {home.path} and in {directory.path}; move one of them away")
-        is_further = (opened.latest_epoch, opened.log_end_offset) > (twin.latest_epoch, twin.log_end_offset)
+        is_further = twin.topic_id == opened.topic_id and (opened.latest_epoch, opened.log_end_offset) > (
+            twin.latest_epoch,
+            twin.log_end_offset,
+        )
         log.warning("log.twins", log=str(name), kept=(directory if is_further else home).path)
         if is_further:
             self._move_aside(name, STRAY_DIRECTORY)
         else:
-            self._rename_aside(opened, directory, STRAY_DIRECTORY)
+            self._put_aside(opened, directory, STRAY_DIRECTORY)
         return is_further
 
     # --- logs ---------------------------------------------------------------------------------------------------
@@ -220,54 +204,68 @@ class LogManager:
         A log that belongs to another topic of the same name is moved aside. Raises KAFKA_STORAGE_ERROR.
         """
         name = PartitionName(topic, partition)
+        self._make_way(name, topic_id)
         if name in self._unusable:
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: {self._unusable[name]}")
+            self._open_again(self._unusable[name], config, now_ms)
         existing = self._logs.get(name)
         if existing is not None:
             if existing.is_failed:
                 raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: its directory is offline")
-            if existing.topic_id in (topic_id, ZERO):
-                try:
-                    self._identify(existing, topic_id)
-                except OSError as problem:
-                    raise _refused(name, "identify", problem) from problem
-                existing.config = config
-                return existing
-            self._move_aside(name, STRAY_DIRECTORY)
-        directory = next((one for one in self.online if one.directory_id == directory_id), None) or self._emptiest()
-        path = os.path.join(directory.path, str(name))
+            existing.config = config
+            return existing
+        directory = self._place(name, directory_id)
         try:
+            clear(self.disk, self.aside, directory, name)
             self._forget_former(directory, name)
-            self.disk.make_directory(path)
-            partition_metadata.write(self.disk, path, topic_id)
-            made = Log.open(self.disk, path, config, recover=False, now_ms=now_ms)
+            made = begin(self.disk, os.path.join(directory.path, str(name)), topic_id, config, now_ms)
         except OSError as problem:
+            if not is_passing(problem):
+                self._fail(directory, problem)
             raise _refused(name, "create", problem) from problem
         self._add(directory, made)
         return made
 
-    def _forget_former(self, directory: LogDirectory, name: PartitionName) -> None:
-        """What checkpoints say of an earlier log of this name: a crash would cut a new one at the old one's start."""
-        if directory.vouches_for(name):
-            self._write_checkpoints(directory, None)
-        if name in directory.high_watermarks:
-            with directory.checkpoint_lock:
-                marks = {other: offset for other, offset in directory.high_watermarks.items() if other != name}
-                directory.write(checkpoints.HIGH_WATERMARKS, marks)
+    def _make_way(self, name: PartitionName, topic_id: bytes) -> None:
+        """Let go of what has the name and belongs to another topic."""
+        unusable = self._unusable.get(name)
+        if unusable is not None and unusable.found.owner not in (topic_id, ZERO):
+            self._put_unusable_aside(name)
+        existing = self._logs.get(name)
+        if existing is not None and existing.topic_id != topic_id:
+            is_empty = existing.log_end_offset == 0
+            self._move_aside(name, DELETE_DIRECTORY if is_empty else STRAY_DIRECTORY)
 
-    def _identify(self, existing: Log, topic_id: bytes) -> None:
-        if existing.topic_id != topic_id:
-            partition_metadata.write(self.disk, existing.directory, topic_id)
-            existing.topic_id = topic_id
+    def _open_again(self, unusable: Unusable, config: LogConfig, now_ms: int) -> None:
+        """Only where there was no room for it, or no descriptor. Raises KAFKA_STORAGE_ERROR, and has a cause then."""
+        found = unusable.found
+        if not unusable.is_passing:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{found.name}: {unusable.problem}")
+        opened = self._open(found, config_of=lambda _: config, now_ms=now_ms)
+        if opened is None:
+            raise _refused(found.name, "open", unusable.problem) from unusable.problem
+        del self._unusable[found.name]
+        self._add(found.directory, opened)
 
-    def _emptiest(self) -> LogDirectory:
-        counts = {directory.path: 0 for directory in self.online}
-        if not counts:
+    def _place(self, name: PartitionName, directory_id: bytes) -> LogDirectory:
+        """The directory that a new log goes to."""
+        if not self.online:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
+        demanded = [one for one in self.online if one.directory_id == directory_id]
+        free = [one for one in demanded or self.online if not self.aside.holds(os.path.join(one.path, str(name)))]
+        if not free:
+            problem = in_the_way()
+            raise _refused(name, "create", problem) from problem
+        return self._emptiest(free)
+
+    def _forget_former(self, directory: LogDirectory, name: PartitionName) -> None:
+        directory.forget(name, partial(self._logs_in, directory), tuple(self._unusable))
+
+    def _emptiest(self, directories: list[LogDirectory]) -> LogDirectory:
+        counts = {directory.path: 0 for directory in directories}
         for home in self._homes.values():
             if home.path in counts:
                 counts[home.path] += 1
-        return min(self.online, key=lambda directory: counts[directory.path])
+        return min(directories, key=lambda directory: counts[directory.path])
 
     def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
         return self._homes.get(PartitionName(topic, partition))
@@ -291,15 +289,8 @@ class LogManager:
         """A copy that nobody wants any more: renamed at once, so that no start goes on with it."""
         name = parse_future(os.path.basename(path))
         assert name is not None, f"{path} is no copy of a log"
-        gone = os.path.join(
-            os.path.dirname(path), aside_directory(name, self._random_bytes(16).hex(), DELETE_DIRECTORY)
-        )
-        try:
-            self.disk.rename(path, gone)
-        except OSError as problem:
-            log.warning("log.rename_failed", log=str(name), path=path, reason=str(problem))
-        else:
-            self._deleted_directories.append(gone)
+        directory = next(one for one in self.directories if one.path == os.path.dirname(path))
+        self.aside.put(directory, name, path, DELETE_DIRECTORY)
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """What the last run knew to be committed, between the log's start and its end."""
@@ -310,38 +301,62 @@ class LogManager:
 
     def delete(self, topic: str, partition: int) -> None:
         """The partition left this broker: its log is renamed at once, and removed by `remove_deleted`."""
-        path = self._move_aside(PartitionName(topic, partition), DELETE_DIRECTORY)
-        if path is not None:
-            self._deleted_directories.append(path)
+        self._move_aside(PartitionName(topic, partition), DELETE_DIRECTORY)
+
+    def is_unusable(self, topic: str, partition: int) -> bool:
+        """Whether there is such a log, in a directory that is online, and it could not be opened."""
+        unusable = self._unusable.get(PartitionName(topic, partition))
+        return unusable is not None and unusable.found.directory.is_online
 
     def set_aside(self, topic: str, partition: int) -> None:
         """The log is damaged: it is kept under another name, to be looked at, and a new one can take its place."""
-        self._move_aside(PartitionName(topic, partition), STRAY_DIRECTORY)
+        name = PartitionName(topic, partition)
+        self._move_aside(name, STRAY_DIRECTORY)
+        if self.is_unusable(topic, partition):
+            self._put_unusable_aside(name)
 
     def remove_strays(self, known: Iterable[tuple[str, int]]) -> list[str]:
         """Move logs of partitions that the cluster does not place here aside; returns their names."""
         kept = {PartitionName(*one) for one in known}
-        strays = [name for name in self._logs if name not in kept]
+        strays = [name for name in (*self._logs, *self._unusable) if name not in kept]
         for name in strays:
-            path = self._move_aside(name, STRAY_DIRECTORY)
-            log.warning("log.stray", log=str(name), moved_to=path)
+            self.set_aside(*name)
         return [str(name) for name in strays]
 
-    def _move_aside(self, name: PartitionName, suffix: str) -> str | None:
+    def _move_aside(self, name: PartitionName, suffix: str) -> None:
         gone = self._logs.pop(name, None)
-        return None if gone is None else self._rename_aside(gone, self._homes.pop(name), suffix)
+        if gone is not None:
+            self._put_aside(gone, self._homes.pop(name), suffix)
 
-    def _rename_aside(self, gone: Log, directory: LogDirectory, suffix: str) -> str | None:
+    def _put_aside(self, gone: Log, directory: LogDirectory, suffix: str) -> None:
+        size_bytes, delay_ms = gone.size_bytes, gone.config.file_delete_delay_ms
         gone.abandon()
-        path = os.path.join(directory.path, aside_directory(gone.name, self._random_bytes(16).hex(), suffix))
-        try:
-            self.disk.rename(gone.directory, path)
-        except OSError as problem:
-            log.error("log.rename_failed", log=str(gone.name), reason=str(problem))
-            return None
-        return path
+        directory.left[gone.name] = None
+        if directory.is_online:  # else a start with it will see by the topic's id
+            self.aside.put(directory, gone.name, gone.directory, suffix, size_bytes=size_bytes, delay_ms=delay_ms)
+
+    def _put_unusable_aside(self, name: PartitionName) -> None:
+        found = self._unusable.pop(name).found
+        found.directory.left[name] = None
+        if found.directory.is_online:
+            self.aside.put(found.directory, name, found.path, STRAY_DIRECTORY)
 
     # --- upkeep -------------------------------------------------------------------------------------------------
+
+    @property
+    def has_unsecured(self) -> bool:
+        """Whether there are new logs whose topic's id would not survive a loss of power."""
+        return bool(self._unsecured)
+
+    def secure(self) -> None:
+        """Sync the ids of new logs, ahead of their first records. Blocks: call it in a thread."""
+        logs, self._unsecured = self._unsecured, []
+        with side_by_side(self._threads_max, "securing") as mapped:
+            list(mapped(self._try_secure, logs))
+
+    def _try_secure(self, one: Log) -> None:
+        with suppress(BrokerError):  # its directory knows already
+            one.secure()
 
     def flush_due(self, now_ms: int) -> None:
         """Sync rolled segments, and what is older than `flush.ms`. Blocks: call it in a thread."""
@@ -378,58 +393,37 @@ class LogManager:
             one.release_idle()
         return count
 
-    def remove_deleted(self) -> None:
-        """Remove what was renamed away. Blocks: call it in a thread."""
+    @property
+    def has_deleted(self) -> bool:
+        """Whether something waits to be removed."""
+        return len(self.aside) > 0 or any(len(one.discarded) for one in self)
+
+    def remove_deleted(self, now_ms: int, *, stray_retention_ms: int = STRAY_RETENTION_MS) -> None:
+        """Remove what was renamed away long enough ago. Blocks: call it in a thread."""
         for one in self:
-            one.remove_deleted()
-        paths, self._deleted_directories = self._deleted_directories, []
-        for path in paths:
-            try:
-                self.disk.remove_tree(path)
-            except FileNotFoundError:
-                continue
-            except OSError as problem:
-                log.warning("directory.not_removed", path=path, reason=str(problem))
-                self._deleted_directories.append(path)
+            one.discarded.remove()
+        self.aside.free(now_ms, stray_retention_ms=stray_retention_ms)
 
     def write_checkpoints(self, high_watermark_of: HighWatermark | None = None) -> None:
         """Write down recovery points, log starts and high watermarks. Blocks: call it in a thread."""
         for directory in self.online:
             try:
-                self._write_checkpoints(directory, high_watermark_of)
+                directory.write_checkpoints(partial(self._logs_in, directory), tuple(self._unusable), high_watermark_of)
             except OSError as problem:
                 log.error("checkpoint.failed", directory=directory.path, reason=str(problem))
 
-    def _write_checkpoints(self, directory: LogDirectory, high_watermark_of: HighWatermark | None) -> None:
-        with directory.checkpoint_lock:
-            logs = self._logs_in(directory)
-            points = self._kept(directory.recovery_points) | {one.name: one.recovery_point for one in logs}
-            directory.write(checkpoints.RECOVERY_POINTS, points)
-            moved = (one for one in logs if one.log_start_offset > one.segments[0].base_offset)
-            starts = self._kept(directory.log_starts) | {one.name: one.log_start_offset for one in moved}
-            directory.write(checkpoints.LOG_STARTS, starts)
-            if high_watermark_of is not None:
-                marks = self._kept(directory.high_watermarks) | {one.name: high_watermark_of(one) for one in logs}
-                directory.write(checkpoints.HIGH_WATERMARKS, marks)
-
-    def _kept(self, offsets: Mapping[PartitionName, int]) -> dict[PartitionName, int]:
-        """What a checkpoint says of logs that could not be opened: it is all that is known of them."""
-        return {name: offsets[name] for name in self._unusable if name in offsets}
-
     def _write_recovery_points(self, directory: LogDirectory) -> None:
-        with directory.checkpoint_lock:
-            logs = self._logs_in(directory)
-            points = self._kept(directory.recovery_points) | {one.name: one.recovery_point for one in logs}
-            directory.write(checkpoints.RECOVERY_POINTS, points)
+        directory.write_recovery_points(partial(self._logs_in, directory), tuple(self._unusable))
 
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
         return [one for one in self if self._homes.get(one.name) is directory]
 
-    def _fail(self, directory: LogDirectory) -> None:
+    def _fail(self, directory: LogDirectory, problem: OSError | None = None) -> None:
         if not directory.is_online:
             return
         directory.is_online = False
-        log.error("directory.offline", directory=directory.path, logs=len(self._logs_in(directory)))
+        reason = "" if problem is None else str(problem)
+        log.error("directory.offline", directory=directory.path, logs=len(self._logs_in(directory)), reason=reason)
         for one in self._logs_in(directory):
             one.is_failed = True
         self.on_offline(directory)
@@ -445,7 +439,7 @@ class LogManager:
             list(mapped(self._close, self))
         for directory in self.online:
             try:
-                self._write_checkpoints(directory, high_watermark_of)
+                directory.write_checkpoints(partial(self._logs_in, directory), tuple(self._unusable), high_watermark_of)
                 if self._is_clean(directory):
                     directory.mark_clean(broker_epoch)
             except OSError as problem:
@@ -481,18 +475,8 @@ class LogManager:
             self._fail(self._homes[one.name])
 
 
-@contextmanager
-def side_by_side(threads_max: int, name: str) -> Iterator[Callable[..., Iterable[Any]]]:
-    """A `map` over that many threads; with one, the caller's own does it and no other is started."""
-    if threads_max == 1:
-        yield map
-        return
-    with ThreadPoolExecutor(threads_max, name) as pool:
-        yield pool.map
-
-
-def _refused(name: PartitionName, what: str, problem: OSError) -> BrokerError:
-    return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: {what}: {problem.strerror}")
+def _refused(name: PartitionName, what: str, problem: Exception) -> BrokerError:
+    return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: {what}: {problem}")
 
 
 def _nothing(directory: LogDirectory) -> None:

@@ -21,9 +21,9 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import checkpoints, retention
+from kavka_broker.storage.discarded_files import DiscardedFiles
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.names import (
-    DELETED,
     LEADER_EPOCHS,
     PARTITION_METADATA,
     SEGMENT_FILES,
@@ -80,14 +80,17 @@ class SegmentedLog:
         self.on_recovery_point_lowered: Callable[[], None] = _nothing
         # Called once, when nobody knows any more what is on the disk; perhaps in the thread that found out.
         self.on_failed: Callable[[], None] = _nothing
-        # Files that are renamed away and wait for a thread to remove them.
-        self.deleted_paths: list[str] = []
+        self.discarded = DiscardedFiles(disk)
         self._bases = [segment.base_offset for segment in segments]
         self._active = segments[-1]
         self._readers: dict[int, tuple[Segment, int]] = {}
         self._upper: tuple[int, Segment, int] | None = None
         self.truncations = 0  # how often it was cut: what was read before may be gone
         self._flush_lock = threading.Lock()
+        # Held while something is synced: who comes meanwhile must not count as durable what is only being synced.
+        self._sync_lock = threading.Lock()
+        # Whether the topic's id is known to survive a loss of power; with it, no record can outlive it.
+        self.is_secured = self._has_begun = is_as_left or log_end_offset > 0
         self._unsynced_paths = [os.path.join(directory, PARTITION_METADATA)]
         # Nothing of a log that was closed and opened again needs a sync.
         self._is_directory_changed = self._are_epochs_changed = not is_as_left
@@ -101,7 +104,8 @@ class SegmentedLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
-        self._is_plain = config.compression_type == "producer" and not config.log_append_time and not config.compacts
+        is_plain = config.compression_type == "producer" and not config.log_append_time and not config.compacts
+        self._is_plain = is_plain and self._has_begun
         self._message_bytes_max = config.max_message_bytes
         self._segment_bytes_max = config.segment_bytes_max
         self._segment_ms = config.segment_ms
@@ -184,21 +188,43 @@ class SegmentedLog:
 
     def flush(self) -> None:
         """Make everything appended so far survive a loss of power. Blocks; may run in a thread beside appends."""
-        if not (self.unflushed_messages or self._are_epochs_changed or self._is_directory_changed):
-            return
-        truncations, end_offset = self.truncations, self.log_end_offset
-        try:
+        with self._sync_lock:
+            if not (self.unflushed_messages or self._are_epochs_changed or self._is_directory_changed):
+                return
+            truncations, end_offset = self.truncations, self.log_end_offset
             # The segment that ends at the recovery point too: a roll has added to its indexes.
-            self._sync(self.segments_from(self.recovery_point - 1))
+            self._try_sync(lambda: self._sync(self.segments_from(self.recovery_point - 1)))
+            if self.is_closed:
+                return
+            with self._flush_lock:
+                if truncations == self.truncations:
+                    self.recovery_point = max(self.recovery_point, end_offset)
+
+    def secure(self) -> None:
+        """Make the id of a new log's topic survive a loss of power, ahead of any record. Blocks, as `flush` does."""
+        with self._sync_lock:
+            if not self.is_secured:
+                self._try_sync(self._sync_id)
+
+    def _try_sync(self, sync: Callable[[], None]) -> None:
+        try:
+            sync()
         except OSError as problem:
             if self.is_closed:
                 return
             # The kernel may have dropped the pages it could not write: a second sync would prove nothing.
             self.fail()
             raise self._storage_error("sync", problem) from problem
-        with self._flush_lock:
-            if truncations == self.truncations:
-                self.recovery_point = max(self.recovery_point, end_offset)
+
+    def _sync_id(self) -> None:
+        with suppress(FileNotFoundError):
+            self.disk.sync_file(os.path.join(self.directory, PARTITION_METADATA))
+        self._sync_names()
+
+    def _sync_names(self) -> None:
+        self.disk.sync_directory(self.directory)
+        self.disk.sync_directory(os.path.dirname(self.directory))
+        self.is_secured = True
 
     def _sync(self, segments: list[Segment]) -> None:
         for segment in segments:
@@ -212,8 +238,7 @@ class SegmentedLog:
             self._write_epochs(durable=True)
         if self._is_directory_changed:
             self._is_directory_changed = False
-            self.disk.sync_directory(self.directory)
-            self.disk.sync_directory(os.path.dirname(self.directory))
+            self._sync_names()
 
     def sync_later(self, path: str) -> None:
         """With the next flush this file and its name are synced too."""
@@ -279,6 +304,7 @@ class SegmentedLog:
     def start_at(self, offset: int) -> None:
         """Forget everything and go on at `offset`, as a follower far behind its leader's start."""
         log.info("log.restarted", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
+        self.secure()
         try:
             self._lower_recovery_point(min(offset, self._bases[0]))
             self._discard(reversed(self.segments))
@@ -344,21 +370,7 @@ class SegmentedLog:
         for segment in segments:
             segment.close()
             for path in [*segment.paths(), self._snapshots.path(segment.base_offset)]:
-                with suppress(FileNotFoundError):
-                    self.disk.rename(path, path + DELETED)
-                    self.deleted_paths.append(path + DELETED)
-
-    def remove_deleted(self) -> None:
-        """Remove the files that were renamed away. Blocks: a large file takes its time."""
-        paths, self.deleted_paths = self.deleted_paths, []
-        for path in paths:
-            try:
-                self.disk.remove(path)
-            except FileNotFoundError:
-                continue
-            except OSError as problem:
-                log.warning("segment.not_removed", path=path, reason=str(problem))
-                self.deleted_paths.append(path)
+                self.discarded.add(path)
 
     # --- producers ----------------------------------------------------------------------------------------------
 

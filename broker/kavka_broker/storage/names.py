@@ -4,6 +4,7 @@
     orders-3/00000000000000368769.index      and its indexes .timeindex, .txnindex
     orders-3/00000000000000368769.snapshot   the producers as they were before this offset
     orders-3.9c27d1f4...-delete/             a deleted log, on its way out
+    orders-3.5be1c0aa...-stray/              one that nobody knows, or that is damaged
     orders-3.04b5aa21...-future/             a copy that will take the place of a log in another directory
 
 A topic's name may hold dashes and dots, so the partition is what follows the last dash.
@@ -42,6 +43,10 @@ class PartitionName(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+#: The quorum's own, which is no log of a partition here.
+CLUSTER_METADATA: Final = PartitionName("__cluster_metadata", 0)
 
 
 def parse_partition(directory: str) -> PartitionName | None:

@@ -4,22 +4,27 @@ By id, so that another topic of the same name is not mistaken for it.
 
 version: 0
 topic_id: 8pQhXzKfQ0mZJ6m3oY3c1A
+
+It is synced before the log takes its first record. So one that is missing or torn beside records is damage, and whose
+they are nobody knows. A log that is removed where it stands has its file cut to the first line beforehand.
 """
 
 import os
+from typing import Final
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO, from_text, to_text
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.names import PARTITION_METADATA
 
-VERSION = 0
-HEAD = f"version: {VERSION}\ntopic_id: "
-UUID_LENGTH = 22
+VERSION: Final = 0
+REMOVED: Final = f"version: {VERSION}\n"
+HEAD: Final = f"{REMOVED}topic_id: "
+UUID_LENGTH: Final = 22
 
 
 def read(disk: Disk, directory: str) -> bytes:
-    """The topic's id, or ZERO where there is no file. Raises BrokerError for one of a newer format."""
+    """The topic's id; ZERO where it was not written, or not all of it. Raises BrokerError for a newer format."""
     path = os.path.join(directory, PARTITION_METADATA)
     try:
         text = disk.read_file(path).decode()
@@ -39,7 +44,7 @@ def read(disk: Disk, directory: str) -> bytes:
 
 
 def _is_torn(text: str) -> bool:
-    """Power was lost before all of the file was written out; the metadata log knows the id."""
+    """Power was lost before all of the file was written out."""
     written = text.strip("\0")
     return HEAD.startswith(written.strip()) or (
         written.startswith(HEAD) and len(written) < len(HEAD) + UUID_LENGTH and not written.endswith("\n")
@@ -47,9 +52,30 @@ def _is_torn(text: str) -> bool:
 
 
 def write(disk: Disk, directory: str, topic_id: bytes) -> None:
-    """Not synced: the log's first flush does that for the directory, and a lost id is found in the metadata log."""
+    """Not synced: `Log.secure` does that, for many new logs at once."""
     text = f"{HEAD}{to_text(topic_id)}\n"
     disk.write_file(os.path.join(directory, PARTITION_METADATA), text.encode(), durable=False)
+
+
+def mark_removed(disk: Disk, directory: str) -> None:
+    """Say that this log is being removed, where a crash in between must not give half of it back. Needs no room."""
+    path = os.path.join(directory, PARTITION_METADATA)
+    if not disk.exists(path):
+        return
+    file = disk.open(path)
+    try:
+        file.truncate(len(REMOVED))
+        file.sync()
+    finally:
+        file.close()
+
+
+def is_removed(disk: Disk, directory: str) -> bool:
+    """Whether a removal of this log was begun."""
+    try:
+        return disk.read_file(os.path.join(directory, PARTITION_METADATA)) == REMOVED.encode()
+    except FileNotFoundError:
+        return False
 
 
 def _unusable(path: str, reason: str) -> BrokerError:

@@ -87,7 +87,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def remove_deleted(self) -> None:
-        self.log.remove_deleted()
+        self.log.discarded.remove()
 
     @rule(share=st.floats(0, 1))
     def truncate(self, share: float) -> None:

@@ -21,6 +21,7 @@ from kavka_broker.replica.partition import Partition
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import RealDisk
 from tests.support.in_process import Client, InProcess, batch, running
+from tests.unit.storage.support import free
 
 RECORDS = 40
 
@@ -206,7 +207,7 @@ def test_a_copy_that_lost_its_id_is_begun_anew(tmp_path: Path) -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             await arrived(inside, tmp_path / "b")
             assert len(values_of(inside.broker.replicas.leader("t", 0))) == RECORDS
-            inside.broker.replicas._logs.remove_deleted()
+            free(inside.broker.replicas._logs)
         assert not futures(tmp_path / "b")
 
     asyncio.run(scenario())
@@ -235,7 +236,7 @@ def test_a_move_that_is_called_back_before_it_goes_on_leaves_nothing(tmp_path: P
                 assert replicas.moves.get("t", 0) is None
                 assert await home_of(inside) == str(tmp_path / "a")
         async with running(tmp_path / "a", two(tmp_path)) as inside:
-            inside.broker.replicas._logs.remove_deleted()
+            free(inside.broker.replicas._logs)
         assert not futures(tmp_path / "b")
 
     asyncio.run(scenario())

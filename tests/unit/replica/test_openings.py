@@ -11,17 +11,20 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.replica.openings import SLICE_MAX, Openings
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.sim_disk import SimDisk
 from tests.support.in_process import InProcess, code_of, running
 
 MANY = 5 * SLICE_MAX
 ID = b"i" * 16
 TOPIC_CONFIG = 2
+NO_LOGS = LogManager(SimDisk(), "cluster", [])
 
 
 def test_a_slice_a_turn_in_their_order() -> None:
     async def scenario() -> None:
         opened = list[int]()
-        openings = Openings(lambda _, index: opened.append(index), pytest.fail)
+        openings = Openings(lambda _, index: opened.append(index), NO_LOGS, pytest.fail)
         for index in range(3 * SLICE_MAX - 1):
             openings.add(ID, index)
         counts = []
@@ -46,7 +49,7 @@ def test_a_defect_ends_the_broker() -> None:
         def opened(_: bytes, index: int) -> None:
             assert index < SLICE_MAX
 
-        openings = Openings(opened, crashes.append)
+        openings = Openings(opened, NO_LOGS, crashes.append)
         for index in range(2 * SLICE_MAX):
             openings.add(ID, index)
         openings.open_soon()

@@ -7,6 +7,8 @@ from typing import Any, cast
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.health import STARTING, Health
 from kavka_broker.runtime.sources import Sources
+from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.sim_disk import SimDisk
 
 
 class StoppedClock:
@@ -60,5 +62,6 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "is_active_controller": lambda: True,
         "quorum": quorum,
         "counts": counts,
+        "logs": LogManager(SimDisk(), "abc", []),
     }
     return Sources(**{**parts, **others})

@@ -9,7 +9,10 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metrics import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX, render
 from kavka_broker.runtime.sources import Sources
+from kavka_broker.storage.sim_disk import DiskError
 from tests.unit.runtime.sources import partition, sources
+from tests.unit.storage.support import SMALL, fill
+from tests.unit.storage.test_log_manager import ID, formatted, start
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -81,6 +84,26 @@ def test_partitions_topics_and_replicas() -> None:
     assert value(found, "kafka_log_log_logendoffset", topic="b", partition="0") == 10
 
 
+def test_what_is_set_aside_and_what_has_failed_is_counted() -> None:
+    disk = formatted("/a", "/b")
+    logs = start(disk, "/a", "/b")
+    for index in range(3):
+        fill(logs.create("t", index, ID, SMALL), 5)
+    size_bytes = sum(one.size_bytes for one in logs if one.directory.startswith("/a/"))
+    logs.delete("t", 0)
+    logs.set_aside("t", 2)
+    disk.errors.append(DiskError(frozenset({"rename"}), "/b/"))
+    logs.delete("t", 1)
+
+    found = scrape(sources(logs=logs))
+
+    assert value(found, "kafka_log_logmanager_offlinelogdirectorycount") == 1
+    assert value(found, "kavka_set_aside_logs", directory="/a", kind="delete") == 1
+    assert value(found, "kavka_set_aside_logs", directory="/a", kind="stray") == 1
+    kinds = [value(found, "kavka_set_aside_bytes", directory="/a", kind=kind) for kind in ("delete", "stray")]
+    assert (sum(kinds), min(kinds) > 0) == (size_bytes, True)
+
+
 def test_the_farthest_replica_of_each_broker_is_shown() -> None:
     hosted = [partition("a", 0, [1, 2], [1, 2, 3]), partition("a", 1, [1, 2, 3], [1, 2, 3])]
 
@@ -129,7 +152,8 @@ def test_the_process_is_measured() -> None:
 
 def test_every_family_of_the_table_can_be_seen() -> None:
     """The table promises nothing that no code gives."""
-    text = asyncio.run(render(sources([partition("a", 0, [1, 2], [1, 2])], quotas=throttled()))).decode()
+    logs = start(formatted())
+    text = asyncio.run(render(sources([partition("a", 0, [1, 2], [1, 2])], quotas=throttled(), logs=logs))).decode()
 
     assert {family.name for family in FAMILIES} == {
         line.split()[2] for line in text.splitlines() if line.startswith("# TYPE k")

@@ -8,6 +8,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
 from kavka_broker.storage.log import Appended, Log, Origin
+from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.sim_disk import SimDisk
 
 NOW_MS = 1_000_000_000
@@ -75,6 +76,12 @@ def everything(log: Log, bytes_max: int = 500) -> list[Record]:
 
 def values(log: Log) -> list[bytes | None]:
     return [record.value for record in everything(log)]
+
+
+def free(manager: LogManager) -> None:
+    """Let the time of `file.delete.delay.ms` pass."""
+    for now_ms in (NOW_MS, NOW_MS + SMALL.file_delete_delay_ms):
+        manager.remove_deleted(now_ms)
 
 
 def config(**changes: Any) -> LogConfig:

@@ -67,17 +67,38 @@ def test_truncate_in_place_where_nobody_reads(tmp_path: Path) -> None:
     assert file.size == 3
 
 
-def test_truncate_beside_a_reader_leaves_its_bytes_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cuts", [(5,), (4096,), (70_000, 50_000, 5), (5, 5)])
+def test_truncate_beside_a_reader_leaves_its_bytes_alone(tmp_path: Path, cuts: tuple[int, ...]) -> None:
+    """Not a page of what the reader holds may go: touching it would end the process."""
     path = tmp_path / "f"
     file = DISK.open(str(path))
-    file.append(b"x" * LARGE)
-    view = file.read(0, LARGE)
-    file.truncate(5)
-    file.append(b"new")
-    assert bytes(view) == b"x" * LARGE  # in place, this would end the process
-    assert bytes(file.read(0, 8)) == b"xxxxxnew"
-    assert path.read_bytes() == b"xxxxxnew"
-    assert os.listdir(tmp_path) == ["f"]
+    content = bytes(index * 7 % 251 for index in range(3 * LARGE))
+    file.append(content)
+    inode = path.stat().st_ino
+    view = file.read(100, 3 * LARGE - 100)
+    for cut in cuts:
+        file.truncate(cut)
+        file.append(b"new" * 30_000)
+        assert bytes(view) == content[100:]
+        assert bytes(file.read(0, cut)) == content[:cut]
+        assert bytes(file.read(cut, 90_000)) == b"new" * 30_000
+    assert path.read_bytes() == content[: cuts[-1]] + b"new" * 30_000
+    assert (os.listdir(tmp_path), path.stat().st_ino) == (["f"], inode)
+
+
+def test_each_of_several_readers_keeps_what_it_was_given(tmp_path: Path) -> None:
+    file = DISK.open(str(tmp_path / "f"))
+    file.append(b"a" * LARGE)
+    first = file.read(0, LARGE)
+    file.append(b"b" * LARGE)
+    second = file.read(0, 2 * LARGE)
+    file.truncate(LARGE // 2)
+    del first
+    file.append(b"c" * LARGE)
+    third = file.read(0, LARGE)
+    file.truncate(10)
+    assert bytes(second) == b"a" * LARGE + b"b" * LARGE
+    assert bytes(third) == b"a" * (LARGE // 2) + b"c" * (LARGE - LARGE // 2)
 
 
 def test_an_append_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN
 from kavka_broker.storage.sim_disk import SimDisk, SimFile
-from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, open_log, values
+from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, open_log, values
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
 
@@ -132,9 +132,9 @@ def test_one_directory_that_cannot_be_removed_is_tried_again() -> None:
         SimDisk.remove_tree(disk, path)
 
     disk.remove_tree = remove_tree  # type: ignore[method-assign]
-    manager.remove_deleted()
+    free(manager)
     assert any(name.startswith("a-0") for name in disk.names("/data"))
-    manager.remove_deleted()
+    free(manager)
     assert not any(name.endswith("-delete") for name in disk.names("/data"))
 
 

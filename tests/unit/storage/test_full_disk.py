@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,24 @@ def test_a_log_that_cannot_be_cut_for_lack_of_room_is_whole_and_can_be_cut_later
     assert (log.log_end_offset, log.recovery_point) == (3, 3)
 
 
+@pytest.mark.parametrize("space_bytes", range(0, 200, 8))
+def test_whatever_room_is_left_a_cut_fails_no_log(space_bytes: int) -> None:
+    disk = new_disk()
+    log = open_log(disk, LogConfig(index_interval_bytes=100))
+    fill(log, 40)
+    log.flush()
+    fill(log, 10)  # the entries of the indexes wait in memory, and are about to be dropped
+    disk.space_bytes = space_bytes
+    with suppress(BrokerError):
+        log.truncate_to(30)
+    assert not log.is_failed
+    disk.space_bytes = None
+    log.truncate_to(30)
+    assert values(log) == [b"%d" % index + b"x" * 100 for index in range(30)]
+    disk.kill()
+    assert len(values(open_log(disk))) == 30
+
+
 def test_failing_writes_are_refused_too() -> None:
     disk = new_disk()
     log = open_log(disk)
@@ -87,6 +106,26 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
     finally:
         subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+@pytest.mark.root
+def test_a_log_is_cut_on_a_real_full_disk_while_somebody_is_sent_its_end(small_disk: Path) -> None:
+    log = Log.open(RealDisk(), str(small_disk / "t-0"), LogConfig(), now_ms=NOW_MS)
+    log.on_failed = lambda: pytest.fail("the directory goes offline")
+    for _ in range(8):
+        append(log, os.urandom(80_000))
+    log.flush()
+    sent = log.read(0, 600_000)
+    before = [bytes(part) for part in sent.parts]
+    ballast = small_disk / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    os.truncate(ballast, ballast.stat().st_size - 3 * 4096)  # the checkpoints find room, a copy does not
+    assert log.truncate_to(5)
+    assert (log.log_end_offset, len(values(log))) == (5, 5)
+    assert [bytes(part) for part in sent.parts] == before
+    log.abandon()
 
 
 @pytest.mark.root

@@ -7,7 +7,7 @@ from kavka_broker.storage.future_logs import cut_to_common
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.sim_disk import SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, append, fill, open_log, values
+from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, open_log, values
 from tests.unit.storage.test_log_manager import ID, formatted, names, start
 
 
@@ -86,7 +86,7 @@ def test_a_crash_in_the_last_step_loses_nothing(crash_after: str, monkeypatch: p
     monkeypatch.undo()
     disk.kill()
     manager = start(disk, "/data", "/more")
-    manager.remove_deleted()
+    free(manager)
     (log,) = manager
     assert len(values(log)) == 4
 

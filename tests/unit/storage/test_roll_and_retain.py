@@ -128,7 +128,7 @@ def test_deleted_files_are_renamed_first_and_removed_later() -> None:
     log.delete_expired(NOW_MS + 5000, 6)
     left = [name for name in disk.names(log.directory) if name.endswith(".deleted")]
     assert f"{0:020d}.log.deleted" in left
-    log.remove_deleted()
+    log.discarded.remove()
     assert not [name for name in disk.names(log.directory) if name.endswith(".deleted")]
 
 

@@ -42,6 +42,9 @@ KAVKA_KEYS: Final = {
     "kavka.log.level": Definition(
         "kavka.log.level", ConfigType.STRING, "info", check=OneOf(("debug", "info", "warning", "error"))
     ),
+    "kavka.log.stray.retention.ms": Definition(
+        "kavka.log.stray.retention.ms", ConfigType.LONG, 7 * 24 * HOUR_MS, check=Range(0)
+    ),
 }
 
 #: Throttles of replication: altered while a broker runs, and never part of its file (KIP-73). Shown once they are set.

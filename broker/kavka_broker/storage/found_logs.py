@@ -1,0 +1,158 @@
+"""What a start finds in the log directories, and which of it are logs in service.
+
+A log directory may hold what a crash, a full disk or a disk that was away for a while has left: logs on their way out,
+logs that were only begun, two logs of one name. The topic's id says what each is:
+
+- No id and no records: its creation was not finished; removed.
+- Marked as removed: its removal goes on.
+- Two of one name: those whose id the cluster does not know under this name are strays. If both are of the same topic,
+  a move between directories was interrupted, and the opened logs decide.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage import partition_metadata
+from kavka_broker.storage.disk import Disk, is_passing
+from kavka_broker.storage.future_logs import FutureLogs
+from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.names import (
+    CLUSTER_METADATA,
+    DELETE_DIRECTORY,
+    FUTURE_DIRECTORY,
+    STRAY_DIRECTORY,
+    PartitionName,
+    parse_future,
+    parse_partition,
+)
+from kavka_broker.storage.new_logs import is_unused
+from kavka_broker.storage.set_aside import SetAside
+
+log = get("storage")
+
+#: The id of the topic whose partition of this name the cluster places on this broker; ZERO where it places none.
+KnownId = Callable[[PartitionName], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLog:
+    """A log under its own name. `topic_id` is ZERO where it names none, None where that cannot be read; `owner` is then
+    the topic that it may belong to.
+    """
+
+    directory: LogDirectory
+    name: PartitionName
+    topic_id: bytes | None
+    owner: bytes
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.directory.path, str(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A log that is there but could not be opened; nothing new of its topic may take its place."""
+
+    found: FoundLog
+    problem: Exception
+
+    @property
+    def cause(self) -> OSError | None:
+        """What the disk has said, where it was the disk."""
+        cause = self.problem if isinstance(self.problem, OSError) else self.problem.__cause__
+        return cause if isinstance(cause, OSError) else None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing more is to be had from this disk."""
+        return self.cause is not None and not is_passing(self.cause)
+
+    @property
+    def is_passing(self) -> bool:
+        return self.cause is not None and is_passing(self.cause)
+
+
+class Search:
+    """One look through the log directories. `failed` is told of one that cannot be read."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        aside: SetAside,
+        futures: FutureLogs,
+        failed: Callable[[LogDirectory, OSError], None],
+        known_id: KnownId | None,
+    ) -> None:
+        self._disk = disk
+        self._aside = aside
+        self._futures = futures
+        self._failed = failed
+        self._known_id = known_id
+
+    def logs(self, directories: list[LogDirectory]) -> list[FoundLog]:
+        """The logs in service, in the order of their directories."""
+        by_name: dict[PartitionName, list[FoundLog]] = {}
+        for directory in directories:
+            for one in self._try_list(directory):
+                by_name.setdefault(one.name, []).append(one)
+        kept = [one for twins in by_name.values() for one in self._tell_apart(twins)]
+        order = {directory.path: index for index, directory in enumerate(directories)}
+        return sorted(kept, key=lambda one: order[one.directory.path])
+
+    def _try_list(self, directory: LogDirectory) -> list[FoundLog]:
+        try:
+            return self._list(directory)
+        except OSError as problem:
+            self._failed(directory, problem)
+            return []
+
+    def _list(self, directory: LogDirectory) -> list[FoundLog]:
+        found = []
+        for entry in self._disk.names(directory.path):
+            path = os.path.join(directory.path, entry)
+            if not self._disk.is_directory(path):
+                continue
+            if entry.endswith(FUTURE_DIRECTORY) and (moving := parse_future(entry)) is not None:
+                self._futures.find(directory, path, moving)
+            elif entry.endswith(DELETE_DIRECTORY):
+                self._aside.found(directory, path, DELETE_DIRECTORY)
+            elif entry.endswith(STRAY_DIRECTORY):
+                self._aside.found(directory, path, STRAY_DIRECTORY)
+            elif (name := parse_partition(entry)) is not None and name != CLUSTER_METADATA:
+                one = self._look_at(directory, name, path)
+                found += [] if one is None else [one]
+        return found
+
+    def _look_at(self, directory: LogDirectory, name: PartitionName, path: str) -> FoundLog | None:
+        try:
+            topic_id = partition_metadata.read(self._disk, path)
+        except BrokerError:
+            return FoundLog(directory, name, None, self._owner(name))  # opening it says why
+        if topic_id == ZERO and partition_metadata.is_removed(self._disk, path):
+            self._aside.put(directory, name, path, DELETE_DIRECTORY)
+            return None
+        if topic_id == ZERO and is_unused(self._disk, path):
+            log.info("log.half_made", path=path)
+            self._disk.remove_tree(path)
+            return None
+        return FoundLog(directory, name, topic_id, topic_id if topic_id != ZERO else self._owner(name))
+
+    def _owner(self, name: PartitionName) -> bytes:
+        return ZERO if self._known_id is None else self._known_id(name)
+
+    def _tell_apart(self, twins: list[FoundLog]) -> list[FoundLog]:
+        if len(twins) == 1:
+            return twins
+        wanted = self._owner(twins[0].name)
+        known = [one for one in twins if one.topic_id and one.topic_id != ZERO and wanted in (ZERO, one.topic_id)]
+        kept = known or twins[:1]
+        for one in twins:
+            if one not in kept and one.directory.is_online:
+                log.warning("log.twins", log=str(one.name), kept=kept[0].path, set_aside=one.path)
+                self._aside.put(one.directory, one.name, one.path, STRAY_DIRECTORY)
+        return kept

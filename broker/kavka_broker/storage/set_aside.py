@@ -1,0 +1,179 @@
+"""Logs that are out of service, until their bytes are freed.
+
+    orders-3.<id>-delete    deleted: removed after `file.delete.delay.ms`, or as soon as its volume is short of room
+    orders-3.<id>-stray     unknown or damaged: kept for `kavka.log.stray.retention.ms`, to be looked at
+
+A log leaves its name at once, by a rename. A new name takes room in its directory, and a full disk may have none. Then
+the log is still known here: no other log takes its place, and the rename is tried again. A deleted one is removed where
+it stands if that does not help; its `partition.metadata` says so first, for half a log must never be taken for a whole
+one. A rename that fails for another reason is a failed directory.
+
+How long a stray has been one is written down in it: its files are older.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from kavka_broker.logs import get
+from kavka_broker.storage import partition_metadata
+from kavka_broker.storage.disk import Disk, is_passing
+from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.names import (
+    DELETE_DIRECTORY,
+    PARTITION_METADATA,
+    STRAY_DIRECTORY,
+    PartitionName,
+    aside_directory,
+)
+
+log = get("storage")
+
+#: In a stray: since when it is one, in milliseconds.
+SINCE: Final = "set-aside"
+STRAY_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
+
+
+@dataclass(slots=True)
+class Aside:
+    """A log that is out of service. `path` is under its former name until `is_renamed`."""
+
+    directory: LogDirectory
+    path: str
+    target: str
+    suffix: str
+    size_bytes: int = -1
+    delay_ms: int = 0
+    since_ms: int = -1
+    is_renamed: bool = False
+    is_told: bool = False
+
+
+class SetAside:
+    """What is out of service in all log directories. `failed` is told of a directory whose disk has failed.
+
+    `put` and `found` run on the loop, or before it starts; `free` in a thread beside them.
+    """
+
+    def __init__(
+        self, disk: Disk, random_bytes: Callable[[int], bytes], failed: Callable[[LogDirectory, OSError], None]
+    ) -> None:
+        self._disk = disk
+        self._random_bytes = random_bytes
+        self._failed = failed
+        self._all: dict[str, Aside] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def put(
+        self,
+        directory: LogDirectory,
+        name: PartitionName,
+        path: str,
+        suffix: str,
+        *,
+        size_bytes: int = -1,
+        delay_ms: int = 0,
+    ) -> None:
+        """Take the log in `path` out of service. Its files must be closed."""
+        target = os.path.join(directory.path, aside_directory(name, self._random_bytes(16).hex(), suffix))
+        one = Aside(directory, path, target, suffix, size_bytes, delay_ms)
+        self._all[path] = one
+        if suffix == STRAY_DIRECTORY:
+            log.warning("log.stray", log=str(name), moved_to=target, bytes=size_bytes)
+        self._try_rename(one)
+
+    def found(self, directory: LogDirectory, path: str, suffix: str) -> None:
+        """A start has come across what an earlier life has set aside."""
+        self._all[path] = Aside(directory, path, path, suffix, is_renamed=True)
+
+    def holds(self, path: str) -> bool:
+        """Whether a log that is out of service still has this place."""
+        one = self._all.get(path)
+        return one is not None and not one.is_renamed
+
+    def count(self, directory: LogDirectory, suffix: str) -> tuple[int, int]:
+        """How many logs of this kind are set aside in the directory, and their bytes as far as they are known."""
+        found = [one for one in list(self._all.values()) if one.directory is directory and one.suffix == suffix]
+        return len(found), sum(max(0, one.size_bytes) for one in found)
+
+    def free(self, now_ms: int, *, stray_retention_ms: int = STRAY_RETENTION_MS) -> None:
+        """Remove what has been aside for long enough. Blocks: call it in a thread."""
+        for one in list(self._all.values()):
+            if not one.directory.is_online:
+                continue
+            try:
+                is_gone = self._free(one, now_ms, stray_retention_ms)
+            except FileNotFoundError:
+                is_gone = True
+            except OSError as problem:
+                self._tell(one, problem)
+                continue
+            if is_gone:
+                self._all.pop(one.path, None)
+
+    def _free(self, one: Aside, now_ms: int, stray_retention_ms: int) -> bool:
+        if not one.is_renamed and not self._try_rename(one):
+            if one.suffix == DELETE_DIRECTORY and one.directory.is_online:
+                self._remove_in_place(one)
+                return True
+            return False
+        if one.since_ms < 0:
+            self._measure(one, now_ms)
+        age_ms = now_ms - one.since_ms
+        if one.suffix == STRAY_DIRECTORY:
+            if age_ms < stray_retention_ms:
+                return False
+            log.warning("log.stray_removed", path=one.path, bytes=one.size_bytes)
+        elif age_ms < one.delay_ms and one.directory.has_room:
+            return False
+        self._disk.remove_tree(one.path)
+        return True
+
+    def _try_rename(self, one: Aside) -> bool:
+        try:
+            self._disk.rename(one.path, one.target)
+        except FileNotFoundError:
+            self._all.pop(one.path, None)
+            return True
+        except OSError as problem:
+            self._tell(one, problem)
+            if not is_passing(problem):
+                self._failed(one.directory, problem)
+            return False
+        former, one.path, one.is_renamed = one.path, one.target, True
+        self._all[one.path] = one
+        self._all.pop(former, None)
+        return True
+
+    def _remove_in_place(self, one: Aside) -> None:
+        partition_metadata.mark_removed(self._disk, one.path)
+        for entry in self._disk.names(one.path):
+            if entry != PARTITION_METADATA:
+                self._disk.remove(os.path.join(one.path, entry))
+        # The mark goes last.
+        self._disk.sync_directory(one.path)
+        self._disk.remove_tree(one.path)
+        log.info("log.removed_in_place", path=one.path, bytes=one.size_bytes)
+
+    def _measure(self, one: Aside, now_ms: int) -> None:
+        files = [os.path.join(one.path, entry) for entry in self._disk.names(one.path) if entry != SINCE]
+        one.size_bytes = sum(self._disk.size(file) for file in files)
+        one.since_ms = self._since(one, now_ms) if one.suffix == STRAY_DIRECTORY else now_ms
+
+    def _since(self, one: Aside, now_ms: int) -> int:
+        path = os.path.join(one.path, SINCE)
+        try:
+            return min(now_ms, int(self._disk.read_file(path)))
+        except (FileNotFoundError, ValueError):
+            with suppress(OSError):  # on a full disk it counts from the start of this process
+                self._disk.write_file(path, b"%d\n" % now_ms, durable=False)
+            return now_ms
+
+    def _tell(self, one: Aside, problem: OSError) -> None:
+        if not one.is_told:
+            one.is_told = True
+            log.error("log.not_set_aside", path=one.path, reason=str(problem), tries="again")
