@@ -169,7 +169,8 @@ def no_committed_record_lost(_: "Invariants", seen: Seen) -> Iterator[str]:
 @invariant("LeaderCandidateCompleteness")
 def leader_candidate_completeness(invariants: "Invariants", seen: Seen) -> Iterator[str]:
     """Whoever may be elected, as a member of the ISR or the ELR, has everything that is committed."""
-    yield from invariants.candidates_lacking(seen.place)
+    if invariants.may_lack_now(seen):
+        yield from invariants.candidates_lacking(seen.place)
 
 
 #: What holds even where records may go.
@@ -216,6 +217,8 @@ class Invariants:
         self._images: dict[int, tuple[int, dict[bytes, str]]] = {}  # by offset: whose, and what it says
         self._epochs: dict[tuple[int, int], int] = {}
         self._min_isrs: dict[tuple[int, Place], int] = {}
+        self._judged: dict[Place, int] = {}  # up to where candidates have all that is committed
+        self._losses: dict[View, int] = {}
         # Nodes that lost power, with the incarnation whose data that cost: they may lack what they had promised.
         self._lossy: dict[int, bytes | None] = {}
         self._lost: dict[int, None] = {}  # all that ever lost power
@@ -299,6 +302,12 @@ class Invariants:
         registration = self.image.brokers.get(node_id)
         return registration is None or registration.fenced
 
+    def may_lack_now(self, seen: Seen) -> bool:
+        """Whether more is committed than when it was last judged, or this replica has less. Of decisions see `_check_image`."""
+        committed, losses = self._judged.get(seen.place, -1), self._losses.get(seen.view, -1)
+        self._judged[seen.place], self._losses[seen.view] = seen.truth.end_offset, seen.view.losses
+        return committed != seen.truth.end_offset or losses != seen.view.losses
+
     def candidates_lacking(self, place: Place) -> Iterator[str]:
         state, truth = self.partition_state(place), self.truths.get(place)
         if state is None or truth is None or not truth.committed:
@@ -319,22 +328,28 @@ class Invariants:
         broker = getattr(node.server, "broker", None)
         if broker is None:
             return
-        state = [node.lives, node.disk.changes, *state_of_quorum(broker.quorum)]
+        before = node.state
+        state = [node.lives, node.disk.cuts, state_of_quorum(broker.quorum)]
         state += map(state_of_partition, broker.replicas or ())
-        if state != node.state:
+        if state != before:
             node.state = state
-            self._look_at_all(node, broker)
+            self._look_at(node, broker, state, before if state[:2] == before[:2] and len(state) == len(before) else [])
 
-    def _look_at_all(self, node: Any, broker: Any) -> None:
-        quorum = broker.quorum
+    def _look_at(self, node: Any, broker: Any, state: list[Any], before: list[Any]) -> None:
+        """What has changed; all of it, in a new life, and where any file was cut."""
+        if not before or state[2] != before[2]:
+            self._look_at_quorum(node, broker.quorum)
+        for index, one in enumerate(broker.replicas or (), 3):
+            if not before or state[index] != before[index]:
+                place = place_of(one.topic, one.topic_id, one.index)
+                self._look(node, place, one.log, (one.high_watermark, one.is_leader, one.leader_epoch))
+
+    def _look_at_quorum(self, node: Any, quorum: Any) -> None:
         log = quorum.log._log
         # A follower's rules know the high watermark before what it covers is appended; nobody is told of it yet.
         shown = quorum.high_watermark if quorum.is_leader else min(quorum.high_watermark, log.log_end_offset)
         self._look(node, METADATA, log, (shown, quorum.is_leader, quorum.epoch))
         self._check_image(node, quorum)
-        for one in broker.replicas or ():
-            place = place_of(one.topic, one.topic_id, one.index)
-            self._look(node, place, one.log, (one.high_watermark, one.is_leader, one.leader_epoch))
 
     def _look(self, node: Any, place: Place, log: Any, role: tuple[int, bool, int]) -> None:
         key = node.node_id, place

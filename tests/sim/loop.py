@@ -122,11 +122,11 @@ def no_call() -> None:
 class SimFuture(asyncio.Future):
     """A future whose place in a set does not depend on where it lies in memory."""
 
-    def __init__(self, *, loop: "SimLoop") -> None:
-        super().__init__(loop=loop)
-        self._number = loop.number()
+    _number = 0
 
     def __hash__(self) -> int:
+        if not self._number:
+            self._number = self.get_loop().number()
         return self._number
 
     def __eq__(self, other: object) -> bool:
@@ -136,12 +136,11 @@ class SimFuture(asyncio.Future):
 class SimTask(asyncio.Task):
     """A task, likewise."""
 
-    def __init__(self, coro: Coroutine[Any, Any, Any], *, loop: "SimLoop", **options: Any) -> None:
-        self._number = loop.number()
-        options["name"] = options.get("name") or f"task {self._number}"
-        super().__init__(coro, loop=loop, **options)
+    _number = 0
 
     def __hash__(self) -> int:
+        if not self._number:
+            self._number = self.get_loop().number()
         return self._number
 
     def __eq__(self, other: object) -> bool:
@@ -164,7 +163,6 @@ class SimLoop(asyncio.BaseEventLoop):
         self._numbers = 0
         self._timers: list[tuple[float, int, SimHandle]] = []
         self._trace = blake2b(digest_size=8)
-        self.set_task_factory(self._make_task)
 
     # --- time, names, chance ------------------------------------------------------------------------------------
 
@@ -187,8 +185,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def create_future(self) -> SimFuture:
         return SimFuture(loop=self)
 
-    def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> SimTask:
-        task = SimTask(coro, loop=self, **options)
+    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> SimTask:
+        task = SimTask(coro, loop=self, name=name or "a task", context=context)
         self.tasks.append(task)
         if len(self.tasks) > 10_000:
             self.tasks = [one for one in self.tasks if not one.done()]

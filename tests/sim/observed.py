@@ -89,7 +89,7 @@ class File:
 NO_FILE: Final = SimInode(0)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class View:
     """One replica's log."""
 
@@ -98,6 +98,7 @@ class View:
     batches: list[Written] = field(default_factory=list)
     start_offset: int = 0
     version: int = 0  # grows with every change
+    losses: int = 0  # how often batches went
     _files: list[File] = field(default_factory=list)
     _segments: Any = None  # the list from which the files are known
 
@@ -134,7 +135,7 @@ class View:
 
     def _look_for_files(self, log: Any) -> list[File]:
         """Which files make up the log. What was read of one that is not as it was goes, and all that follows it."""
-        known, batches, start = {}, self.batches, 0
+        known, batches, start, count = {}, self.batches, 0, len(self.batches)
         for file in self._files:
             known[file.base_offset] = file, batches[start : start + file.count]
             start += file.count
@@ -149,6 +150,7 @@ class View:
             self.batches += batches if is_same else []
         self.start_offset = self._files[0].base_offset
         self.version += 1
+        self.losses += len(self.batches) < count
         return self._files
 
 

@@ -6,6 +6,7 @@ never reached that must be: a simulation that stays away from the interesting pl
 """
 
 import argparse
+import gc
 import sys
 import time
 from collections import Counter
@@ -74,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run as the options say; the exit status."""
     options = parse(arguments)
     limit_addresses()
+    gc.freeze()  # what is loaded stays: no collection after a seed looks at it
     seeds = range(options.first, options.first + options.seeds)
     started = time.perf_counter()
     totals = run_slice(seeds, options) if options.ledger is None else run_slices(seeds, options)

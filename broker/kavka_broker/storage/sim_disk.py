@@ -95,6 +95,7 @@ class SimFile:
         self._disk.give_space(max(0, len(inode.data) - size))
         inode.truncate(size)
         self._disk.changes += 1
+        self._disk.cuts += 1
 
     def sync(self) -> None:
         self._disk.sync_inode(self._check(), self.path)
@@ -132,6 +133,7 @@ class SimDisk:
         self.now_ms = now_ms
         self.generation = 0
         self.changes = 0  # of bytes and names: grows with each
+        self.cuts = 0  # of files, by those who use them
         self.locks: dict[str, None] = {}
         self._root = SimDirectory()
         self._journal = Journal()
