@@ -30,6 +30,8 @@ ANSWER_MS = 3_000
 class Client:
     """What all have in common: a process of their own, connections, and an idea of who leads."""
 
+    pace = 1  # see `Shape`
+
     def __init__(self, name: str, loop: SimLoop, addresses: Sequence[tuple[str, int]], history: History) -> None:
         self.name = name
         self.loop = loop
@@ -89,6 +91,10 @@ class Client:
                 if partition.leader_id in self._nodes and partition.leader_epoch >= self._epochs.get(place, -1):
                     self._epochs[place] = partition.leader_epoch
                     self._leaders[place] = self._nodes[partition.leader_id]
+
+    async def rest(self, low_seconds: float, high_seconds: float) -> None:
+        """Between two things it does, as long as the seed's pace says."""
+        await asyncio.sleep(self.random.uniform(low_seconds, high_seconds) * self.pace)
 
     async def pause(self) -> None:
         await asyncio.sleep(self.random.uniform(0.02, 0.2))

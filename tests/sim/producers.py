@@ -91,7 +91,7 @@ class Producer(Client):
                 except Refused as refused:
                     self.history.note(f"refused: {self.name} {place_text(place)}: {refused}")
                     break
-                await asyncio.sleep(self.random.uniform(0.005, 0.15))
+                await self.rest(0.005, 0.15)
 
     def _new_values(self, place: Place) -> list[str]:
         values = []

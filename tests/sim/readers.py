@@ -20,6 +20,7 @@ from tests.sim.history import History, Place, place_text
 from tests.sim.loop import SimLoop
 
 FETCH_WAIT_MS = 300
+FETCH_PACE_MAX = 5  # so that it waits less than for an answer
 EARLIEST = -2
 
 
@@ -52,6 +53,8 @@ class Reader(Client):
             records = await self.fetch(place)
             if records:
                 self.history.polled(self.name, place, records, 0)
+                if self.pace > 1:
+                    await self.rest(0.0, 0.1)
             elif self.random.random() < 0.1:
                 await self.pause()
 
@@ -85,7 +88,7 @@ class Reader(Client):
             [FetchPartition(place[1], epoch, position, partition_max_bytes=2_000)],
         )
         request = FetchRequest(
-            max_wait_ms=FETCH_WAIT_MS,
+            max_wait_ms=FETCH_WAIT_MS * min(self.pace, FETCH_PACE_MAX),
             min_bytes=1,
             topics=[wanted],
             rack_id=self.rack,

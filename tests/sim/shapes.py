@@ -12,6 +12,9 @@ RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 CHECKPOINTS_MS: Final = ("1000", "5000", "60000")
 UNHURRIED: Final = str(2**63 - 1)
 
+#: How much longer than the most hectic clients they rest, and how much longer the faults last then: it costs the same.
+PACES: Final = {1: 1.0, 3: 1.5, 10: 2.5}
+
 
 def shape_of(seed: int, nodes: int | None = None) -> Shape:
     """The cluster that this seed draws."""
@@ -26,6 +29,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
     later = tuple(kind for kind in LATER if Random(f"changes {kind} {seed}").random() < 0.25)
     changes = tuple(kind for kind in KINDS if random.random() < 0.3)
     workloads = drawn(seed)
+    pace = Random(f"pace {seed}").choice(tuple(PACES))
     return Shape(
         nodes=count,
         voters=random.choice((3, 3, 5)),
@@ -33,7 +37,8 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
         producers=random.randint(1, 2),
         readers=random.randint(1, 2),
         min_isr=min_isr,
-        seconds=random.choice((6.0, 12.0, 20.0)),
+        seconds=random.choice((6.0, 12.0, 20.0)) * PACES[pace],
+        pace=pace,
         settings={
             "broker.session.timeout.ms": random.choice(("2000", "5000", "9000")),
             "broker.heartbeat.interval.ms": random.choice(("200", "1000")),

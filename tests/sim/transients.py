@@ -91,7 +91,7 @@ class Wanderer(Client):
 
     async def run(self) -> None:
         while not self.is_stopping:
-            await asyncio.sleep(self.random.uniform(0.01, 0.2))
+            await self.rest(0.01, 0.2)
             where = await self.find(f"spare{self.random.randrange(SPARE_TOPICS)}")
             if where is not None:
                 await (self.write(where) if self.random.random() < 0.6 else self.look(where))
