@@ -303,7 +303,10 @@ class Invariants:
         return registration is None or registration.fenced
 
     def may_lack_now(self, seen: Seen) -> bool:
-        """Whether more is committed than when it was last judged, or this replica has less. Of decisions see `_check_image`."""
+        """Whether more is committed than when it was last judged, or this replica has less.
+
+        What the controller decides is judged when it does: see `_check_image`.
+        """
         committed, losses = self._judged.get(seen.place, -1), self._losses.get(seen.view, -1)
         self._judged[seen.place], self._losses[seen.view] = seen.truth.end_offset, seen.view.losses
         return committed != seen.truth.end_offset or losses != seen.view.losses

@@ -17,7 +17,8 @@ import contextvars
 import random
 import warnings
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from hashlib import blake2b
 from heapq import heappop, heappush
@@ -25,6 +26,7 @@ from typing import Any, NoReturn
 
 STEPS_MAX = 20_000_000
 STEPS_AT_ONCE_MAX = 100_000  # without time going on
+TASKS_KEPT_MAX = 10_000
 
 
 class Deadlock(Exception):
@@ -188,8 +190,9 @@ class SimLoop(asyncio.BaseEventLoop):
     def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> SimTask:
         task = SimTask(coro, loop=self, name=name or "a task", context=context)
         self.tasks.append(task)
-        if len(self.tasks) > 10_000:
-            self.tasks = [one for one in self.tasks if not one.done()]
+        if len(self.tasks) > TASKS_KEPT_MAX:
+            with keeping_quiet():
+                self.tasks = [one for one in self.tasks if not one.done()]
         return task
 
     # --- running ------------------------------------------------------------------------------------------------
@@ -285,8 +288,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def bury(self) -> None:
         """At the end: let go of the tasks of processes that are gone, without a word from them."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of coroutines that nobody will await any more
+        with keeping_quiet():
             for task in self.tasks:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 if not task.done():
@@ -336,6 +338,14 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """Nobody sleeps."""
+
+
+@contextmanager
+def keeping_quiet() -> Iterator[None]:
+    """Nothing is said of coroutines that nobody will await any more."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
 
 
 def close_quietly(coroutine: Generator[Any, Any, Any] | Coroutine[Any, Any, Any] | None) -> None:
