@@ -70,7 +70,7 @@ def test_jobs_and_slices_change_nothing(tmp_path: Path, capsys: pytest.CaptureFi
     def digest() -> str:
         return capsys.readouterr().out.split("digest of totals ")[-1].split()[0]
 
-    seeds = ["--first", "8", "--seeds", "3", "--nodes", "1"]
+    seeds = ["--first", "8", "--seeds", "3", "--nodes", "1", "--keep-going"]
     main([*seeds])
     alone = digest()
     main([*seeds, "--jobs", "2"])
