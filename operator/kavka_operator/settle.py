@@ -78,7 +78,7 @@ def settle(
                 _perform(plan, admin, done)
                 managed[key] = _remember(managed[key], plan, seen, now)
     else:
-        seen = admin.look(names)
+        seen = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming)
         plans = plan_all(list(managed.values()), seen, now, guard)
     return _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done)
 
@@ -162,7 +162,7 @@ def _plan_topic(
 
 def _plan_quota(quota: ClientQuota, seen: SeenCluster, others: Sequence[Topic | ClientQuota], now: datetime) -> Plan:
     rivals = [each for each in others if isinstance(each, ClientQuota)]
-    values, brokers = seen.quotas.get(entity_of(quota.spec.entity), {}), len(seen.brokers)
+    values, brokers = seen.quotas.get(entity_of(quota.spec.entity), {}), seen.brokers_to_be
     if quota.metadata.deletion_timestamp is not None:
         heir = next((each for each in rivals if each.metadata.deletion_timestamp is None), None)
         return quotas.retire(quota, values, quotas.target_values(heir, brokers, now) if heir else {})
@@ -215,7 +215,7 @@ def _remember(resource: Topic | ClientQuota, plan: Plan, seen: SeenCluster, now:
     if isinstance(resource, Topic):
         owned = topics.managed_after(resource, plan)
         return resource.model_copy(update={"status": resource.status.model_copy(update={"managed_config": owned})})
-    target = quotas.target_values(resource, len(seen.brokers), now)
+    target = quotas.target_values(resource, seen.brokers_to_be, now)
     update = {"applied": target, "applied_time": now}
     return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
 

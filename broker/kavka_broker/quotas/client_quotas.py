@@ -9,13 +9,13 @@ does not wait by itself waits all the same.
   back; so that this stays rare, `fetch_clamp` first limits what is read.
 
 `now_ms` should not follow the wall clock: use `Clock.monotonic_ms()`. Request time, controller mutations and connection
-rates are known as keys (`core.quota.entity`), and their limits are kept in the metadata; nothing enforces them yet.
+rates are known as keys (`core.quota.entity`), and their limits are kept in the metadata; nothing enforces them yet (`ENFORCED`).
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey
+from kavka_broker.core.quota.entity import ENFORCED, Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.quotas.byte_quota import SENSORS_MAX, ByteQuota
 
@@ -33,6 +33,10 @@ class ClientQuotas:
         self._produce = ByteQuota(window, sensors_max)
         self._fetch = ByteQuota(window, sensors_max)
         self.by_type: Final[Mapping[str, ByteQuota]] = {PRODUCE: self._produce, FETCH: self._fetch}
+        self.by_key: Final[Mapping[QuotaKey, ByteQuota]] = {
+            QuotaKey.PRODUCER_BYTE_RATE: self._produce,
+            QuotaKey.CONSUMER_BYTE_RATE: self._fetch,
+        }
 
     def produce(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record a produce request; the `throttle_time_ms` of its answer."""
@@ -48,8 +52,8 @@ class ClientQuotas:
 
     def update(self, limits: Limits) -> None:
         """The limits as the metadata now has them; hold from the next request on."""
-        self._produce.update(limits.get(QuotaKey.PRODUCER_BYTE_RATE, {}))
-        self._fetch.update(limits.get(QuotaKey.CONSUMER_BYTE_RATE, {}))
+        for key in ENFORCED:
+            self.by_key[key].update(limits.get(key, {}))
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been idle for an hour; to be called every few minutes."""

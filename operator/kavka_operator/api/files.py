@@ -208,6 +208,9 @@ def _changed(declared: list[Declared], known: Mapping[tuple[str, str, str], AnyR
             continue
         for broken in each.resource.spec.forbidden_changes(old.spec):  # type: ignore[arg-type]
             yield each.fault(("spec", *broken.path.split(".")), broken.message)
+        if isinstance(each.resource, Topic):  # of a KafkaCluster's volumes the platform knows more than the status
+            for broken in each.resource.forbidden_changes(old):  # type: ignore[arg-type]
+                yield each.fault(tuple(broken.path.split(".")), broken.message)
 
 
 def _settings(declared: list[Declared]) -> Iterator[Fault]:

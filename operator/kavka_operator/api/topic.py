@@ -1,7 +1,7 @@
 """`Topic`: a topic of a Kafka cluster, its shape and its settings.
 
 The resource owns what it declares and nothing more: a setting it does not name keeps whatever value it has. What
-cannot be undone is refused or asked for by name: partitions never shrink, a topic outlives its resource unless
+cannot be undone is refused or asked for by name: partitions that exist never become fewer, a topic outlives its resource unless
 `deletionPolicy` says otherwise, and the guards stop changes that would delete or misplace records.
 """
 
@@ -55,8 +55,9 @@ def _min_in_sync_fits(spec: "TopicSpec") -> bool:
     return spec.replication_factor is None or not wanted.isdecimal() or int(wanted) <= spec.replication_factor
 
 
-def _partitions_keep(new: "TopicSpec", old: "TopicSpec") -> bool:
-    return old.partitions is None or (new.partitions is not None and new.partitions >= old.partitions)
+def _partitions_keep(new: "Topic", old: "Topic") -> bool:
+    there, before, wanted = old.status.partitions or 0, old.spec.partitions or 0, new.spec.partitions or 0
+    return wanted >= min(there, before)
 
 
 class TopicSpec(Model):
@@ -99,12 +100,6 @@ class TopicSpec(Model):
             holds=lambda new, old: new.topic_name == old.topic_name,
             path="topicName",
         ),
-        Transition(
-            cel="!has(oldSelf.partitions) || (has(self.partitions) && self.partitions >= oldSelf.partitions)",
-            message="partitions may only grow; to have fewer, create another topic and move the records",
-            holds=_partitions_keep,
-            path="partitions",
-        ),
     )
 
     cluster_name: ResourceName = Field(description="The KafkaCluster, in the same namespace. Cannot be changed.")
@@ -119,7 +114,7 @@ class TopicSpec(Model):
         default=None,
         ge=1,
         le=PARTITIONS_MAX,
-        description="The number of partitions; may only grow. Left out: num.partitions of the cluster.",
+        description="The number of partitions; never fewer than there are. Left out: num.partitions of the cluster.",
     )
     replication_factor: int | None = Field(
         default=None,
@@ -164,6 +159,17 @@ class TopicStatus(Status):
 
 class Topic(Resource):
     """A topic of a Kafka cluster."""
+
+    transitions: ClassVar[tuple[Transition, ...]] = (
+        Transition(
+            cel="!has(oldSelf.spec.partitions) || !has(oldSelf.status) || !has(oldSelf.status.partitions)"
+            " || (has(self.spec.partitions) && (self.spec.partitions >= oldSelf.spec.partitions"
+            " || self.spec.partitions >= oldSelf.status.partitions))",
+            message="partitions may only grow; to have fewer, create another topic and move the records",
+            holds=_partitions_keep,
+            path="spec.partitions",
+        ),
+    )
 
     kind_name: ClassVar[str] = "Topic"
     plural: ClassVar[str] = "topics"

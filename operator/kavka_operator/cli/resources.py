@@ -15,6 +15,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
 from kavka_operator.api.kinds import KINDS, AnyResource, find_kind
 from kavka_operator.api.topic import Topic
+from kavka_operator.cli.standing import not_running
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout, clusters
@@ -34,14 +35,23 @@ def known_resources(state: Path) -> dict[Key, AnyResource]:
 
 def overview(layout: Layout) -> str:
     """All resources of a cluster, a table a kind."""
-    documents = list(Store(layout).documents().values())
+    documents = list(documents_of(layout).values())
     return "\n\n".join(_tables(documents, wide=False))
 
 
 def nodes_overview(layout: Layout) -> str:
     """The nodes of a cluster, a line each."""
-    documents = Store(layout).documents().values()
+    documents = documents_of(layout).values()
     return "\n".join(node_table(each) for each in documents if each["kind"] == KafkaCluster.kind_name)
+
+
+def documents_of(layout: Layout) -> dict[Key, dict[str, Any]]:
+    """Every resource of a cluster as it is to be shown: what was seen of one that does not run is no longer so."""
+    documents = Store(layout).documents()
+    if is_running(layout):
+        return documents
+    now = datetime.now(UTC)
+    return {key: not_running(document, layout.cluster, now) for key, document in documents.items()}
 
 
 def apply(files: list[Path], chosen_state: Path | None) -> int:
@@ -203,7 +213,7 @@ def _wanted_documents(kind: str | None, name: str | None, state: Path, namespace
     documents = [
         document
         for layout in clusters(state)
-        for key, document in Store(layout).documents().items()
+        for key, document in documents_of(layout).items()
         if key[0] in kinds and key[1] == namespace and name in {None, key[2]}
     ]
     if name is not None and not documents:

@@ -1,13 +1,17 @@
 """What must be done so that a cluster enforces the quota that a resource wants.
 
 Only keys that the resource names, or once set, are its own; a key that somebody set by hand on the same entity stays.
-An override is a function of the time that is handed in, so it begins and ends by itself at the next look.
+An override is a function of the time that is handed in, so it begins and ends by itself at the next look. A limit of the
+whole cluster is divided among all brokers that there are to be, rounded down: together they never allow more, also while
+one of them is away and when it is back.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
 
-from kavka_operator.api.quota import ClientQuota, Override
+from kavka_broker.core.quota.entity import ENFORCED, WHOLE_KEYS
+from kavka_operator.api.quantity import spell
+from kavka_operator.api.quota import KAFKA_KEYS, ClientQuota, Override
 from kavka_operator.quota.entities import AnyEntity, entity_of, entity_text
 from kavka_operator.reconcile.plan import AlterQuota, Plan, Word, ready, reconciling, stalled
 
@@ -35,7 +39,7 @@ def reconcile(
     if to_set or to_remove:
         action = AlterQuota(entity, to_set, to_remove)
         return Plan((action,), reconciling("Applying", str(action)))
-    return Plan(words=_settled_words(wanted, now))
+    return Plan(words=_settled_words(wanted, target, brokers, now))
 
 
 def retire(gone: ClientQuota, seen: Mapping[str, float], inherited: Mapping[str, float] | None = None) -> Plan:
@@ -51,12 +55,25 @@ def target_values(wanted: ClientQuota, brokers: int, now: datetime) -> dict[str,
     """The values that Kafka should have for the entity, each broker for itself."""
     if wanted.spec.mode == "Observe":
         return {}
+    values = _wanted_values(wanted, now)
+    if wanted.spec.scope == "PerBroker":
+        return values
+    return {key: share for key, value in values.items() if (share := _share(key, value, max(brokers, 1)))}
+
+
+def _share(key: str, value: float, brokers: int) -> float:
+    """What one broker may allow, so that all of them together allow no more than `value`; 0 where that is nothing."""
+    if key in NOT_PER_BROKER:
+        return value
+    return float(value // brokers) if key in WHOLE_KEYS else value / brokers
+
+
+def _wanted_values(wanted: ClientQuota, now: datetime) -> dict[str, float]:
+    """The limits as the resource has them now, with those of the override in force."""
     values = wanted.spec.limits.kafka_values()
     if (override := active_override(wanted, now)) is not None:
         values |= override.limits.kafka_values()
-    if wanted.spec.scope == "PerBroker":
-        return values
-    return {key: value if key in NOT_PER_BROKER else value / max(brokers, 1) for key, value in values.items()}
+    return values
 
 
 def active_override(wanted: ClientQuota, now: datetime) -> Override | None:
@@ -71,9 +88,26 @@ def unmanaged(seen: Mapping[AnyEntity, Mapping[str, float]], quotas: list[Client
     return tuple(sorted(entity_text(entity) for entity in seen if entity not in declared))
 
 
-def _settled_words(wanted: ClientQuota, now: datetime) -> tuple[Word, ...]:
+def _settled_words(wanted: ClientQuota, target: Mapping[str, float], brokers: int, now: datetime) -> tuple[Word, ...]:
     if wanted.spec.mode == "Observe":
         return ready("observed only; nothing is limited", "Observed")
+    limits = _wanted_values(wanted, now)
+    if small := [key for key in limits if key not in target]:
+        fields = ", ".join(f"{KAFKA_KEYS[key]} {spell(limits[key])}" for key in small)
+        words = f"{fields} is less than 1 for each of {brokers} brokers; write at least {brokers}, or scope: PerBroker"
+        return stalled("TooSmallToDivide", words)
+    if idle := [key for key in limits if key not in ENFORCED]:
+        fields = ", ".join(KAFKA_KEYS[key] for key in idle)
+        words = f"{fields}: kept in Kafka, and no broker of this version enforces it; those that are enforced:"
+        return stalled("NotEnforced", f"{words} {', '.join(KAFKA_KEYS[key] for key in ENFORCED)}")
     if (override := active_override(wanted, now)) is not None:
         return ready(f"override until {override.until:%Y-%m-%dT%H:%M:%SZ}: {override.reason}", "Overridden")
-    return ready("in force on every broker")
+    return ready(f"in force on every broker{_division(wanted, target, limits, brokers)}")
+
+
+def _division(wanted: ClientQuota, target: Mapping[str, float], limits: Mapping[str, float], brokers: int) -> str:
+    """What a limit of the whole cluster comes to on each broker."""
+    if wanted.spec.scope == "PerBroker" or brokers < 2:
+        return ""
+    shares = [f"{key}={spell(target[key])} ({spell(limits[key])} / {brokers})" for key in sorted(target)]
+    return f": {', '.join(shares)}"

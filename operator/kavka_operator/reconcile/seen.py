@@ -114,6 +114,11 @@ class SeenCluster:
     brokers_expected: int = 0  # how many the platform runs, whether they have joined or not
     is_forming: bool = False  # it has never been whole yet
 
+    @property
+    def brokers_to_be(self) -> int:
+        """How many brokers share what the whole cluster may do, whether all of them are there now or not."""
+        return max(len(self.brokers), self.brokers_expected)
+
 
 NodeState = Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "Stopped"]
 

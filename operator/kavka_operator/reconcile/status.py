@@ -54,7 +54,7 @@ def quota_status(quota: ClientQuota, seen: SeenCluster, words: Sequence[Word], n
     common = _common(quota, [*words, *_shadow_words(quota, seen)], now)
     conflict = any(word.reason == "Conflict" for word in words)
     in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))
-    target = target_values(quota, len(seen.brokers), now)
+    target = target_values(quota, seen.brokers_to_be, now)
     ours = {key: value for key, value in in_kafka.items() if key in target or key in quota.status.applied}
     applied = {key: value for key, value in ours.items() if math.isfinite(value)}  # JSON has no word for infinity
     override = active_override(quota, now)

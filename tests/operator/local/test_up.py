@@ -1,5 +1,6 @@
 """`kavka up` with a real broker: what it makes, what it says, what it survives, and that nothing stays behind."""
 
+import json
 import os
 import random
 import signal
@@ -200,11 +201,23 @@ def test_detached_it_stays_until_down(kavka: Kavka) -> None:
 
 def test_kill_9_of_up_takes_the_broker_along(kavka: Kavka) -> None:
     process = kavka.up()
+    assert [ready for _, ready in standings(kavka)] == ["True"] * 3
     process.kill()
     process.wait()
     wait_until(lambda: kavka.processes() == [], "the broker is gone too")
+    assert standings(kavka) == [(kind, "Unknown") for kind in ("KafkaCluster", "Topic", "ClientQuota")]
+    status = kavka.status()
+    assert (status["readyNodes"], [each["state"] for each in status["brokers"]]) == (0, ["Stopped"])
+    assert "not running; start it with `kavka up`" in kavka.run("get", "kc", "-o", "wide")[1]
+    assert 'KafkaCluster "quickstart" is not running' in kavka.run("describe", "kt", "flights")[1]
     kavka.output.unlink()
     kavka.up()
+
+
+def standings(kavka: Kavka) -> list[tuple[str, str]]:
+    """What `kavka get` says of whether each resource is ready."""
+    items = json.loads(kavka.run("get", "all", "-o", "json")[1])["items"]
+    return [(each["kind"], each["status"]["conditions"][0]["status"]) for each in items]
 
 
 POINTS: dict[str, Callable[[Kavka], bool]] = {

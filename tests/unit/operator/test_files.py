@@ -79,7 +79,7 @@ def test_what_exists_can_be_pointed_at_and_cannot_be_changed_at_will(tmp_path: P
     path = tmp_path / "a.yaml"
     path.write_text(GOOD)
     (cluster,) = load([path])
-    known = {each.metadata.name: each for each in (topic("t", partitions=6), quota("q"))}
+    known = {each.metadata.name: each for each in (topic("t", partitions=6, status={"partitions": 6}), quota("q"))}
     existing = {key_of(each): each for each in (*known.values(), cluster.resource)}
     changed = [
         {"kind": "Topic", "metadata": {"name": "t"}, "spec": {"clusterName": "main", "partitions": 3}},
@@ -94,3 +94,24 @@ def test_what_exists_can_be_pointed_at_and_cannot_be_changed_at_will(tmp_path: P
         "spec.partitions: partitions may only grow; to have fewer, create another topic and move the records",
         "spec.entity: entity is immutable; delete the resource and create another",
     ]
+
+
+@pytest.mark.parametrize(
+    ("there", "before", "wanted", "is_kept"),
+    [
+        (None, 100_000, 10, True),
+        (None, 100_000, None, True),
+        (6, 100_000, 10, True),
+        (6, 100_000, 5, False),
+        (6, 6, None, False),
+        (6, 3, 3, True),
+        (6, None, 2, True),
+        (6, 6, 7, True),
+    ],
+)
+def test_partitions_that_were_never_made_may_be_taken_back(
+    there: int | None, before: int | None, wanted: int | None, is_kept: bool
+) -> None:
+    old = topic(status={"partitions": there} if there else {}, **({"partitions": before} if before else {}))
+    new = topic(**({"partitions": wanted} if wanted else {}))
+    assert bool(list(new.forbidden_changes(old))) != is_kept

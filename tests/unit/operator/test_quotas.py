@@ -10,7 +10,7 @@ from kavka_operator.api.quota import RelatedQuota
 from kavka_operator.quota.entities import AnyEntity, entity_of, entity_text, from_wire, to_wire
 from kavka_operator.quota.shadows import explain, level_of, shadowed_by, shadows
 from kavka_operator.reconcile.plan import AlterQuota
-from kavka_operator.reconcile.quotas import reconcile, retire, unmanaged
+from kavka_operator.reconcile.quotas import reconcile, retire, target_values, unmanaged
 from tests.unit.operator.fakes import NOW, quota
 
 ETL = Entity(client_id="etl")
@@ -48,6 +48,40 @@ def test_a_budget_of_the_cluster_is_divided_but_for_what_the_controller_counts()
     wanted = quota(limits={"producerByteRate": "3Mi", "controllerMutationRate": 6.0}, scope="Cluster")
     (action,) = reconcile(wanted, {}, 3, NOW).actions
     assert action == AlterQuota(ETL, {"producer_byte_rate": MIB, "controller_mutation_rate": 6.0})
+
+
+@pytest.mark.parametrize("brokers", range(1, 8))
+@pytest.mark.parametrize("amount", ["10Mi", 7, 2**53 + 1, "3.5Gi"])
+def test_all_brokers_together_never_allow_more_than_the_cluster_may(amount: object, brokers: int) -> None:
+    wanted = quota(limits={"producerByteRate": amount}, scope="Cluster")
+    (share,) = target_values(wanted, brokers, NOW).values()
+    (whole,) = wanted.spec.limits.kafka_values().values()
+    assert share.is_integer(), "Kafka takes whole numbers only"
+    assert whole - brokers < share * brokers <= whole
+    words = reconcile(wanted, {"producer_byte_rate": share}, brokers, NOW).words[0]
+    assert words.status == "True"
+    assert (f"/ {brokers})" in words.message) == (brokers > 1), words.message
+
+
+def test_what_is_too_small_to_be_divided_is_said() -> None:
+    wanted = quota(limits={"producerByteRate": 2, "consumerByteRate": 9}, scope="Cluster")
+    assert target_values(wanted, 3, NOW) == {"consumer_byte_rate": 3.0}
+    words = reconcile(wanted, {"consumer_byte_rate": 3.0}, 3, NOW).words[0]
+    assert (words.status, words.reason) == ("False", "TooSmallToDivide")
+    assert words.message.startswith("producerByteRate 2 is less than 1 for each of 3 brokers; write at least 3")
+
+
+@pytest.mark.parametrize("field", ["requestPercentage", "controllerMutationRate", "connectionCreationRate"])
+def test_a_limit_that_nothing_enforces_is_not_called_in_force(field: str) -> None:
+    entity = {"ip": {"name": "10.0.0.1"}} if field == "connectionCreationRate" else None
+    wanted = quota(entity=entity, limits={field: 5.0})
+    (action,) = reconcile(wanted, {}, 1, NOW).actions
+    assert isinstance(action, AlterQuota)
+    words = reconcile(wanted, action.set, 1, NOW).words[0]
+    assert (words.status, words.reason) == ("False", "NotEnforced")
+    assert words.message.startswith(f"{field}: kept in Kafka, and no broker of this version enforces it")
+    watching = quota(entity=entity, limits={field: 5.0}, mode="Observe")
+    assert reconcile(watching, {}, 1, NOW).words[0].reason == "Observed"
 
 
 def test_observing_sets_nothing_and_takes_back_what_it_had_set() -> None:

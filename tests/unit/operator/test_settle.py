@@ -176,6 +176,15 @@ def test_a_quota_knows_its_level_and_what_hides_it() -> None:
     assert shadowed.message == "has no effect on any client; user=<default> always wins"
 
 
+def test_a_broker_that_is_away_changes_nobodys_share() -> None:
+    kafka = FakeKafka(brokers=3)
+    wanted = quota(limits={"producerByteRate": "10Mi"}, scope="Cluster")
+    outcome = settle([wanted], kafka, NOW, brokers_expected=3)
+    assert kafka.quotas == {Entity(client_id="etl"): {"producer_byte_rate": 3495253.0}}
+    del kafka.brokers[2]
+    assert settle([after(wanted, outcome)], kafka, NOW, brokers_expected=3).done == []
+
+
 def test_records_are_counted_only_where_it_matters() -> None:
     class Counting(FakeKafka):
         def records(self, topic: str) -> int:

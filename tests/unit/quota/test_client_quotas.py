@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_broker.core.quota.entity import DEFAULT, ENFORCED, Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.resolve import LEVELS, candidates
 from kavka_broker.quotas.byte_quota import IDLE_MS_MAX, ByteQuota
@@ -213,6 +213,14 @@ def test_counters_of_the_others_never_fall() -> None:
     assert seen == sorted(seen)
     assert seen[-1] == 400
     assert {(line.client_id, line.bytes_total) for line in quota.usages(10)} == {("c", 7), (OTHER, 400)}
+
+
+def test_a_key_that_is_called_enforced_has_somebody_who_enforces_it() -> None:
+    quotas = ClientQuotas()
+    assert tuple(quotas.by_key) == ENFORCED
+    quotas.update({key: {Entity("alice"): 1000.0} for key in QuotaKey})
+    assert quotas.produce("alice", "", 100_000, 0) > 0
+    assert [quotas.fetch("alice", "", 100_000, 0) > 0 for _ in range(2)][-1]
 
 
 def test_clients_without_a_quota_leave_half_of_the_series_to_those_with_one() -> None:

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, IP_KEYS, Default, Entity, IpEntity
+from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, IP_KEYS, WHOLE_KEYS, Default, Entity, IpEntity
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord, EntityData
 
@@ -20,12 +20,6 @@ CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 TYPES: Final = (USER, CLIENT_ID, IP)
 
-#: Keys whose limits are whole numbers, with the greatest that Kafka can hold.
-WHOLE_KEYS: Final[Mapping[str, int]] = {
-    "producer_byte_rate": 2**63 - 1,
-    "consumer_byte_rate": 2**63 - 1,
-    "connection_creation_rate": 2**31 - 1,
-}
 #: How far from a whole number a limit may be and still count as one: it travels as a double.
 WHOLE_TOLERANCE: Final = 1e-6
 

@@ -8,6 +8,7 @@ and an absent part is `None`. An entity is always keyed whole: a limit of (alice
 Nothing but the standard library is imported here, since the operator reads quotas with these types too.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Final
@@ -36,6 +37,14 @@ class QuotaKey(StrEnum):
     CONNECTION_CREATION_RATE = "connection_creation_rate"
 
 
+#: What brokers act on. Limits of the other keys are kept, and nothing enforces them yet: whoever shows them says so.
+ENFORCED: Final = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
+#: Keys whose limits are whole numbers, with the greatest that Kafka can hold.
+WHOLE_KEYS: Final[Mapping[str, int]] = {
+    QuotaKey.PRODUCER_BYTE_RATE: 2**63 - 1,
+    QuotaKey.CONSUMER_BYTE_RATE: 2**63 - 1,
+    QuotaKey.CONNECTION_CREATION_RATE: 2**31 - 1,
+}
 CLIENT_KEYS: Final = frozenset(QuotaKey) - {QuotaKey.CONNECTION_CREATION_RATE}
 IP_KEYS: Final = frozenset({QuotaKey.CONNECTION_CREATION_RATE})
 

@@ -1,0 +1,44 @@
+"""What is shown of a cluster that nobody runs: a status says what was seen last, and by whom nobody looks after any more.
+
+`kavka up` notes its end, unless it is killed. So whoever shows a status asks first whether somebody keeps it up to date.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.model import Condition
+
+NO_LONGER_SEEN = ("activeController", "readyNodes", "rollout")
+NO_LONGER_SEEN_OF_A_NODE = ("leaders", "underReplicated")
+
+
+def not_running(document: dict[str, Any], cluster: str, now: datetime) -> dict[str, Any]:
+    """A resource of a cluster that does not run, as it is to be shown."""
+    status = document.get("status", {})
+    if not status.get("conditions"):
+        return document  # nobody has looked at it yet
+    if document["kind"] == KafkaCluster.kind_name:
+        nodes = [_stopped(node) for node in status.get("brokers", ()) if isinstance(node, dict)]
+        kept = {key: value for key, value in status.items() if key not in NO_LONGER_SEEN}
+        status = {**kept, "readyNodes": 0, "brokers": nodes}
+        words = "not running; start it with `kavka up`"
+    else:
+        words = f'KafkaCluster "{cluster}" is not running; this was seen last'
+    return {**document, "status": {**status, "conditions": [_condition(status["conditions"], words, now)]}}
+
+
+def _stopped(node: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key not in NO_LONGER_SEEN_OF_A_NODE} | {"state": "Stopped"}
+
+
+def _condition(before: list[dict[str, Any]], words: str, now: datetime) -> dict[str, Any]:
+    """Ready is unknown, since it was last told if that is what was told."""
+    ready = next((each for each in before if each.get("type") == "Ready"), {})
+    if ready.get("reason") == "Stopped":
+        return ready
+    moment = now.replace(microsecond=0)
+    known = {"observed_generation": ready.get("observedGeneration")}
+    return Condition(
+        type="Ready", status="Unknown", reason="Stopped", message=words, last_transition_time=moment, **known
+    ).to_dict()
