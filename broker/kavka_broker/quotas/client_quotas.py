@@ -9,7 +9,8 @@ does not wait by itself waits all the same.
   back; so that this stays rare, `fetch_clamp` first limits what is read.
 
 `now_ms` should not follow the wall clock: use `Clock.monotonic_ms()`. Request time, controller mutations and connection
-rates are known as keys (`core.quota.entity`), and their limits are kept in the metadata; nothing enforces them yet (`ENFORCED`).
+rates are known as keys (`core.quota.entity`), and their limits are kept in the metadata; nothing enforces them yet
+(`ENFORCED`).
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """`Topic`: a topic of a Kafka cluster, its shape and its settings.
 
 The resource owns what it declares and nothing more: a setting it does not name keeps whatever value it has. What
-cannot be undone is refused or asked for by name: partitions that exist never become fewer, a topic outlives its resource unless
-`deletionPolicy` says otherwise, and the guards stop changes that would delete or misplace records.
+cannot be undone is refused or asked for by name: partitions that exist never become fewer, a topic outlives its
+resource unless `deletionPolicy` says otherwise, and the guards stop changes that would delete or misplace records.
 """
 
 from typing import ClassVar, Literal

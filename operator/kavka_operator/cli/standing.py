@@ -1,6 +1,7 @@
-"""What is shown of a cluster that nobody runs: a status says what was seen last, and by whom nobody looks after any more.
+"""What is shown of a cluster that nobody runs: its status says what was seen last, and is no longer so.
 
-`kavka up` notes its end, unless it is killed. So whoever shows a status asks first whether somebody keeps it up to date.
+`kavka up` notes its end, unless it is killed. So whoever shows a status asks first whether somebody keeps it up to
+date.
 """
 
 from datetime import datetime

@@ -1,9 +1,9 @@
 """What must be done so that a cluster enforces the quota that a resource wants.
 
 Only keys that the resource names, or once set, are its own; a key that somebody set by hand on the same entity stays.
-An override is a function of the time that is handed in, so it begins and ends by itself at the next look. A limit of the
-whole cluster is divided among all brokers that there are to be, rounded down: together they never allow more, also while
-one of them is away and when it is back.
+An override is a function of the time that is handed in, so it begins and ends by itself at the next look. A limit of
+the whole cluster is divided among all brokers that there are to be, rounded down: together they never allow more, also
+while one of them is away and when it is back.
 """
 
 from collections.abc import Mapping
