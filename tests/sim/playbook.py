@@ -23,7 +23,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
 
 
 #: What waits for a mend.
-GATED: Final = ("transients",)
+GATED: Final[tuple[str, ...]] = ()
 
 
 def drawn(seed: int) -> tuple[str, ...]:

@@ -1,17 +1,14 @@
-"""Defects that we plant to see that the simulation finds them.
+"""Defects that we plant to see that the simulation finds them; `teething` says how.
 
-Each replaces one rule of the broker by what somebody might have written instead, in the test's process only; nothing in
-the broker can be switched. `seeds_max` is how many seeds we allow for the finding, of those that `storm` draws from the
-kinds of fault named here: the test fails when the tooth has become blunt.
-
-Run as a program it prints the table: what was planted, which invariant objected first, and at which seed.
+Here are those of records, decisions and the quorum; others are beside. Run as a program this prints the table: what was
+planted, which invariant objected first, and at which seed.
 """
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kavka_broker.api import follower_fetch
 from kavka_broker.controller import quorum
@@ -24,46 +21,11 @@ from kavka_broker.replica import following
 from kavka_broker.replica import partition as replica_partition
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log_reading import ReadableLog
-from tests.sim.cluster import Outcome, Simulation
-from tests.sim.shapes import shape_of
-from tests.sim.storm import storm
+from tests.sim import teeth_of_clients
+from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
 
-
-class Patch(Protocol):
-    """pytest's `monkeypatch`, or what stands in for it."""
-
-    def setattr(self, target: Any, name: str, value: Any) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Tooth:
-    """A planted defect. `topic` and `settings` make its place likely to be visited."""
-
-    name: str
-    what: str
-    plant: Callable[[Patch], None]
-    kinds: tuple[str, ...]
-    seeds_max: int
-    is_synced: bool | None = None  # None: as the seed draws it
-    settings: tuple[tuple[str, str], ...] = ()
-    changes: tuple[str, ...] = ()
-
-
-TEETH: Final[list[Tooth]] = []
-
-
-def tooth(
-    what: str, kinds: str, seeds_max: int, *, is_synced: bool | None = None, changes: str = "", **settings: str
-) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        name = plant.__name__.replace("_", " ")
-        pairs = tuple((key.replace("_", "."), value) for key, value in settings.items())
-        TEETH.append(
-            Tooth(name, what, plant, tuple(kinds.split()), seeds_max, is_synced, pairs, tuple(changes.split()))
-        )
-        return plant
-
-    return register
+BESIDE: Final = (teeth_of_clients,)  # modules whose teeth are registered as they are imported
+ALL: Final = TEETH
 
 
 # --- records --------------------------------------------------------------------------------------------------------
@@ -205,74 +167,10 @@ def snapshot_one_record_short(patch: Patch) -> None:
     patch.setattr(quorum, "build", lambda control, records, **how: build(control, records[:-1], **how))
 
 
-# --- finding them -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """How a tooth was found, if it was."""
-
-    tooth: Tooth
-    seeds: int
-    outcome: Outcome | None
-
-    @property
-    def objection(self) -> str:
-        """Which invariant or rule objected."""
-        failure = None if self.outcome is None else self.outcome.failure
-        if failure is None:
-            return ""
-        objection = failure.partition(":")[0]
-        return "an unexpected error" if objection.startswith("node") else objection
-
-
-def bite(tooth: Tooth, seeds: Sequence[int]) -> Found:
-    """Play these seeds, with the defect planted already, until one fails."""
-    for count, seed in enumerate(seeds, 1):
-        outcome = play(tooth, seed)
-        if outcome.failure is not None:
-            return Found(tooth, count, outcome)
-    return Found(tooth, len(seeds), None)
-
-
-def play(tooth: Tooth, seed: int) -> Outcome:
-    shape = shape_of(seed, 3)
-    configs = dict(shape.topic_configs)
-    if tooth.is_synced is not None:
-        configs.pop("flush_messages", None)
-    if tooth.is_synced:
-        configs["flush_messages"] = "1"
-    shape = replace(
-        shape,
-        settings={**shape.settings, **dict(tooth.settings)},
-        topic_configs=configs,
-        changes=tooth.changes,
-        directories=1,
-        has_voters_in_log=False,
-    )
-    return Simulation(seed, shape, partial(storm, kinds=tooth.kinds)).run()
-
-
-class Planted:
-    """What `monkeypatch` does, for one defect after the other."""
-
-    def __init__(self) -> None:
-        self._before: list[tuple[Any, str, Any]] = []
-
-    def setattr(self, target: Any, name: str, value: Any) -> None:
-        self._before.append((target, name, target.__dict__[name]))
-        setattr(target, name, value)
-
-    def undo(self) -> None:
-        for target, name, value in reversed(self._before):
-            setattr(target, name, value)
-        self._before.clear()
-
-
 def main(names: Sequence[str]) -> int:
     """Print the table, of all teeth or of those whose names hold one of these words."""
     blunt = 0
-    for one in TEETH:
+    for one in ALL:
         if names and not any(name in one.name for name in names):
             continue
         planted = Planted()

@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.sim.teeth import TEETH, Tooth, bite
+from tests.sim.teeth import ALL
+from tests.sim.teething import Tooth, bite
 
 IN_EVERY_RUN = 10  # seeds; what takes more is for `make sim` and a patient machine
 
 
-@pytest.mark.parametrize("tooth", [one for one in TEETH if one.seeds_max <= IN_EVERY_RUN], ids=lambda one: one.name)
+@pytest.mark.parametrize("tooth", [one for one in ALL if one.seeds_max <= IN_EVERY_RUN], ids=lambda one: one.name)
 def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
     tooth.plant(monkeypatch)
     found = bite(tooth, range(1, tooth.seeds_max + 1))
@@ -15,4 +16,4 @@ def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(TEETH) >= 10
+    assert len(ALL) >= 10
