@@ -147,6 +147,7 @@ class Member(Reader, Grouped):
         self._committed: dict[Place, int] = {}
         self._restlessness = self.random.choice((0.0, 0.01, 0.06))
         self._beats_at = 0.0
+        self._former: tuple[int, dict[Place, int]] = (-1, {})  # the last generation, and where it was
 
     def __str__(self) -> str:
         return f"{self.name} {self.member_id[-6:]} of generation {self.generation} has {self.mine}, {self.doing}"
@@ -170,6 +171,7 @@ class Member(Reader, Grouped):
             raise Again("no metadata")
         joined = await self._join()
         await self._sync(joined)
+        await self._commit_late()
         for place in self.mine:
             await self._begin(place)
         while True:
@@ -223,6 +225,17 @@ class Member(Reader, Grouped):
         told = await self.committed(place)
         self.record.told(self.name, place, told, asked)
         self.positions[place] = self._committed[place] = max(told, 0)
+
+    async def _commit_late(self) -> None:
+        """What the generation before had left to commit, now that this one runs: it has to be refused."""
+        generation, late = self._former
+        self._former = self.generation, {place: self.positions[place] for place in self.mine}
+        for place, offset in late.items() if self.random.random() < 0.3 else ():
+            attempt = self.record.register(place).write(offset, self.loop.time(), generation)
+            code = await self.send_commit(place, attempt, generation, self.member_id, self.instance)
+            if not code:
+                self.record.committed(self.name, place, attempt, self.loop.time())
+            self.record.fenced += attempt.is_refused
 
     async def _beat(self) -> None:
         if self.loop.time() < self._beats_at:
@@ -370,6 +383,9 @@ class Groups(Workload):
     def stop(self) -> None:
         for member in self.members:
             member.is_calm = True
+        if self.random.random() < 0.5:
+            self.simulation.say(f"{self.members[0].name} is gone for good")
+            self.members[0].process.die()  # the others have to take over what it had
 
     def missing(self) -> list[str]:
         """A group that stands still is an error, with its cause named."""

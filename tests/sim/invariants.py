@@ -216,7 +216,7 @@ class Invariants:
         self._marks: dict[tuple[int, Place], tuple[Any, ...]] = {}
         self._images: dict[int, tuple[int, dict[bytes, str]]] = {}  # by offset: whose, and what it says
         self._epochs: dict[tuple[int, int], int] = {}
-        self._min_isrs: dict[tuple[int, Place], int] = {}
+        self._configured: dict[tuple[int, Place, str], int] = {}
         self._judged: dict[Place, int] = {}  # up to where candidates have all that is committed
         self._losses: dict[View, int] = {}
         # Nodes that lost power, with the incarnation whose data that cost: they may lack what they had promised.
@@ -235,12 +235,15 @@ class Invariants:
 
     def _least_in_sync(self, seen: Seen) -> int:
         """min.insync.replicas as this node knows it now, or knew it when it was looked at before."""
-        shape, topic = self.simulation.shape, seen.place[0].partition("/")[0]
+        shape = self.simulation.shape
+        return min(self.configured(seen, "min.insync.replicas", shape.min_isr), shape.replication_factor)
+
+    def configured(self, seen: Seen, key: str, default: int) -> int:
+        """What a topic's config is to this node now, or was when it was looked at before: the lesser of both."""
         image = self.simulation.nodes[seen.node_id - 1].server.broker.quorum.metadata
-        configured = int(image.configs.topic(topic).get("min.insync.replicas", shape.min_isr))
-        now = min(configured, shape.replication_factor)
-        before = self._min_isrs.get((seen.node_id, seen.place), now)
-        self._min_isrs[seen.node_id, seen.place] = now
+        now = int(image.configs.topic(seen.place[0].partition("/")[0]).get(key, default))
+        before = self._configured.get((seen.node_id, seen.place, key), now)
+        self._configured[seen.node_id, seen.place, key] = now
         return min(before, now)
 
     def lost_power(self, node: Any) -> None:

@@ -19,8 +19,8 @@ class Trim:
     """What of a topic may go: below an offset, what is more than a size, or older than a time."""
 
     offset: int = 0
-    bytes_kept: int = NEVER
-    ms_kept: int = NEVER
+    is_by_size: bool = False  # beyond what its config says
+    is_by_time: bool = False
     is_any: bool = False  # of what is committed
 
 
@@ -30,27 +30,30 @@ def log_start_is_due(invariants: Invariants, seen: Seen) -> Iterator[str]:
     not committed.
     """
     start, truth = seen.log_start_offset, seen.truth
+    trim = invariants.simulation.trims.get(seen.place[0])
+    bytes_kept = invariants.configured(seen, "retention.bytes", NEVER) if trim and trim.is_by_size else NEVER
+    ms_kept = invariants.configured(seen, "retention.ms", NEVER) if trim and trim.is_by_time else NEVER
     if start <= truth.start_offset or seen.place == METADATA:
         return
     if start > truth.end_offset:
         yield f"its log begins at {start}; committed up to {truth.end_offset}"
-    trim = invariants.simulation.trims.get(seen.place[0])
-    if trim is None or not is_due(invariants, seen, trim):
-        yield f"its log begins at {start}, which was not to go; before at {truth.start_offset} ({trim})"
+    if trim is None or not is_due(invariants, seen, trim, bytes_kept, ms_kept):
+        why = f"{trim}, {bytes_kept} bytes, {ms_kept} ms"
+        yield f"its log begins at {start}, before at {truth.start_offset}: that was not to go ({why})"
     truth.start_offset = start
 
 
-def is_due(invariants: Invariants, seen: Seen, trim: Trim) -> bool:
+def is_due(invariants: Invariants, seen: Seen, trim: Trim, bytes_kept: int, ms_kept: int) -> bool:
     start = seen.log_start_offset
     if trim.is_any or start <= trim.offset:
         return True
-    if trim.bytes_kept != NEVER:
-        return sum(batch.size_bytes for batch in seen.view.batches if batch.base_offset >= start) >= trim.bytes_kept
-    if trim.ms_kept == NEVER:
+    if bytes_kept != NEVER:
+        return sum(batch.size_bytes for batch in seen.view.batches if batch.base_offset >= start) >= bytes_kept
+    if ms_kept == NEVER:
         return False
     committed = seen.truth.committed
     first = bisect_left(committed, seen.truth.start_offset + 1, key=lambda one: one.batch.end_offset)
-    oldest_kept_ms = invariants.simulation.nodes[seen.node_id - 1].clock.now_ms() - trim.ms_kept
+    oldest_kept_ms = invariants.simulation.nodes[seen.node_id - 1].clock.now_ms() - ms_kept
     gone = (one.batch for one in committed[first:] if one.batch.base_offset < start)
     return all(batch.max_timestamp_ms < oldest_kept_ms for batch in gone)
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from kavka_broker.controller.sessions import Sessions
-from kavka_broker.coordinator import shard
 from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.group import membership
+from kavka_broker.core.group import offsets as group_offsets
 from kavka_broker.core.group.effects import TimerKind
 from kavka_broker.core.metadata import partition_change
 from kavka_broker.replica.partition import Partition
@@ -38,15 +38,14 @@ def unclean_election_everywhere(patch: Patch) -> None:
     patch.setattr(partition_change, "_elect", elect_any)
 
 
-@tooth("a changed min.insync.replicas does not reach the partitions that are open", "kill isolate pause", 20,
-       changes="alter_min_isr")  # fmt: skip
+@tooth("an altered config does not reach the partitions that are open", "kill isolate", 30, workloads="trimming")
 def altered_configs_not_applied(patch: Patch) -> None:
     patch.setattr(ReplicaManager, "_reconfigure", lambda self, record: None)
 
 
 @tooth("a commit is taken from a member of a generation that is over", "kill pause isolate", 30, workloads="groups")
 def fenced_commits_taken(patch: Patch) -> None:
-    patch.setattr(shard, "check_committer", lambda *_: None)
+    patch.setattr(group_offsets, "require_generation", lambda *_: None)
 
 
 @tooth("a commit of offsets is answered when the coordinator alone has it", "kill kill_all", 20, workloads="groups")

@@ -57,21 +57,10 @@ def tooth(
     """Register a defect; settings with underscores for dots."""
 
     def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        TEETH.append(
-            Tooth(
-                plant.__name__.replace("_", " "),
-                what,
-                plant,
-                tuple(kinds.split()),
-                seeds_max,
-                is_synced,
-                tuple((key.replace("_", "."), value) for key, value in settings.items()),
-                tuple(changes.split()),
-                tuple(workloads.split()),
-                besieged,
-                directories,
-            )  # fmt: skip
-        )
+        pairs = tuple((key.replace("_", "."), value) for key, value in settings.items())
+        played = tuple(changes.split()), tuple(workloads.split()), besieged, directories
+        name = plant.__name__.replace("_", " ")
+        TEETH.append(Tooth(name, what, plant, tuple(kinds.split()), seeds_max, is_synced, pairs, *played))
         return plant
 
     return register

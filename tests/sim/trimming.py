@@ -17,9 +17,16 @@ from kavka_broker.protocol.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kavka_broker.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kavka_broker.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from tests.sim.changes import SET, TOPIC_RESOURCE
 from tests.sim.clients import ANSWER_MS, Admin, Client
 from tests.sim.history import Place, place_text
-from tests.sim.log_starts import NEVER, Trim
+from tests.sim.log_starts import Trim
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
 from tests.sim.workloads import Workload
@@ -27,6 +34,7 @@ from tests.sim.workloads import Workload
 TOPIC: Final = "trim"
 PLACE: Final[Place] = (TOPIC, 0)
 HIGH_WATERMARK: Final = -1
+KEPT: Final = {"retention.bytes": ("0", "2000", "5000", "20000"), "retention.ms": ("500", "3000", "9000")}
 MODES: Final = ("offsets", "offsets", "high watermark", "size", "time")
 
 
@@ -65,6 +73,20 @@ class Trimmer(Client):
             self.history.note(f"not-trimmed: {place_text(PLACE)} begins at {told.low_watermark}, not at {offset}")
 
 
+class Keeper(Client):
+    """Has more kept, then less, then more."""
+
+    key = "retention.bytes"
+    is_stopping = False
+
+    async def run(self) -> None:
+        while not self.is_stopping:
+            await asyncio.sleep(self.random.uniform(0.5, 4.0))
+            config = AlterableConfig(self.key, SET, self.random.choice(KEPT[self.key]))
+            request = IncrementalAlterConfigsRequest([AlterConfigsResource(TOPIC_RESOURCE, TOPIC, [config])])
+            await self.ask_any(request, IncrementalAlterConfigsResponse)
+
+
 class SlowReader(Reader):
     """Rests for seconds, so that what it would have read next may be gone."""
 
@@ -94,13 +116,11 @@ class Trimming(Workload):
         self.mode = self.random.choice(MODES)
         configs = {"internal_segment_bytes": self.random.choice(("1000", "2000", "16000"))}
         if self.mode == "size":
-            configs["retention_bytes"] = self.random.choice(("0", "2000", "5000"))
+            configs["retention_bytes"] = self.random.choice(KEPT["retention.bytes"])
         if self.mode == "time":
-            configs["retention_ms"] = self.random.choice(("500", "3000"))
+            configs["retention_ms"] = self.random.choice(KEPT["retention.ms"])
         self._trim = Trim(
-            bytes_kept=int(configs.get("retention_bytes", NEVER)),
-            ms_kept=int(configs.get("retention_ms", NEVER)),
-            is_any=self.mode == "high watermark",
+            is_by_size=self.mode == "size", is_by_time=self.mode == "time", is_any=self.mode == "high watermark"
         )
         self.simulation.trims[TOPIC] = self._trim
         self.simulation.say(f"{TOPIC} is trimmed by {self.mode}: {configs}")
@@ -112,7 +132,9 @@ class Trimming(Workload):
         self._trimmer = self.as_client(Trimmer, "trimmer")
         self._trimmer.mode, self._trimmer.trim = self.mode, self._trim
         by_request = self.mode in ("offsets", "high watermark")
-        return [self._producer, self._reader, *([self._trimmer] if by_request else [])]
+        self._keeper = self.as_client(Keeper, "keeper")
+        self._keeper.key = "retention.bytes" if self.mode == "size" else "retention.ms"
+        return [self._producer, self._reader, self._trimmer if by_request else self._keeper]
 
     async def judge(self) -> list[str]:
         last = self.as_client(SlowReader, "last trim reader", [PLACE])
