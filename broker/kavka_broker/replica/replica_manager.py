@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
 from kavka_broker.core.metadata.configs import ResourceType
 from kavka_broker.core.metadata.effective import EffectiveConfig
@@ -22,6 +21,7 @@ from kavka_broker.logs import get
 from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
@@ -225,16 +225,16 @@ class ReplicaManager:
             match record:
                 case PartitionRecord() | PartitionChangeRecord():
                     topic_ids[record.topic_id] = None
+                case ClearElrRecord(name):  # a change of each partition, and of its epoch, like any other
+                    topic_ids.update((topic.topic_id, None) for topic in self._metadata.topics.named(name))
                 case RemoveTopicRecord():
                     self._drop(record.topic_id)
                 case ConfigRecord():
                     self._reconfigure(record)
                 case _:
                     have_brokers_changed |= isinstance(record, ABOUT_BROKERS)
-        for topic_id in topic_ids:
-            topic = self._metadata.topics.by_id(topic_id)
-            if topic is not None:
-                self._host(topic)
+        for topic in filter(None, map(self._metadata.topics.by_id, topic_ids)):
+            self._host(topic)
         self._openings.open_soon()
         if have_brokers_changed:
             self._brokers_changed()
@@ -306,7 +306,7 @@ class ReplicaManager:
 
     def _opened(self, topic: Topic, index: int, state: PartitionState) -> Log | None:
         """The partition's log, which is made where there may be a new one; None where the replica is offline."""
-        config, directory_id = self._topic_config(topic.name), state.directory_of(self._node_id)
+        config, directory_id = self._effective.topic(topic.name), state.directory_of(self._node_id)
         existing = self._logs.get(topic.name, index)
         # One in another directory than the image names may be from before: the volume was away, and is back.
         is_missing = existing is None or existing.topic_id != topic.topic_id or directory_id != LOST_DIRECTORY
@@ -488,13 +488,10 @@ class ReplicaManager:
             case _:
                 return
         for name in names:
-            config = self._topic_config(name)
+            config = self._effective.topic(name)
             for partition in self._topics.get(name, {}).values():
                 partition.log.config = config
                 partition.followers_changed()
-
-    def _topic_config(self, name: str) -> LogConfig:
-        return self._effective.topic(name)
 
     def _tell(self, partition: Partition, is_leader: bool) -> None:
         for listener in self.leadership_listeners:

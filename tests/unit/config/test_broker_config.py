@@ -108,6 +108,7 @@ def test_a_listener_may_be_of_six_bytes_or_of_none() -> None:
         ({"queued_max_request_bytes": "5"}, "holds not even one request"),
         ({"broker_heartbeat_interval_ms": "9000"}, "leaves no second chance"),
         ({"replica_fetch_wait_max_ms": "40000"}, "is above replica.lag.time.max.ms"),
+        ({"controller_quorum_fetch_timeout_ms": "0"}, "0 leaves no time for an answer"),
         ({"listener_security_protocol_map": "PLAINTEXT"}, "is not a mapping"),
     ],
 )

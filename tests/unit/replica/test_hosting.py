@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.topic_commands import delete_topic
+from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import Disk, RealDisk
 from kavka_broker.storage.log import Log
@@ -107,3 +110,20 @@ def test_a_log_that_could_not_be_opened_is_not_taken_for_a_stray(
         asyncio.run(second())
     assert not [name for name in os.listdir(tmp_path) if name.endswith("-stray")]
     asyncio.run(third())
+
+
+@pytest.mark.parametrize("name", ["t", ""])
+def test_a_leader_hears_that_eligible_replicas_were_cleared(tmp_path: Path, name: str) -> None:
+    """That is a change of the partition, and of its epoch: a leader that missed it could change its ISR no more."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            topic_id = await inside.create("t")
+            counted = PartitionChangeRecord(0, topic_id, eligible_leader_replicas=[9])
+            for record in (counted, ClearElrRecord(name)):
+                await inside.broker.active.submit(lambda *_, record=record: Decision([record], None))
+                image = inside.broker.metadata.topics.get("t")
+                assert image is not None
+                assert inside.broker.replicas.leader("t", 0).state == image.partitions[0]
+
+    asyncio.run(scenario())

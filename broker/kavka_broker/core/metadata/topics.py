@@ -104,6 +104,13 @@ class Topics:
     def get(self, name: str) -> Topic | None:
         return self._by_name.get(name)
 
+    def named(self, name: str) -> list[Topic]:
+        """The topic of this name, or all of them for an empty one."""
+        if not name:
+            return list(self)
+        topic = self.get(name)
+        return [] if topic is None else [topic]
+
     def by_id(self, topic_id: bytes) -> Topic | None:
         return self._by_id.get(topic_id)
 
@@ -167,7 +174,7 @@ class Topics:
 
     def _clear_elr(self, name: str) -> None:
         """Of one topic, or of all for an empty name."""
-        for topic in [self._by_name[name]] if name else self:
+        for topic in self.named(name):
             for partition, state in topic.partitions.items():
                 if state.elr or state.last_known_elr:
                     epoch = state.partition_epoch + 1
