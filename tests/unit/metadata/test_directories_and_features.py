@@ -72,6 +72,14 @@ def test_a_replica_that_is_begun_anew_is_not_the_last_that_led() -> None:
     assert (after.leader, after.isr, after.last_known_elr) == (NO_LEADER, (), ())
 
 
+def test_a_log_that_was_given_for_lost_and_is_there_again_leads_as_the_last_that_led() -> None:
+    metadata = replicated(1, 2)
+    down = state(metadata)._replace(isr=(), elr=(), leader=NO_LEADER, last_known_elr=(1,))
+    metadata.replay(down._replace(directories=(LOST_DIRECTORY, directory_of(2))).record(TOPIC_ID, 0))
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, directory_of(1)))
+    assert state(metadata).leader == 1
+
+
 def test_a_replica_that_has_moved_is_still_the_last_that_led() -> None:
     metadata = replicated(1, 2)
     down = state(metadata)._replace(isr=(), elr=(2,), leader=NO_LEADER, last_known_elr=(1,))

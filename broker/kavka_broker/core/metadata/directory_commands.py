@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.partition_change import difference, settle, usable_in
 from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy, rules_of
@@ -67,8 +68,10 @@ def _assign(metadata: Metadata, broker_id: int, command: Assign, policy: Policy)
         wanted = wanted._replace(isr=tuple(one for one in before.isr if one != broker_id))
     # What was in a directory that failed is not in the one that takes its place.
     lost = () if broker.has_online(before.directory_of(broker_id)) else (broker_id,)
-    # Nor may it lead as the last that led: it has begun anew, and nobody would wait for who has the records.
-    wanted = wanted._replace(last_known_elr=tuple(one for one in before.last_known_elr if one not in lost))
+    # Nor may it lead as the last that led: it has begun anew, and nobody would wait for who has the records. Not so a
+    # log that its broker gave for lost and could open again: that is begun anew only where others have the records.
+    if before.directory_of(broker_id) != LOST_DIRECTORY:
+        wanted = wanted._replace(last_known_elr=tuple(one for one in before.last_known_elr if one not in lost))
     rules = rules_of(metadata, topic.name, policy)
     after = settle(before, wanted, rules, usable_in(metadata.brokers), lost=lost)
     if lost and after.leader_epoch == before.leader_epoch:
