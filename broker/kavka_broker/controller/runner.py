@@ -397,6 +397,7 @@ class Runner:
         for future in self._unanswered:
             if not future.done():
                 future.set_exception(BrokerError(ErrorCode.NOT_CONTROLLER, "this controller is shutting down"))
+                future.exception()  # who waits may end before it hears: then nobody misses the answer
         self._unanswered.clear()
         self._later.clear()
         self._effects.clear()
