@@ -6,6 +6,8 @@
   way left to tell.
 - Internal topics take records from clients of the id `__admin_client` only, as in Apache Kafka: a stray batch in
   `__consumer_offsets` would cost groups their offsets.
+- A transaction's first batch in a partition waits for its coordinator's word that the partition is part of it
+  (`admission`); requests of one transactional id are written in the order in which they came.
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
 - The answer leaves at once with `throttle_time_ms`; a client over its quota is muted afterwards.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
@@ -13,8 +15,10 @@ Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but no
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 
+from kavka_broker.api.admission import Admission
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
 from kavka_broker.core.metadata.topic_names import INTERNAL
@@ -27,6 +31,7 @@ from kavka_broker.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from kavka_broker.protocol.records.batch import TRANSACTIONAL_BIT
+from kavka_broker.replica.partition import Partition
 
 TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 10  # KIP-951
@@ -35,26 +40,28 @@ ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
 
 NamesLeader = Callable[[PartitionProduceResponse], None]
+Admit = Callable[[Partition, PartitionProduceData], None]
 Waiting = tuple[PartitionProduceResponse, asyncio.Future[None], NamesLeader]
 
 
 @api(ProduceRequest, ProduceResponse, versions=(3, 13), advertised=(0, 13), pipelined=True)
 def produce(
     request: ProduceRequest, broker: Broker, client: Client
-) -> ProduceResponse | asyncio.Task[ProduceResponse] | None:
+) -> ProduceResponse | asyncio.Task[ProduceResponse] | asyncio.Task[ProduceResponse | None] | None:
+    admission = None
+    if request.transactional_id is not None:
+        admission = Admission(request.transactional_id, broker, client)
+        if admission.must_ask(batches_of(request, broker, client)) or broker.coordinators.has_turn(
+            request.transactional_id
+        ):
+            charge(broker, client)
+            keep(request)
+            turn = broker.coordinators.turn(request.transactional_id)
+            return asyncio.ensure_future(produce_in_turn(request, turn, admission, broker, client))
     waiting: list[Waiting] = []
-    responses = [
-        TopicProduceResponse(
-            topic.name,
-            topic.topic_id,
-            append_all(topic, request, broker, client, waiting),
-        )
-        for topic in request.topic_data
-    ]
-    now_ms = int(broker.clock.monotonic_ms())
-    throttle_time_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, now_ms)
-    client.throttle_time_ms = throttle_time_ms
-    answer = ProduceResponse(responses, throttle_time_ms)
+    responses = append_request(request, broker, client, waiting, admission)
+    charge(broker, client)
+    answer = ProduceResponse(responses, client.throttle_time_ms)
     if request.acks == 0:
         close_on_failure(answer)
         return None
@@ -63,22 +70,84 @@ def produce(
     return asyncio.ensure_future(when_committed(answer, waiting, request.timeout_ms))
 
 
+def charge(broker: Broker, client: Client) -> None:
+    """Count the request's bytes, and say how long a client over its quota has to wait."""
+    now_ms = int(broker.clock.monotonic_ms())
+    client.throttle_time_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, now_ms)
+
+
+def keep(request: ProduceRequest) -> None:
+    """Copy the batches: what was received is overwritten once the handler has returned."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))
+
+
+async def produce_in_turn(
+    request: ProduceRequest,
+    turn: AbstractAsyncContextManager[None],
+    admission: Admission,
+    broker: Broker,
+    client: Client,
+) -> ProduceResponse | None:
+    """As `produce`, in the order of the requests, of what the transaction's coordinator admits."""
+    waiting: list[Waiting] = []
+    async with turn:
+        try:
+            if admission.must_ask(batches_of(request, broker, client)):
+                await admission.ask()
+            responses = append_request(request, broker, client, waiting, admission)
+        finally:
+            admission.end()
+    answer = ProduceResponse(responses, client.throttle_time_ms)
+    if request.acks == 0:
+        close_on_failure(answer)
+        return None
+    return await when_committed(answer, waiting, request.timeout_ms)
+
+
+def append_request(
+    request: ProduceRequest, broker: Broker, client: Client, waiting: list[Waiting], admission: Admission | None
+) -> list[TopicProduceResponse]:
+    """Append all batches of the request."""
+    admit = None if admission is None else admission.check
+    return [
+        TopicProduceResponse(topic.name, topic.topic_id, append_all(topic, request, broker, client, waiting, admit))
+        for topic in request.topic_data
+    ]
+
+
+def batches_of(request: ProduceRequest, broker: Broker, client: Client) -> list[tuple[str, PartitionProduceData]]:
+    """Every batch with the name of its topic; none of a topic that is not known."""
+    named = [(name_of(topic, broker, client), topic) for topic in request.topic_data]
+    return [(name, data) for name, topic in named if name is not None for data in topic.partition_data]
+
+
+def name_of(topic: TopicProduceData, broker: Broker, client: Client) -> str | None:
+    """The topic's name; None for an id that is not known."""
+    if client.version < TOPIC_ID_VERSION:
+        return topic.name
+    known = broker.metadata.topics.by_id(topic.topic_id)
+    return None if known is None else known.name
+
+
 def append_all(
-    topic: TopicProduceData, request: ProduceRequest, broker: Broker, client: Client, waiting: list[Waiting]
+    topic: TopicProduceData,
+    request: ProduceRequest,
+    broker: Broker,
+    client: Client,
+    waiting: list[Waiting],
+    admit: Admit | None,
 ) -> list[PartitionProduceResponse]:
     """Append each partition's batches; those that are not committed yet are added to `waiting`."""
-    name = topic.name
-    if client.version >= TOPIC_ID_VERSION:
-        known = broker.metadata.topics.by_id(topic.topic_id)
-        if known is None:
-            return [
-                PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data
-            ]
-        name = known.name
+    name = name_of(topic, broker, client)
+    if name is None:
+        return [PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data]
     if name in INTERNAL and client.client_id != ADMIN_CLIENT_ID:
         error = BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"'{name}' is internal; clients may not write to it")
         return [refusal(name, data.index, error, broker, client) for data in topic.partition_data]
-    return [append(name, data, request, broker, client, waiting) for data in topic.partition_data]
+    return [append(name, data, request, broker, client, waiting, admit) for data in topic.partition_data]
 
 
 def append(
@@ -88,11 +157,14 @@ def append(
     broker: Broker,
     client: Client,
     waiting: list[Waiting],
+    admit: Admit | None,
 ) -> PartitionProduceResponse:
     acks = request.acks
     try:
-        check(request, data)
+        check(request, data, is_transactional=admit is not None)
         partition = broker.replicas.leader(topic, data.index)
+        if admit is not None:
+            admit(partition, data)
         appended = partition.append(data.records, acks)
     except BrokerError as error:
         return refusal(topic, data.index, error, broker, client)
@@ -106,14 +178,14 @@ def append(
     return response
 
 
-def check(request: ProduceRequest, data: PartitionProduceData) -> None:
+def check(request: ProduceRequest, data: PartitionProduceData, *, is_transactional: bool) -> None:
     """What must hold before the log looks at the batches."""
     if request.acks not in ACKS:
         raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; use -1 (all), 0 or 1")
-    if request.transactional_id is not None:
-        raise BrokerError(ErrorCode.INVALID_TXN_STATE, "transactions are not served yet")
     if not data.records:
         raise BrokerError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
+    if is_transactional:
+        return
     if len(data.records) > ATTRIBUTES_POSITION and data.records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
         raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without an id")
 

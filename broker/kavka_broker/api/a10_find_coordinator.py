@@ -13,12 +13,12 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
 from kavka_broker.coordinator.partitioning import partition_of
+from kavka_broker.coordinator.transaction_coordinators import TRANSACTIONS_TOPIC
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
 GROUP, TRANSACTION, SHARE = range(3)
-TRANSACTIONS_TOPIC = "__transaction_state"
 MANY_KEYS_VERSION = 4
 SHARE_VERSION = 6
 NOBODY = -1

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kavka_broker.controller.quorum import Quorum
     from kavka_broker.controller.sessions import Sessions
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+    from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image import Metadata
     from kavka_broker.membership.channel import ControllerChannel
@@ -76,6 +77,7 @@ class Broker:
     fetch_sessions: FetchSessions
     groups: GroupCoordinator
     producer_ids: ProducerIds
+    coordinators: TransactionCoordinators
     topics: TopicMaker
     suspects: Suspects
     lingering: Lingering

@@ -17,6 +17,7 @@ from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
 from kavka_broker.core.quota.rate import SampleWindow
@@ -105,6 +106,7 @@ class Wiring:
             suspects=ABSENT,
             lingering=ABSENT,
             producer_ids=ABSENT,
+            coordinators=ABSENT,
             replicas=ABSENT,
             fetch_sessions=ABSENT,
             groups=ABSENT,
@@ -162,6 +164,9 @@ class Wiring:
         broker.suspects = Suspects(config.node_id, self._quorum, self._timers)
         self._peers.on_broken, self._peers.on_opened = broker.suspects.lost, broker.suspects.alive
         broker.producer_ids = ProducerIds(broker.channel, config.node_id, broker_epoch)
+        broker.coordinators = TransactionCoordinators(
+            config.node_id, metadata, self._peers, config.inter_broker_listener_name, config["request.timeout.ms"]
+        )
         broker.replicas = ReplicaManager(
             config.node_id,
             config,

@@ -12,12 +12,14 @@ from tests.conformance.side_by_side.load import TOPIC as LOAD
 from tests.conformance.side_by_side.products import KAFKA, SETTINGS, become
 from tests.conformance.side_by_side.transacting import RECORDS, TOPIC, abort, commit, seen, transactional
 from tests.support.nodes import Nodes, combined, prepare
+from tests.support.programs import kafka_tool
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 SECONDS_MAX = 60.0
 FIRST, SECOND, KAVKA_NODE = 1, 2, 3
 INDEX_ENTRY_BYTES = 34
+JAVA_TOPIC, JAVA_RECORDS = "tx-java", 500
 ON_KAFKA, ON_KAVKA = 0, 1  # partitions by the product that leads them at first
 COMMITTED = {"first": RECORDS, "second": RECORDS}
 
@@ -71,25 +73,38 @@ def has_three_brokers(nodes: Nodes) -> bool:
     return len(AdminClient({"bootstrap.servers": nodes.bootstrap}).list_topics(timeout=SECONDS_MAX).brokers) == 3
 
 
+def produce_by_java(nodes: Nodes) -> None:
+    """Transactions of version 2, in which the leader adds its partition, and every one has an epoch of its own."""
+    kafka_tool(
+        "producer-perf-test", "--bootstrap-server", nodes.bootstrap, "--topic", JAVA_TOPIC,
+        "--num-records", str(JAVA_RECORDS), "--record-size", "100", "--throughput", "1000",
+        "--transactional-id", "java", "--transaction-duration-ms", "100",
+    )  # fmt: skip
+
+
 def test_one_cluster_of_both(nodes: Nodes) -> None:
     cluster = Cluster(nodes)
     nodes.wait("three brokers", lambda: has_three_brokers(nodes))
     cluster.create(LOAD, [[1, 2, 3], [2, 3, 1], [3, 1, 2]][:PARTITIONS])
     # Its leader coordinates the transactions, which Kavka does not do.
     cluster.create("__transaction_state", [[FIRST, SECOND]])
+    cluster.create(JAVA_TOPIC, [[KAVKA_NODE, FIRST, SECOND]])
     cluster.create(TOPIC, [[FIRST, KAVKA_NODE, SECOND], [KAVKA_NODE, FIRST, SECOND]])
     with load(nodes.bootstrap):
         producer = transactional(nodes.bootstrap, "mixed")
-        commit(producer, "first", ON_KAFKA)
-        abort(producer, "aborted", ON_KAFKA)
-        commit(producer, "second", ON_KAFKA)
-        assert seen(nodes.bootstrap, ON_KAFKA) == COMMITTED
-        refuse_on_kavka(nodes, producer)
+        for partition in (ON_KAFKA, ON_KAVKA):
+            commit(producer, "first", partition)
+            abort(producer, "aborted", partition)
+            commit(producer, "second", partition)
+            assert seen(nodes.bootstrap, partition) == COMMITTED
+        produce_by_java(nodes)
+        assert sum(seen(nodes.bootstrap, topic=JAVA_TOPIC).values()) == JAVA_RECORDS
 
         cluster.wait_in_sync()
-        first, *others = indexes(nodes, ON_KAFKA)
-        assert len(first) == INDEX_ENTRY_BYTES
-        assert others == [first, first]
+        for partition in (ON_KAFKA, ON_KAVKA):
+            first, *others = indexes(nodes, partition)
+            assert len(first) == INDEX_ENTRY_BYTES
+            assert others == [first, first]
 
         nodes[FIRST].stop()
         cluster.wait_leader(ON_KAFKA, KAVKA_NODE)
@@ -104,16 +119,5 @@ def test_one_cluster_of_both(nodes: Nodes) -> None:
         nodes[FIRST].stop()
         cluster.wait_leader(ON_KAFKA, KAVKA_NODE)
         assert seen(nodes.bootstrap, ON_KAFKA) == COMMITTED
-        assert not seen(nodes.bootstrap, ON_KAVKA)
+        assert seen(nodes.bootstrap, ON_KAVKA) == COMMITTED
         nodes.start(FIRST)
-
-
-def refuse_on_kavka(nodes: Nodes, producer: confluent_kafka.Producer) -> None:
-    """A transaction over a partition of Kavka's cannot be written, and can be ended; its id goes on."""
-    producer.begin_transaction()
-    refused: list[confluent_kafka.KafkaError | None] = []
-    producer.produce(TOPIC, b"refused", partition=ON_KAVKA, on_delivery=lambda error, _: refused.append(error))
-    producer.flush(SECONDS_MAX)
-    assert [error.code() for error in refused if error] == [confluent_kafka.KafkaError.INVALID_TXN_STATE]
-    producer.abort_transaction(SECONDS_MAX)
-    transactional(nodes.bootstrap, "mixed")

@@ -67,12 +67,13 @@ def next_sequence(sequence: int, count: int = 1) -> int:
 class ProducerStates:
     """All producers of one partition by id. `check` judges a batch, `append` takes note of it."""
 
-    __slots__ = ("_producers", "_refused", "producers_max", "transactions")
+    __slots__ = ("_awaited", "_producers", "_refused", "producers_max", "transactions")
 
     def __init__(self, producers_max: int = PRODUCERS_MAX) -> None:
         self._producers: dict[int, Producer] = {}
         self._refused: dict[int, tuple[int, int]] = {}  # by producer id: epoch and sequence of what found no room
         self.producers_max = producers_max
+        self._awaited: dict[int, None] = {}  # producer ids of which the coordinator is asked
         self.transactions = Transactions()
 
     def __len__(self) -> int:
@@ -149,6 +150,21 @@ class ProducerStates:
             producer.transaction_first_offset = batch.base_offset
             self.transactions.begin(producer_id, batch.base_offset)
 
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer has begun a transaction here in this epoch, and not ended it."""
+        producer = self._producers.get(producer_id)
+        return producer is not None and producer.epoch == epoch and self.transactions.is_open(producer_id)
+
+    def await_verdict(self, producer_id: int) -> None:
+        """The coordinator is asked about a transaction of this producer. A marker that comes first ends the question."""
+        self._awaited[producer_id] = None
+
+    def awaits_verdict(self, producer_id: int) -> bool:
+        return producer_id in self._awaited
+
+    def forget_verdict(self, producer_id: int) -> None:
+        self._awaited.pop(producer_id, None)
+
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, *, epochs_rise: bool) -> None:
         """Judge a coordinator's marker. `epochs_rise`: each transaction of a producer has an epoch of its own.
 
@@ -177,6 +193,7 @@ class ProducerStates:
         elif producer.epoch != epoch:
             producer.epoch = epoch
             producer.batches.clear()
+        self._awaited.pop(producer_id, None)
         producer.coordinator_epoch = coordinator_epoch
         producer.transaction_first_offset = NO_OFFSET
         producer.timestamp_ms = timestamp_ms

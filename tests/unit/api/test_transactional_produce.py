@@ -1,0 +1,198 @@
+"""Produce in a transaction: nothing is written that its coordinator does not know of."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.protocol.records.control import ControlType, build_marker
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.log import Origin
+from tests.support.in_process import Client, InProcess, running
+
+NOW_MS = time.time_ns() // 1_000_000
+PRODUCER = 7
+VERSION, ADDS_VERSION = 10, 12
+
+
+class Coordinators(TransactionCoordinators):
+    """Answers as it is told, when it is told."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        self.asked: list[tuple[Sequence[tuple[str, int]], bool]] = []
+        self.code: ErrorCode = ErrorCode.NONE
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    def turns(self, transactional_id: str) -> int:
+        return self._turns.get(transactional_id, (None, 0))[1]
+
+    async def admit(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        places: Sequence[tuple[str, int]],
+        *,
+        adds: bool,
+    ) -> dict[tuple[str, int], int]:
+        assert (transactional_id, producer_id, producer_epoch) == ("tx", PRODUCER, 0)
+        self.asked.append((places, adds))
+        await self.may_answer.wait()
+        if self.code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            raise BrokerError(self.code)
+        return dict.fromkeys(places, self.code)
+
+
+Scenario = Callable[[Client, Partition, Coordinators], Awaitable[None]]
+
+
+def play(directory: Path, scenario: Scenario) -> None:
+    async def run() -> None:
+        async with running(directory) as inside:
+            await inside.create("t")
+            coordinators = inside.broker.coordinators = Coordinators()
+            await scenario(await inside.connect(), partition_of(inside), coordinators)
+
+    asyncio.run(run())
+
+
+def partition_of(inside: InProcess) -> Partition:
+    return inside.broker.replicas.leader("t", 0)
+
+
+def request(sequence: int = 0, *, transactional: bool = True) -> ProduceRequest:
+    batch = build_batch(
+        [(None, b"v")],
+        timestamp_ms=NOW_MS,
+        producer_id=PRODUCER,
+        producer_epoch=0,
+        base_sequence=sequence,
+        transactional=transactional,
+    )
+    return ProduceRequest("tx", -1, 1000, [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])])
+
+
+async def produce(client: Client, sequence: int = 0, *, version: int = VERSION, transactional: bool = True) -> int:
+    answer = await client.call(request(sequence, transactional=transactional), ProduceResponse, version)
+    return answer.responses[0].partition_responses[0].error_code
+
+
+def mark(partition: Partition) -> None:
+    marker = build_marker(
+        ControlType.ABORT, producer_id=PRODUCER, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW_MS
+    )
+    partition.append(memoryview(marker), origin=Origin.COORDINATOR)
+
+
+def test_the_coordinator_is_asked_once_a_transaction(tmp_path: Path) -> None:
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        assert [await produce(client, sequence) for sequence in range(3)] == [0, 0, 0]
+        assert coordinators.asked == [([("t", 0)], False)]
+        mark(partition)
+        assert await produce(client, 3) == 0
+        assert len(coordinators.asked) == 2
+        assert partition.log.log_end_offset == 5
+
+    play(tmp_path, scenario)
+
+
+def test_the_leader_adds_the_partition_where_its_client_leaves_that_to_it(tmp_path: Path) -> None:
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        assert await produce(client, 5, version=ADDS_VERSION) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert await produce(client, version=ADDS_VERSION) == 0
+        assert [adds for _, adds in coordinators.asked] == [True, True]
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("said", "version", "told"),
+    [
+        (ErrorCode.INVALID_TXN_STATE, VERSION, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.TRANSACTION_ABORTABLE, VERSION, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.TRANSACTION_ABORTABLE, ADDS_VERSION, ErrorCode.TRANSACTION_ABORTABLE),
+        (ErrorCode.PRODUCER_FENCED, VERSION, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, VERSION, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.COORDINATOR_NOT_AVAILABLE, VERSION, ErrorCode.NOT_ENOUGH_REPLICAS),
+    ],
+)
+def test_what_the_coordinator_refuses_is_not_written(
+    tmp_path: Path, said: ErrorCode, version: int, told: ErrorCode
+) -> None:
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        coordinators.code = said
+        assert await produce(client, version=version) == told
+        assert partition.log.log_end_offset == 0
+        coordinators.code = ErrorCode.NONE
+        assert await produce(client, version=version) == 0
+
+    play(tmp_path, scenario)
+
+
+def test_a_marker_that_comes_before_the_answer_ends_the_question(tmp_path: Path) -> None:
+    """KIP-890: else the batch would begin a transaction that nobody ends."""
+
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        coordinators.may_answer.clear()
+        client.send(request(), VERSION)
+        async with asyncio.timeout(20):
+            while not coordinators.asked:
+                await asyncio.sleep(0)
+        mark(partition)
+        coordinators.may_answer.set()
+        answer = await client.receive(ProduceResponse, VERSION)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TXN_STATE
+        assert partition.last_stable_offset == partition.log.log_end_offset == 1
+
+    play(tmp_path, scenario)
+
+
+def test_requests_that_were_sent_ahead_are_written_in_order(tmp_path: Path) -> None:
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        coordinators.may_answer.clear()
+        for sequence in range(4):
+            # One after the other, each into the same buffer of the broker's.
+            client.send(request(sequence), VERSION)
+            async with asyncio.timeout(20):
+                while coordinators.turns("tx") <= sequence:
+                    await asyncio.sleep(0)
+        assert len(coordinators.asked) == 1
+        coordinators.may_answer.set()
+        for offset in range(4):
+            answer = (await client.receive(ProduceResponse, VERSION)).responses[0].partition_responses[0]
+            assert (answer.error_code, answer.base_offset) == (0, offset)
+        assert len(coordinators.asked) == 1
+        assert not coordinators.turns("tx")
+
+    play(tmp_path, scenario)
+
+
+def test_a_plain_batch_does_not_come_into_an_open_transaction(tmp_path: Path) -> None:
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        assert await produce(client) == 0
+        assert await produce(client, 1, transactional=False) == ErrorCode.INVALID_TXN_STATE
+        assert partition.log.log_end_offset == 1
+
+    play(tmp_path, scenario)
+
+
+def test_without_a_coordinator_a_transaction_is_refused_for_good(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            client = await inside.connect()
+            assert await produce(client) == ErrorCode.INVALID_TXN_STATE
+            await inside.create("__transaction_state")
+            assert await produce(client) == ErrorCode.INVALID_TXN_STATE
+            assert partition_of(inside).log.log_end_offset == 0
+
+    asyncio.run(scenario())
