@@ -2,8 +2,8 @@
 
 - Without a transactional id: the next id of this broker's block, with epoch 0. An id and epoch that the producer had
   before do not count; it wants new ones because it gave the old ones up.
-- With a transactional id: INVALID_REQUEST, which clients take as final. Transactions are not served yet, and an error
-  that asks to try again would keep the producer waiting for ever.
+- With a transactional id: INVALID_REQUEST, which clients take as final. This broker coordinates no transactions, and an
+  error that asks to try again would keep the producer waiting for ever.
 - An id without an epoch, or the other way round, is INVALID_REQUEST, as in Apache Kafka.
 Versions: flexible from 2; 6 is unstable in Kafka 4.3 and not served.
 """

@@ -28,7 +28,7 @@ TRY_AGAIN: Final = (
 
 
 class Admission:
-    """The verdicts on one request's batches: `ask` where it `must_ask`, then `check` each before its append, and `end`."""
+    """The verdicts on one request's batches: `ask` where it `must_ask`, `check` each before its append, then `end`."""
 
     def __init__(self, transactional_id: str, broker: Broker, client: Client) -> None:
         self._transactional_id = transactional_id

@@ -156,7 +156,7 @@ class ProducerStates:
         return producer is not None and producer.epoch == epoch and self.transactions.is_open(producer_id)
 
     def await_verdict(self, producer_id: int) -> None:
-        """The coordinator is asked about a transaction of this producer. A marker that comes first ends the question."""
+        """The coordinator is asked about a transaction of the producer. A marker that comes first ends the question."""
         self._awaited[producer_id] = None
 
     def awaits_verdict(self, producer_id: int) -> bool:
