@@ -351,12 +351,24 @@ class LogManager:
     def secure(self) -> None:
         """Sync the ids of new logs, ahead of their first records. Blocks: call it in a thread."""
         logs, self._unsecured = self._unsecured, []
-        with side_by_side(self._threads_max, "securing") as mapped:
-            list(mapped(self._try_secure, logs))
+        for directory in self.online:
+            inside = [one for one in logs if self._homes.get(one.name) is directory and not one.is_closed]
+            try:
+                with side_by_side(self._threads_max, "securing") as mapped:
+                    list(mapped(self._sync_id, inside))
+                self.disk.sync_directory(directory.path)
+            except OSError as problem:
+                self._fail(directory, problem)
+                continue
+            for one in inside:
+                one.is_secured = True
 
-    def _try_secure(self, one: Log) -> None:
-        with suppress(BrokerError):  # its directory knows already
-            one.secure()
+    def _sync_id(self, one: Log) -> None:
+        try:
+            one.sync_id(is_named=True)
+        except FileNotFoundError:
+            if not one.is_closed:
+                raise
 
     def flush_due(self, now_ms: int) -> None:
         """Sync rolled segments, and what is older than `flush.ms`. Blocks: call it in a thread."""

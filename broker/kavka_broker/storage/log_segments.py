@@ -204,7 +204,8 @@ class SegmentedLog:
         """Make the id of a new log's topic survive a loss of power, ahead of any record. Blocks, as `flush` does."""
         with self._sync_lock:
             if not self.is_secured:
-                self._try_sync(self._sync_id)
+                self._try_sync(lambda: self.sync_id(is_named=False))
+                self.is_secured = True
 
     def _try_sync(self, sync: Callable[[], None]) -> None:
         try:
@@ -216,10 +217,13 @@ class SegmentedLog:
             self.fail()
             raise self._storage_error("sync", problem) from problem
 
-    def _sync_id(self) -> None:
+    def sync_id(self, *, is_named: bool) -> None:
+        """What `secure` does; where `is_named`, another syncs the log directory, for many logs. Raises OSError."""
         with suppress(FileNotFoundError):
             self.disk.sync_file(os.path.join(self.directory, PARTITION_METADATA))
-        self._sync_names()
+        self.disk.sync_directory(self.directory)
+        if not is_named:
+            self.disk.sync_directory(os.path.dirname(self.directory))
 
     def _sync_names(self) -> None:
         self.disk.sync_directory(self.directory)
