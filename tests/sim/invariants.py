@@ -147,7 +147,7 @@ def commit_needs_min_isr(invariants: "Invariants", seen: Seen) -> Iterator[str]:
 def consistent_read(_: "Invariants", seen: Seen) -> Iterator[str]:
     """What one replica shows below its high watermark, every other shows too, and for ever."""
     start = 0 if seen.before is None or seen.before.life != seen.life else seen.before.high_watermark
-    start = min(start, seen.high_watermark)
+    start = max(min(start, seen.high_watermark), seen.log_start_offset)  # nobody is shown what is before the start
     committed = seen.truth.committed
     for batch in seen.view.below(min(seen.high_watermark, seen.truth.end_offset), start):
         if batch != committed_at(committed, batch).batch:

@@ -6,7 +6,8 @@ and lead, where nobody else has the records. So it is made only where
 
 - no directory was chosen yet, or the one that was is there (the log was never made, or the directory was emptied);
 - this process has tried to make the log and found none: there is nothing to be lost;
-- the controller counts others only as in sync or, where nobody is, as eligible leaders.
+- another replica leads, and this one is not in sync. Eligible leaders that are down are not enough: they may lose their
+  claim, and the controller would elect the last that led, which might be this one, with nothing.
 
 Apache Kafka makes the new log unless it knows of a directory that has failed.
 """
@@ -14,7 +15,7 @@ Apache Kafka makes the new log unless it knows of a directory that has failed.
 from collections.abc import Collection
 
 from kavka_broker.core.metadata.brokers import NOT_CHOSEN
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import to_text
 
@@ -45,8 +46,7 @@ class MissingLogs:
         home = state.directory_of(self._node_id)
         if home in NOT_CHOSEN or home in online or place in self._unmade:
             return
-        complete = state.isr or state.elr
-        if complete and self._node_id not in complete:
+        if state.leader not in (NO_LEADER, self._node_id) and self._node_id not in state.isr:
             return
         problem = (
             f"its log is in directory {to_text(home)}, which is not there, and no other replica has all records; "

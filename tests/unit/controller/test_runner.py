@@ -1,6 +1,7 @@
 """The hands of the quorum's rules: what they do when a question cannot be asked, and when everything stops."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -138,6 +139,23 @@ def test_nobody_waits_for_a_runner_that_has_stopped(is_failure: bool) -> None:
         scene.disk.set()
 
     play(scenario)
+
+
+def test_a_runner_that_stops_says_nothing_of_those_who_are_gone() -> None:
+    """Whoever asked has hung up: nobody looks at the refusal, and the loop must not complain of it."""
+    complaints: list[object] = []
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
+        scene = Scene()
+        scene.runner.serve(scene.rules.vote, VoteRequest())
+        scene.runner.fail(OSError("gone"))
+        scene.disk.set()
+        await asyncio.sleep(0)
+        gc.collect()
+
+    play(scenario)
+    assert not complaints
 
 
 def test_what_is_sent_and_answered_is_not_waited_for_without_a_turn_of_the_loop() -> None:

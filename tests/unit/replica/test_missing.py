@@ -21,7 +21,7 @@ def refused(home: bytes, isr: tuple[int, ...], elr: tuple[int, ...] = (), *, not
     missing = MissingLogs(1)
     if noted:
         missing.note_unmade(PLACE)
-    state = PartitionState((1, 2), isr, -1, elr=elr, directories=(home, uuid(20)))
+    state = PartitionState((1, 2), isr, isr[-1] if isr else -1, elr=elr, directories=(home, uuid(20)))
     try:
         missing.check(PLACE, state, [HERE])
     except BrokerError as error:
@@ -40,7 +40,7 @@ def test_a_log_that_was_never_made_is_made(home: bytes) -> None:
     [
         ((2,), (), False),
         ((2,), (1,), False),
-        ((), (2,), False),
+        ((), (2,), True),
         ((1,), (), True),
         ((1, 2), (), True),
         ((), (1,), True),
