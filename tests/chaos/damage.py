@@ -39,8 +39,10 @@ def strike(directories: Sequence[Path], chance: random.Random) -> str:
 
 
 def files(directory: Path, pattern: str) -> list[Path]:
-    """Those with something in them; of logs, everybody's but the metadata's."""
-    logs = (path for path in directory.iterdir() if path.is_dir() and path.name != METADATA_LOG)
+    """Those with something in them; of logs, everybody's but the metadata's and what is set aside."""
+    logs = (
+        path for path in directory.iterdir() if path.is_dir() and path.name != METADATA_LOG and "." not in path.name
+    )
     places = [directory] if pattern in IN_A_DIRECTORY else sorted(logs)
     found = [path for place in places for path in sorted(place.glob(pattern))]
     return [path for path in found if path.stat().st_size > 0]
