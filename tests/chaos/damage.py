@@ -73,7 +73,7 @@ def truncate(file: Path, others: Sequence[Path], chance: random.Random) -> str:
 
 
 def swap(file: Path, others: Sequence[Path], chance: random.Random) -> str:
-    other = chance.choice(others)
+    other = chance.choice([one for one in others if one != file] or [file])
     shutil.copyfile(other, file.with_suffix(".swapped"))
     file.with_suffix(".swapped").replace(file)
     return f"has the content of {other.parent.name}/{other.name}"

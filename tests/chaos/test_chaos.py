@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.protocol.records.record import build_batch
+from tests.chaos.damage import strike
 from tests.chaos.power import CHECKPOINT, METADATA_LOG, lose_unsynced, position_of
 from tests.sim.history import History
 
@@ -39,6 +40,34 @@ def test_nothing_acknowledged_is_lost_when_the_network_is_cut_or_a_disk_is_full(
     said = chaos(tmp_path, "--only", "isolate", "--only", "bridge", "--only", "deaf", "--only", "fill-disk")
     assert "nothing lost, duplicated, reordered or inconsistent" in said
     assert "left out" not in said
+
+
+@pytest.mark.root
+def test_nothing_acknowledged_is_lost_when_directories_fail_files_are_damaged_and_packets_come_late(
+    tmp_path: Path,
+) -> None:
+    said = chaos(
+        tmp_path, "--only", "fail-directory", "--only", "start-without-directory", "--only", "damage-file",
+        "--only", "late-packets", "--only", "slow-node",
+    )  # fmt: skip
+    assert "nothing lost, duplicated, reordered or inconsistent" in said
+    assert "left out" not in said
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damage_harms_one_file_of_one_log(tmp_path: Path, seed: int) -> None:
+    names = ("t-0", "t-1", METADATA_LOG, "t-2.0000-delete")
+    whole = {f"{name}/0.{suffix}": f"{name} {suffix}".encode() * 100 for name in names for suffix in ("log", "index")}
+    for name, content in whole.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+
+    what = strike([tmp_path], random.Random(seed))
+
+    found = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("0.*")}
+    (harmed,) = (name for name, content in whole.items() if found.get(name) != content)
+    assert harmed.startswith(("t-0/", "t-1/")), what
+    assert set(found) <= set(whole)
 
 
 def test_a_loss_of_power_takes_what_was_not_synced_and_nothing_else(tmp_path: Path) -> None:
