@@ -7,7 +7,7 @@ nothing new, and is woken when it is known what was aborted.
 import asyncio
 
 from kavka_broker.logs import get
-from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.transaction_proof import prove
 
@@ -17,10 +17,14 @@ log = get("replica")
 def is_proven(partition: Partition, offset: int) -> bool:
     """Whether what was aborted from `offset` on can be told. An index in doubt is looked into from now on.
 
-    What was appended since the start is in the indexes.
+    What was appended since the start is in the indexes. Raises KAFKA_STORAGE_ERROR or CORRUPT_MESSAGE where it cannot
+    be found out, as a read of a damaged batch does.
     """
     if not partition.log.has_doubted or offset >= partition.log.found_end_offset:
         return True
+    if partition.log.proof_problem:
+        code = ErrorCode.CORRUPT_MESSAGE if len(partition.isr) < 2 else ErrorCode.KAFKA_STORAGE_ERROR
+        raise BrokerError(code, f"{partition}: {partition.log.proof_problem}")
     if partition.proof is None:
         partition.proof = asyncio.get_running_loop().create_task(_prove(partition), name=f"prove {partition}")
         partition.proof.add_done_callback(_raise_failure)
@@ -33,6 +37,7 @@ async def _prove(partition: Partition) -> None:
             await asyncio.sleep(0)
     except (OSError, ProtocolViolation) as problem:
         log.error("transactions.unreadable", partition=str(partition), reason=str(problem))
+        partition.log.proof_problem = str(problem)
         partition.found_damaged()
     finally:
         partition.proof = None

@@ -71,6 +71,7 @@ class SegmentedLog:
         self.log_end_offset = self.found_end_offset = log_end_offset
         self.recovery_point = recovery_point
         self.has_aborted = self.has_doubted = False
+        self.proof_problem = ""  # why an index in doubt could not be compared
         self.is_failed = False
         self.damage = ""  # what the start found, of what was synced once
         self.is_foreign = False  # and that it is another partition's

@@ -60,6 +60,7 @@ def prove(log_: "SegmentedLog") -> Iterator[None]:
     """
     first = next((segment for segment in log_.segments if segment.aborted.trust is Trust.DOUBTED), None)
     if first is None:
+        log_.look_at_indexes()  # retention may have taken it
         return
     producers = ProducerStates()
     snapshots = ProducerSnapshots(log_.disk, log_.directory)

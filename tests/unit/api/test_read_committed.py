@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kavka_broker.api.a01_fetch import fetch
 from kavka_broker.api.broker import Client as Sender
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
 from kavka_broker.protocol.messages.list_offsets_request import (
@@ -165,6 +166,32 @@ def test_an_index_that_was_lost_while_the_broker_was_down_is_made_anew_before_an
 
     asyncio.run(again())
     assert index.read_bytes() == before
+
+
+def spoil(path: Path) -> None:
+    path.write_bytes(b"\xff" * path.stat().st_size)
+
+
+def test_what_was_aborted_in_a_damaged_log_is_an_error_and_no_silence(tmp_path: Path) -> None:
+    async def first(inside: InProcess, client: Client, partition: Partition) -> None:
+        write(partition, 1)
+        partition.log.roll(NOW_MS)
+        write(partition, 1, 2)
+        partition.log.roll(NOW_MS)
+        end(partition, 1, ABORT)
+
+    play(tmp_path, first)
+
+    async def again() -> None:
+        async with running(tmp_path) as inside:
+            client, partition = await inside.connect(), inside.broker.replicas.leader("t", 0)
+            spoil(Path(partition.log.segments[1].file.path))
+            async with asyncio.timeout(20):
+                while not (data := await read(client, 0)).error_code:
+                    assert not data.records
+            assert data.error_code == ErrorCode.CORRUPT_MESSAGE
+
+    asyncio.run(again())
 
 
 def test_a_reader_that_no_transaction_concerns_is_not_held_up(tmp_path: Path) -> None:

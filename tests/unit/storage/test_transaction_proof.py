@@ -136,6 +136,16 @@ def test_a_log_that_is_cut_meanwhile_is_looked_at_again() -> None:
     assert entries(log) == [entry for entry in aborted if entry.last_offset < log.log_end_offset]
 
 
+def test_a_doubted_segment_that_retention_takes_is_doubted_no_more() -> None:
+    disk, _ = written()
+    log = without_indexes(disk)
+    read(log)
+    assert log.has_doubted
+    log.start_at(log.log_end_offset)
+    finish(prove(log))
+    assert not log.has_doubted
+
+
 def test_an_index_that_knows_more_than_the_batches_tell_keeps_it() -> None:
     """Its segment is the first that is left, and the producers' state before it is lost."""
     disk = new_disk()
