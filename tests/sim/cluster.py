@@ -24,7 +24,7 @@ from tests.sim.events import Events
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariants
 from tests.sim.log_starts import Trim
-from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimLoop
+from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimFuture, SimLoop
 from tests.sim.network import Network, Weather
 from tests.sim.node import CLIENT_PORT, CONTROLLER, CONTROLLER_PORT, DIRECTORIES, Node, traceback_of
 from tests.sim.playbook import WORKLOADS
@@ -258,9 +258,11 @@ class Simulation:
             self._ended.set_result(None)
 
     def _uncaught(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
+        error, future = context.get("exception"), context.get("future")
         if isinstance(error, Ended | Failed):
             return
+        if isinstance(future, SimFuture) and future.process is not None and not future.process.is_alive:
+            return  # whoever would have asked for it died with its process
         self.fail(f"nobody caught: {context['message']}: {error!r}\n{traceback_of(error)}")
 
     async def _play(self) -> None:

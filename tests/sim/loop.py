@@ -125,6 +125,7 @@ class SimFuture(asyncio.Future):
     """A future whose place in a set does not depend on where it lies in memory."""
 
     _number = 0
+    process: Process | None = None  # that made it
 
     def __hash__(self) -> int:
         if not self._number:
@@ -185,7 +186,9 @@ class SimLoop(asyncio.BaseEventLoop):
         return self._trace.hexdigest()
 
     def create_future(self) -> SimFuture:
-        return SimFuture(loop=self)
+        future = SimFuture(loop=self)
+        future.process = PROCESS.get()
+        return future
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> SimTask:
         task = SimTask(coro, loop=self, name=name or "a task", context=context)

@@ -5,7 +5,7 @@ read it must not hide. Which files make up a log is the broker's word. A batch i
 checksum of our own over its attributes and records, whatever the CRC in its header says. What the medium of a disk
 has forgotten is read as it was written: damage is what a broker makes of it, by serving it or copying it.
 
-A view of a log is the list of its batches. It grows by what was appended since it was last looked at; a file that was
+A view of a log is the list of its batches; those below the log's start are nobody's concern. It grows by what was appended since it was last looked at; a file that was
 cut, or is another one, is read anew. Views of processes that died stay as their disks were.
 
 `Truth` is what one partition has promised to keep: the batches below the highest high watermark that a leader of it
@@ -112,7 +112,7 @@ class View:
         return batches[bisect_right(batches, start, key=by_end) : bisect_right(batches, offset, key=by_end)]
 
     def has(self, written: Written) -> bool:
-        """Whether it stands here as well; what a snapshot stands for is believed."""
+        """Whether it stands here as well; below the start of the log that is believed."""
         return written.end_offset <= self.start_offset or self.at(written) == written
 
     def at(self, written: Written) -> Written | None:
@@ -127,6 +127,7 @@ class View:
             files = files[-1:]
         else:
             files = self._look_for_files(log)
+        self.start_offset = max(self._files[0].base_offset, log.log_start_offset)
         added = [written for file in files for written in file.read_on()]
         if added:
             self.version += 1
@@ -148,7 +149,6 @@ class View:
             is_same = is_same and file is not None and inode in (file.inode, None) and file.is_as_it_was
             self._files.append(file if is_same else File(segment.base_offset, inode or NO_FILE))
             self.batches += batches if is_same else []
-        self.start_offset = self._files[0].base_offset
         self.version += 1
         self.losses += len(self.batches) < count
         return self._files
