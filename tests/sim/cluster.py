@@ -224,6 +224,7 @@ class Simulation:
         failure: str | None = None
         asyncio.set_event_loop(self.loop)
         self.loop.set_exception_handler(self._uncaught)
+        has_collector = gc.isenabled()
         gc.disable()
         with self.events.taking(), watching(self.loop):
             try:
@@ -238,7 +239,8 @@ class Simulation:
                 self.loop.bury()
                 asyncio.set_event_loop(None)
                 self.loop.close()
-                gc.enable()
+                if has_collector:
+                    gc.enable()
         return outcome
 
     def _outcome(self, failure: str | None) -> Outcome:

@@ -6,7 +6,6 @@ never reached that must be: a simulation that stays away from the interesting pl
 """
 
 import argparse
-import gc
 import sys
 import time
 from collections import Counter
@@ -17,7 +16,6 @@ from typing import Final
 from tests.sim.cluster import Outcome
 from tests.sim.ledger import SLICE_SEEDS, Ledger, Run, commit_here
 from tests.sim.totals import Totals
-from tests.sim.watchdog import limit_addresses
 from tests.sim.workers import STORY_LINES, run_seeds
 
 ROOT: Final = Path(__file__).parents[2]
@@ -74,8 +72,6 @@ def command_of(seed: int, nodes: int | None = None, only: Sequence[str] = ()) ->
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run as the options say; the exit status."""
     options = parse(arguments)
-    limit_addresses()
-    gc.freeze()  # what is loaded stays: no collection after a seed looks at it
     seeds = range(options.first, options.first + options.seeds)
     started = time.perf_counter()
     totals = run_slice(seeds, options) if options.ledger is None else run_slices(seeds, options)

@@ -1,9 +1,11 @@
 """Sums over seeds: the same for any number of processes and slices, and never of another commit."""
 
-import subprocess
-import sys
+import multiprocessing
+import os
+import signal
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,13 +85,36 @@ def test_jobs_and_slices_change_nothing(tmp_path: Path, capsys: pytest.CaptureFi
     assert len(Path(path).read_text().splitlines()) == 2
 
 
-def test_a_worker_has_a_limit_to_its_memory() -> None:
-    eats = (
-        "from tests.sim import watchdog\n"
-        "watchdog.limit_addresses()\n"
-        "bytearray(watchdog.ADDRESSES_BYTES_MAX + 1)\n"
-    )  # fmt: skip
-    ran = subprocess.run([sys.executable, "-c", eats], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    assert "MemoryError" in ran.stderr
-    assert workers.limit_addresses is watchdog.limit_addresses
+def test_a_seed_whose_process_is_gone_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(seed: int, *_: Any) -> tuple[Outcome, float]:
+        if seed == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return outcome(seed), 0.5
+
+    monkeypatch.setattr(workers, "run_timed", run)
+    found = [one for one, _ in workers.run_seeds([1, 2, 3], None, (), jobs=2)]
+    assert [one.seed for one in found] == [1, 2, 3]
+    assert [one.failure for one in found] == [None, "its process has ended with -9", None]
+
+
+def test_a_worker_has_a_limit_to_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(seed: int, *_: Any) -> tuple[Outcome, float]:
+        with pytest.raises(MemoryError):
+            bytearray(watchdog.ADDRESSES_BYTES_MAX + 1)
+        return outcome(seed), 0.5
+
+    monkeypatch.setattr(workers, "run_timed", run)
+    assert [one for one, _ in workers.run_seeds([1], None, (), jobs=1)] == [outcome(1)]
+
+
+def test_who_has_seen_enough_leaves_no_process_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(seed: int, *_: Any) -> tuple[Outcome, float]:
+        if seed > 1:
+            signal.pause()
+        return outcome(seed), 0.5
+
+    monkeypatch.setattr(workers, "run_timed", run)
+    running = workers.run_seeds(range(1, 5), None, (), jobs=2)
+    assert next(running)[0].seed == 1
+    running.close()
+    assert not multiprocessing.active_children()

@@ -1,12 +1,20 @@
-"""Seeds in several processes, each with a limit to its memory; what comes of them, in the order of the seeds."""
+"""Seeds in several processes, each in one of its own with a limit to its memory; what comes of them, in their order.
 
+A child is a fork that leaves without tidying up: nothing of one seed reaches another, and nobody collects its garbage.
+One that does not come back, because the system has killed it for want of memory or an extension has crashed, is a seed
+that has failed.
+"""
+
+import gc
 import multiprocessing
 import time
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
 
 from tests.sim.cluster import Outcome, Simulation
 from tests.sim.shapes import shape_of
@@ -14,13 +22,16 @@ from tests.sim.storm import storm
 from tests.sim.watchdog import limit_addresses
 
 STORY_LINES: Final = 60
+AHEAD_MAX: Final = 4  # outcomes a job that wait for the one of an earlier seed
+
+Timed = tuple[Outcome, float]
 
 
 def run_seed(seed: int, nodes: int | None = None, only: Sequence[str] = ()) -> Outcome:
     return Simulation(seed, shape_of(seed, nodes), partial(storm, only=only)).run()
 
 
-def run_timed(seed: int, nodes: int | None, only: Sequence[str], lines: int | None) -> tuple[Outcome, float]:
+def run_timed(seed: int, nodes: int | None, only: Sequence[str], lines: int | None) -> Timed:
     """The outcome with so many lines of its story, and what it took of CPU time."""
     started = time.process_time()
     outcome = run_seed(seed, nodes, only)
@@ -30,18 +41,68 @@ def run_timed(seed: int, nodes: int | None, only: Sequence[str], lines: int | No
 
 def run_seeds(
     seeds: Sequence[int], nodes: int | None, only: Sequence[str], *, jobs: int, lines: int | None = STORY_LINES
-) -> Iterator[tuple[Outcome, float]]:
-    """In this process with one job, in so many others with more. Who stops asking for more stops the run.
+) -> Iterator[Timed]:
+    """So many at a time. Who stops asking for more ends those that run."""
+    gc.collect()
+    gc.freeze()  # what is loaded stays: no collection looks at it, and no child gets a copy
+    waiting, children = iter(seeds), deque[Child]()
+    try:
+        while True:
+            running = [child for child in children if child.timed is None]
+            if len(running) < jobs and len(children) < AHEAD_MAX * jobs:
+                seed = next(waiting, None)
+                if seed is not None:
+                    children.append(Child(seed, nodes, only, lines))
+                    continue
+            if not children:
+                return
+            if children[0].timed is not None:
+                yield children.popleft().timed
+            else:
+                ready = wait([child.answer for child in running])
+                for child in running:
+                    if child.answer in ready:
+                        child.take()
+    finally:
+        for child in children:
+            child.end()
+        gc.unfreeze()
 
-    Raises BrokenProcessPool where a worker was killed: by the system, out of memory, perhaps.
-    """
-    run = partial(run_timed, nodes=nodes, only=only, lines=lines)
-    if jobs == 1:
-        yield from map(run, seeds)
-        return
-    fork = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, mp_context=fork, initializer=limit_addresses) as pool:
+
+class Child:
+    """A seed in a process of its own."""
+
+    def __init__(self, seed: int, *how: Any) -> None:
+        self.timed: Timed | None = None
+        self._seed = seed
+        fork = multiprocessing.get_context("fork")
+        self.answer, theirs = fork.Pipe(duplex=False)
+        self._process: BaseProcess = fork.Process(target=work, args=(theirs, seed, *how), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def take(self) -> None:
+        """Its answer, which is there; or its end."""
         try:
-            yield from pool.map(run, seeds)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            self.timed = self.answer.recv()
+        except EOFError:
+            self._process.join()
+            self.timed = lost(self._seed, f"its process has ended with {self._process.exitcode}"), 0.0
+        self.end()
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.join()
+        self.answer.close()
+
+
+def work(answer: Connection, *how: Any) -> None:
+    limit_addresses()
+    gc.disable()
+    answer.send(run_timed(*how))
+
+
+def lost(seed: int, why: str) -> Outcome:
+    """Of a seed of which nothing is known but that."""
+    nothing: Counter[str] = Counter()
+    return Outcome(seed, why, "", 0, 0.0, 0, nothing, nothing, nothing, ())
