@@ -1,5 +1,6 @@
-"""Topics of one name come and go on disks that fail, fill up and lose power: no log ever shows a record of another topic,
-and none loses what was synced.
+"""Topics of one name come and go on disks that fail, fill up and lose power.
+
+No log ever shows a record of another topic, and none loses what was synced.
 """
 
 import errno

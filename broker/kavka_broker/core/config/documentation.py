@@ -15,7 +15,7 @@ _TOPIC: Final = {
     "again, uncompressed stores plain.",
     "compression.zstd.level": "How hard zstd tries where the broker compresses; a higher level is slower and smaller.",
     "delete.retention.ms": "How long compaction keeps a tombstone, so that a slow reader still sees the deletion.",
-    "file.delete.delay.ms": "How long the files of a deleted segment stay on the disk.",
+    "file.delete.delay.ms": "How long a deleted log stays on the disk; shorter where there is little room.",
     "flush.messages": "After how many records the log is synced. Replication is the cheaper way to safety.",
     "flush.ms": "After how long the log is synced. Replication is the cheaper way to safety.",
     "follower.replication.throttled.replicas": "The replicas whose fetching from leaders is throttled: "
