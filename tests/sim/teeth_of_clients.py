@@ -14,6 +14,7 @@ from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.storage import checkpoints, retention
 from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.log_manager import LogManager
 from tests.sim.teething import Patch, tooth
 
 
@@ -68,6 +69,17 @@ def sessions_never_expire(patch: Patch) -> None:
             expired(group, timer, *rest)
 
     patch.setattr(membership, "expired", expired_but_sessions)
+
+
+@tooth("a log of a deleted topic is taken for that of the next topic of its name", "kill pause", 20,
+       workloads="transients")  # fmt: skip
+def former_logs_adopted(patch: Patch) -> None:
+    def adopt(self: LogManager, name: Any, topic_id: bytes) -> None:
+        existing = self._logs.get(name)
+        if existing is not None:
+            existing.topic_id = topic_id
+
+    patch.setattr(LogManager, "_make_way", adopt)
 
 
 @tooth("where a log begins is not remembered over a stop", "controlled_restart kill", 20, workloads="trimming")
