@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.conformance.side_by_side.load import PARTITIONS, load
 from tests.conformance.side_by_side.load import TOPIC as LOAD
 from tests.conformance.side_by_side.products import KAFKA, SETTINGS, become
-from tests.conformance.side_by_side.transacting import RECORDS, TOPIC, abort, commit, seen, transactional
+from tests.conformance.side_by_side.transacting import RECORDS, TOPIC, abort, commit, expect, seen, transactional
 from tests.support.nodes import Nodes, combined, prepare
 from tests.support.programs import kafka_tool
 
@@ -96,9 +96,11 @@ def test_one_cluster_of_both(nodes: Nodes) -> None:
             commit(producer, "first", partition)
             abort(producer, "aborted", partition)
             commit(producer, "second", partition)
-            assert seen(nodes.bootstrap, partition) == COMMITTED
+            expect(COMMITTED, nodes.bootstrap, partition)
         produce_by_java(nodes)
-        assert sum(seen(nodes.bootstrap, topic=JAVA_TOPIC).values()) == JAVA_RECORDS
+        nodes.wait(
+            "all of Java's transactions", lambda: sum(seen(nodes.bootstrap, topic=JAVA_TOPIC).values()) == JAVA_RECORDS
+        )
 
         cluster.wait_in_sync()
         for partition in (ON_KAFKA, ON_KAVKA):
@@ -108,7 +110,7 @@ def test_one_cluster_of_both(nodes: Nodes) -> None:
 
         nodes[FIRST].stop()
         cluster.wait_leader(ON_KAFKA, KAVKA_NODE)
-        assert seen(nodes.bootstrap, ON_KAFKA) == COMMITTED
+        expect(COMMITTED, nodes.bootstrap, ON_KAFKA)
         nodes.start(FIRST)
         cluster.wait_in_sync()
 
@@ -118,6 +120,6 @@ def test_one_cluster_of_both(nodes: Nodes) -> None:
         cluster.wait_in_sync()
         nodes[FIRST].stop()
         cluster.wait_leader(ON_KAFKA, KAVKA_NODE)
-        assert seen(nodes.bootstrap, ON_KAFKA) == COMMITTED
-        assert seen(nodes.bootstrap, ON_KAVKA) == COMMITTED
+        expect(COMMITTED, nodes.bootstrap, ON_KAFKA)
+        expect(COMMITTED, nodes.bootstrap, ON_KAVKA)
         nodes.start(FIRST)

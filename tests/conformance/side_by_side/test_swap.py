@@ -8,7 +8,7 @@ import pytest
 from tests.conformance.side_by_side import transacting
 from tests.conformance.side_by_side.load import PARTITIONS, TOPIC, load
 from tests.conformance.side_by_side.products import KAFKA, KAVKA, SETTINGS, become
-from tests.conformance.side_by_side.transacting import OPEN_TOPIC, RECORDS, abort, commit, seen, transactional
+from tests.conformance.side_by_side.transacting import OPEN_TOPIC, RECORDS, abort, commit, expect, transactional
 from tests.support.servers import Server, start_kavka
 from tests.support.topics import create_topic
 
@@ -30,9 +30,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 def check(server: Server) -> None:
     """What a reader of committed records sees, whichever product serves."""
-    assert seen(server.bootstrap) == COMMITTED
-    assert seen(server.bootstrap, isolation="read_uncommitted") == {**COMMITTED, "aborted": RECORDS}
-    assert seen(server.bootstrap, topic=OPEN_TOPIC) == STABLE
+    expect(COMMITTED, server.bootstrap)
+    expect({**COMMITTED, "aborted": RECORDS}, server.bootstrap, isolation="read_uncommitted")
+    expect(STABLE, server.bootstrap, topic=OPEN_TOPIC)
 
 
 @pytest.mark.parametrize("end", [Server.stop, Server.kill], ids=["stopped", "killed"])
@@ -71,8 +71,8 @@ def test_the_products_take_turns(server: Server, end: Callable[[Server], int]) -
         server.start()
         check(server)
         transactional(server.bootstrap, "open")  # ends what is open
-        assert seen(server.bootstrap, topic=OPEN_TOPIC) == {**STABLE, "after": RECORDS}
+        expect({**STABLE, "after": RECORDS}, server.bootstrap, topic=OPEN_TOPIC)
 
         swap(KAVKA)
-        assert seen(server.bootstrap) == COMMITTED
-        assert seen(server.bootstrap, topic=OPEN_TOPIC) == {**STABLE, "after": RECORDS}
+        expect(COMMITTED, server.bootstrap)
+        expect({**STABLE, "after": RECORDS}, server.bootstrap, topic=OPEN_TOPIC)

@@ -1,5 +1,6 @@
 """Transactions that are committed, aborted or left open, and what readers of committed records make of them."""
 
+import time
 from collections import Counter
 from typing import Final
 
@@ -78,3 +79,19 @@ def seen(
                 return dict(words)
     finally:
         consumer.close()
+
+
+def expect(
+    expected: dict[str | None, int],
+    bootstrap: str,
+    partition: int = 0,
+    topic: str = TOPIC,
+    isolation: str = "read_committed",
+) -> None:
+    """A commit is answered before its markers are written, so what is read comes to this a little later. It is never
+    more than this.
+    """
+    deadline = time.monotonic() + SECONDS_MAX
+    while (found := seen(bootstrap, partition, topic, isolation)) != expected:
+        assert all(count <= expected.get(word, 0) for word, count in found.items()), f"{topic}-{partition}: {found}"
+        assert time.monotonic() < deadline, f"{topic}-{partition} {isolation}: {found}"
