@@ -311,17 +311,26 @@ class SegmentedLog:
         log.info("log.restarted", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
         self.secure()
         try:
-            self._lower_recovery_point(min(offset, self._bases[0]))
+            self._prepare_to_cut(min(offset, self._bases[0]))
             self._discard(reversed(self.segments))
-            self._set_segments([self.new_segment(offset, self.segments[-1].created_ms)])
             self.epochs.clear()
-            self._snapshots.drop(lambda at: True)
-            self.seal_truncation()
+            try:
+                self._begin_at(offset)
+            except OSError as problem:
+                if problem.errno != ENOSPC:
+                    raise
+                self.discarded.remove()  # the room that they took is enough
+                self._begin_at(offset)
         except OSError as problem:
             self.fail()
             raise self._storage_error("truncate", problem) from problem
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self.producers.replace(())
+
+    def _begin_at(self, offset: int) -> None:
+        self._set_segments([self.new_segment(offset, self.segments[-1].created_ms)])
+        self._snapshots.drop(lambda at: True)
+        self.seal_truncation()
 
     def advance_start(self, offset: int) -> bool:
         """Records below `offset` are not served any more; retention deletes their segments."""

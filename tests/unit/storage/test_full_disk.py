@@ -85,6 +85,26 @@ def test_whatever_room_is_left_a_cut_fails_no_log(space_bytes: int) -> None:
     assert len(values(open_log(disk))) == 30
 
 
+@pytest.mark.parametrize("space_bytes", range(0, 400, 8))
+def test_whatever_room_is_left_a_log_that_begins_anew_does_not_fail(space_bytes: int) -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    log.assign_epoch(1, 0)
+    fill(log, 12)
+    log.flush()
+    disk.space_bytes = space_bytes
+    with suppress(BrokerError):
+        log.start_at(500)
+    assert not log.is_failed
+    assert (log.log_start_offset, log.log_end_offset) in ((0, 12), (500, 500))
+    disk.space_bytes = None
+    log.start_at(500)
+    append(log, b"later", epoch=1)
+    disk.kill()
+    log = open_log(disk, log_start_offset=500)
+    assert values(log) == [b"later"]
+
+
 def test_failing_writes_are_refused_too() -> None:
     disk = new_disk()
     log = open_log(disk)
