@@ -321,10 +321,10 @@ class Simulation:
         changer.node_ids = tuple(node.node_id for node in self.nodes)
         changer.gone = self._gone
         changer.replication_factor = self.shape.replication_factor
-        running = [self._run_client(client) for client in [*producers, *readers, changer]]
+        running = [self.run_client(client) for client in [*producers, *readers, changer]]
         for workload in self.workloads:
             await self.loop.create_task(workload.begin(admin), context=admin.process.context())
-            running += [self._run_client(client) for client in workload.clients()]
+            running += [self.run_client(client) for client in workload.clients()]
         return running
 
     def _gone(self) -> int | None:
@@ -342,9 +342,9 @@ class Simulation:
         name = f"reader{self._readings % self.shape.readers}"
         reader = Reader(f"{name}.{self._readings}", self.loop, self.addresses, self.history, self.places)
         reader.process.host = name
-        self._run_client(reader, reader.read_once((node.host, CLIENT_PORT)))
+        self.run_client(reader, reader.read_once((node.host, CLIENT_PORT)))
 
-    def _run_client(self, client: Any, work: Coroutine[Any, Any, None] | None = None) -> "Running":
+    def run_client(self, client: Any, work: Coroutine[Any, Any, None] | None = None) -> "Running":
         client.pace = self.shape.pace
         work = client.run() if work is None else work
         task = self.loop.create_task(work, name=client.name, context=client.process.context())

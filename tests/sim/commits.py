@@ -4,6 +4,7 @@
 |---|---|
 | lost-commit | a member was told an offset that a later acknowledged commit had replaced, or that nobody committed |
 | fenced-commit | a commit of a generation was taken after a member of a later one had its assignment |
+| fenced-commit | or one of a static member, after another had its place |
 | two-owners | two members of one generation have the same partition |
 | generation-back | an assignment of an old generation, after a member of a later one had its own |
 | passed-over | a commit covers a record that no member of the group has read |
@@ -23,6 +24,7 @@ class Attempt:
     offset: int
     began: float
     generation: int = -1
+    member_id: str = ""
     ended: float | None = None
     is_refused: bool = False
 
@@ -41,8 +43,8 @@ class Register:
         ended = [one for one in self.attempts if one.ended is not None]
         return max(ended, key=lambda one: one.ended or 0.0).offset if ended else NOTHING
 
-    def write(self, offset: int, now: float, generation: int = -1) -> Attempt:
-        self.attempts.append(Attempt(offset, now, generation))
+    def write(self, offset: int, now: float, generation: int = -1, member_id: str = "") -> Attempt:
+        self.attempts.append(Attempt(offset, now, generation, member_id))
         return self.attempts[-1]
 
     def objection(self, told: int, asked: float) -> str | None:
@@ -68,6 +70,7 @@ class GroupRecord:
         self._may_expire = may_expire
         self._owners: dict[tuple[int, Place], str] = {}
         self._assigned: list[tuple[float, int]] = []  # when a member heard of its assignment, and the generation
+        self._holders: dict[str, list[tuple[float, str]]] = {}  # of an instance: since when, and which member
         self._read: dict[Place, set[int]] = {}
         self._covered: dict[Place, int] = {}
         self.generations = self.commits = self.fenced = self.taken_over = 0
@@ -93,6 +96,15 @@ class GroupRecord:
             if known != owner:
                 self.problems.append(f"two-owners: {known} and {owner} have {place_text(place)} in {generation}")
 
+    def holds(self, instance: str, member_id: str, now: float) -> None:
+        """A static member has its assignment: whoever had its place before is fenced."""
+        self._holders.setdefault(instance, []).append((now, member_id))
+
+    def _is_replaced(self, instance: str | None, attempt: Attempt) -> bool:
+        """Whether another member had taken the place before this was sent."""
+        holders = [one for when, one in self._holders.get(instance or "", ()) if when < attempt.began]
+        return bool(holders) and attempt.member_id in holders and holders[-1] != attempt.member_id
+
     def told(self, who: str, place: Place, offset: int, asked: float) -> None:
         """A member asked for what is committed."""
         self.taken_over += offset > 0
@@ -103,13 +115,15 @@ class GroupRecord:
     def has_read(self, place: Place, offsets: list[int]) -> None:
         self._read.setdefault(place, set()).update(offsets)
 
-    def committed(self, who: str, place: Place, attempt: Attempt, now: float) -> None:
+    def committed(self, who: str, place: Place, attempt: Attempt, now: float, instance: str | None = None) -> None:
         """The commit was acknowledged."""
         attempt.ended = now
         self.commits += 1
         newest = self.newest_generation(attempt.began)
         if attempt.generation < newest:
             self.problems.append(f"fenced-commit: {who} of generation {attempt.generation}, in {newest}")
+        if self._is_replaced(instance, attempt):
+            self.problems.append(f"fenced-commit: {who}, whose place another member has taken")
         read, start = self._read.get(place, set()), self._covered.get(place, 0)
         missed = [offset for offset in range(start, attempt.offset) if offset not in read]
         if missed:

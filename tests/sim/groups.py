@@ -5,7 +5,7 @@ client keeps offsets without being a member, and deletes them, and its group. `c
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from struct import pack
 from typing import Any, Final
@@ -70,6 +70,10 @@ REFUSALS = frozenset({
 
 class Again(Exception):
     """What was asked for cannot be had now."""
+
+
+class Replaced(Exception):
+    """Another process has the place of this static member."""
 
 
 class Grouped(Client):
@@ -137,6 +141,8 @@ class Member(Reader, Grouped):
     record: GroupRecord
     instance: str | None = None
     is_calm = False
+    is_replaced = False  # another process is to take its place
+    replace: Callable[["Member"], None]
     session_ms, rebalance_ms = TIMEOUTS_MS[-1]
     member_id = ""
     generation = -1
@@ -159,8 +165,13 @@ class Member(Reader, Grouped):
             except Again as why:
                 self.doing = f"again: {why}"
                 await asyncio.sleep(self.random.uniform(0.05, 0.3))
+            except Replaced:
+                self.doing, self.mine = "is replaced", []
+                return
 
     def refused(self, code: int) -> None:
+        if self.is_replaced and code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+            raise Replaced
         if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
             self.member_id = ""
         super().refused(code)
@@ -218,6 +229,8 @@ class Member(Reader, Grouped):
         self.mine = [place for place in self._places if str(place[1]) in indexes]
         owner = self.instance or self.member_id
         self.record.assigned(owner, self.generation, self.mine, asked, self.loop.time())
+        if self.instance:
+            self.record.holds(self.instance, self.member_id, self.loop.time())
 
     async def _begin(self, place: Place) -> None:
         """At what is committed."""
@@ -231,10 +244,10 @@ class Member(Reader, Grouped):
         generation, late = self._former
         self._former = self.generation, {place: self.positions[place] for place in self.mine}
         for place, offset in late.items() if self.random.random() < 0.3 else ():
-            attempt = self.record.register(place).write(offset, self.loop.time(), generation)
+            attempt = self.record.register(place).write(offset, self.loop.time(), generation, self.member_id)
             code = await self.send_commit(place, attempt, generation, self.member_id, self.instance)
             if not code:
-                self.record.committed(self.name, place, attempt, self.loop.time())
+                self.record.committed(self.name, place, attempt, self.loop.time(), self.instance)
             self.record.fenced += attempt.is_refused
 
     async def _beat(self) -> None:
@@ -260,16 +273,20 @@ class Member(Reader, Grouped):
         offset = self.positions[place]
         if offset == self._committed[place]:
             return
-        attempt = self.record.register(place).write(offset, self.loop.time(), self.generation)
+        attempt = self.record.register(place).write(offset, self.loop.time(), self.generation, self.member_id)
         code = await self.send_commit(place, attempt, self.generation, self.member_id, self.instance)
         if code:
             self.record.fenced += attempt.is_refused
             self.refused(code)
-        self.record.committed(self.name, place, attempt, self.loop.time())
+        self.record.committed(self.name, place, attempt, self.loop.time(), self.instance)
         self._committed[place] = offset
 
     async def _go_astray(self) -> None:
         """Leave, crash, or sleep past the session and commit as if nothing had been. Raises Again after it."""
+        if self.instance and not self.is_replaced and self.random.random() < 0.5:
+            self.is_replaced = True  # and goes on until it hears of it
+            self.replace(self)
+            return
         match self.random.choice(("leaves", "crashes", "sleeps")):
             case "leaves":
                 identity = MemberIdentity(self.member_id, self.instance)
@@ -371,14 +388,24 @@ class Groups(Workload):
             self.as_client(Member, f"member{number}", self.simulation.places)
             for number in range(self.random.choice((2, 3)))
         ]
-        session_ms, rebalance_ms = self.random.choice(TIMEOUTS_MS)
+        self._timeouts_ms = self.random.choice(TIMEOUTS_MS)
         for number, member in enumerate(self.members):
-            member.session_ms, member.rebalance_ms = session_ms, rebalance_ms
-            member.record = self.record
-            member.instance = f"instance{number}" if number < static else None
+            self._prepare(member, f"instance{number}" if number < static else None)
         loner = self.as_client(Loner, "loner")
         loner.record, loner.places = self.alone, tuple(self.simulation.places)
         return [*self.members, loner]
+
+    def _prepare(self, member: Member, instance: str | None) -> None:
+        member.session_ms, member.rebalance_ms = self._timeouts_ms
+        member.record, member.instance, member.replace = self.record, instance, self._replace
+
+    def _replace(self, former: Member) -> None:
+        """Another process begins under the name of a static member that still runs."""
+        member = self.as_client(Member, f"{former.name}.{len(self.members)}", self.simulation.places)
+        self._prepare(member, former.instance)
+        member.is_calm = former.is_calm
+        self.members.append(member)
+        self.simulation.run_client(member)
 
     def stop(self) -> None:
         for member in self.members:
