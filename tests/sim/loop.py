@@ -27,6 +27,9 @@ from typing import Any, NoReturn
 STEPS_MAX = 20_000_000
 STEPS_AT_ONCE_MAX = 100_000  # without time going on
 TASKS_KEPT_MAX = 10_000
+# Behind the point of all times: nanoseconds. The last bits of a sum are not the same on every machine (32-bit Intel
+# counts with 80 bits), those of a decimal number are.
+TIME_DIGITS = 9
 
 
 class Deadlock(Exception):
@@ -172,6 +175,13 @@ class SimLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now
 
+    def milliseconds(self) -> int:
+        return int(round(self._now * 1000, TIME_DIGITS - 3))
+
+    def after(self, seconds: float) -> float:
+        """The moment that is so far away."""
+        return round(self._now + seconds, TIME_DIGITS)
+
     def number(self) -> int:
         """The next number: of a task, a future, a timer."""
         self._numbers += 1
@@ -208,6 +218,7 @@ class SimLoop(asyncio.BaseEventLoop):
     call_soon_threadsafe = call_soon
 
     def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> SimHandle:
+        when = round(when, TIME_DIGITS)
         handle = SimHandle(callback, args, context, when)
         self._numbers += 1
         heappush(self._timers, (when, self._numbers, handle))

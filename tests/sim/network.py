@@ -249,7 +249,7 @@ class Pipe:
             self._may_be_held(piece)
         if urgent and not self.is_held:
             self._pieces.clear()
-        at = self.network.loop.time() + self.network.delay()
+        at = self.network.loop.after(self.network.delay())
         if self._pieces:
             at = max(at, self._pieces[-1][0])
         self._pieces.append((at, piece))

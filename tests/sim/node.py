@@ -24,7 +24,7 @@ from kavka_broker.storage.sim_disk import Operation, SimDisk
 from kavka_broker.storage.sim_inode import SimDirectory, SimInode
 from tests.sim.events import Events
 from tests.sim.history import Place
-from tests.sim.loop import PROCESS, Ended, Process, SimLoop
+from tests.sim.loop import PROCESS, TIME_DIGITS, Ended, Process, SimLoop
 from tests.sim.network import Network
 
 CLUSTER_ID = "a2F2a2Etc2ltdWxhdGVkMQ"
@@ -58,7 +58,7 @@ class SimClock:
 
     def monotonic_ms(self) -> float:
         began_ms, counted_ms = self._since
-        return counted_ms + (self._loop.time() * 1000 - began_ms) * self._rate
+        return round(counted_ms + (self._loop.time() * 1000 - began_ms) * self._rate, TIME_DIGITS - 3)
 
 
 class NodeDisk(SimDisk):

@@ -130,7 +130,7 @@ class Producer(Client):
     ) -> PartitionProduceResponse | None:
         records = build_batch(
             [(None, value.encode()) for value in batch.values],
-            timestamp_ms=EPOCH_MS + int(self.loop.time() * 1000),
+            timestamp_ms=EPOCH_MS + self.loop.milliseconds(),
             producer_id=identity[0],
             producer_epoch=identity[1],
             base_sequence=batch.base_sequence,

@@ -92,7 +92,7 @@ class Transactor(Producer):
             leader = await self._leading_node()
             batch = build_batch(
                 [(None, value.encode()) for value in values],
-                timestamp_ms=EPOCH_MS + int(self.loop.time() * 1000),
+                timestamp_ms=EPOCH_MS + self.loop.milliseconds(),
                 producer_id=producer_id,
                 producer_epoch=epoch,
                 base_sequence=sequence,

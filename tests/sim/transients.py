@@ -108,7 +108,7 @@ class Wanderer(Client):
     async def write(self, where: Incarnation) -> None:
         values = [f"{where}:{self.name}.{self._numbers + index}" for index in range(self.random.randint(1, 4))]
         self._numbers += len(values)
-        now_ms = EPOCH_MS + int(self.loop.time() * 1000)
+        now_ms = EPOCH_MS + self.loop.milliseconds()
         records = build_batch([(None, value.encode()) for value in values], timestamp_ms=now_ms)
         data = TopicProduceData(where.topic, where.topic_id, [PartitionProduceData(where.index, records)])
         peer = self.peer(self._leaders[where.topic, where.index])

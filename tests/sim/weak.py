@@ -47,7 +47,7 @@ class WeakProducer(Client):
         self.history.sent(self.name, PLACE, values)
         records = build_batch(
             [(None, value.encode()) for value in values],
-            timestamp_ms=EPOCH_MS + int(self.loop.time() * 1000),
+            timestamp_ms=EPOCH_MS + self.loop.milliseconds(),
             compression=self.random.choice(CODECS),
         )
         data = TopicProduceData(TOPIC, self.topic_ids[TOPIC], [PartitionProduceData(PLACE[1], records)])

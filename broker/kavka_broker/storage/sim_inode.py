@@ -124,9 +124,8 @@ class Journal:
         if not by_directory:
             self._write(self._entries[: random.randrange(len(self._entries) + 1)])
         else:
-            places = dict.fromkeys(id(entry[0][0]) for entry in self._entries)
-            for place in places:
-                of_one = [entry for entry in self._entries if id(entry[0][0]) == place]
+            for place in dict.fromkeys(entry[0][0] for entry in self._entries):
+                of_one = [entry for entry in self._entries if entry[0][0] is place]
                 self._write(of_one[: random.randrange(len(of_one) + 1)])
         self._entries = []
 
