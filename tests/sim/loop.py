@@ -283,7 +283,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def occupy(self, process: Process, seconds: float) -> None:
         """Its only thread does something for so long, when it is done with what it does already; all else waits."""
-        process.busy_until = max(process.busy_until, self._now) + seconds
+        process.busy_until = round(max(process.busy_until, self._now) + seconds, TIME_DIGITS)
         if not process.is_busy:
             process.is_busy = True
             self.call_at(process.busy_until, self._is_through, process, context=NOBODY)

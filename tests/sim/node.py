@@ -58,7 +58,9 @@ class SimClock:
 
     def monotonic_ms(self) -> float:
         began_ms, counted_ms = self._since
-        return round(counted_ms + (self._loop.time() * 1000 - began_ms) * self._rate, TIME_DIGITS - 3)
+        elapsed_ms = (self._loop.time() * 1000 - began_ms) * self._rate
+        # A nanosecond ahead: a timer, whose time is rounded, never comes before the moment for which it was set.
+        return round(counted_ms + elapsed_ms + 1e-6, TIME_DIGITS - 3)
 
 
 class NodeDisk(SimDisk):

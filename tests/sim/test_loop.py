@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from random import Random
 from typing import Any
 
 import pytest
 
 from tests.sim.loop import Deadlock, Escaped, Process, SimLoop
 from tests.sim.network import Network
+from tests.sim.node import SimClock
 
 
 def play(scenario: Callable[[SimLoop], Awaitable[Any]], seed: int = 1) -> Any:
@@ -316,3 +318,28 @@ def test_the_steps_of_a_slow_process_take_time() -> None:
         return moments
 
     assert play(scenario) == [0.0, 0.5, 1.0]
+
+
+def test_a_clock_is_never_behind_the_timer_that_was_set_by_it() -> None:
+    """Else who looks again at once would do so for ever: times are rounded."""
+
+    async def scenario(loop: SimLoop) -> int:
+        clock, chance, early = SimClock(loop), Random(1), 0
+        for _ in range(2_000):
+            deadline_ms = clock.monotonic_ms() + chance.random() * 10
+            await asyncio.sleep((deadline_ms - clock.monotonic_ms()) / 1000)
+            early += clock.monotonic_ms() < deadline_ms
+        return early
+
+    assert play(scenario) == 0
+
+
+def test_a_process_that_is_busy_for_any_time_gets_on() -> None:
+    async def scenario(loop: SimLoop) -> float:
+        process = Process("p.1", "p")
+        process.step_seconds = 0.1 / 3
+        for _ in range(50):
+            await spawn(loop, process, asyncio.sleep(0.01))
+        return loop.time()
+
+    assert play(scenario) > 1
