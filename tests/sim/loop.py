@@ -218,7 +218,9 @@ class SimLoop(asyncio.BaseEventLoop):
     call_soon_threadsafe = call_soon
 
     def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> SimHandle:
-        when = round(when, TIME_DIGITS)
+        is_later, when = when > self._now, round(when, TIME_DIGITS)
+        if is_later and when <= self._now:
+            when = self.after(10**-TIME_DIGITS)  # who waits for less gets on all the same
         handle = SimHandle(callback, args, context, when)
         self._numbers += 1
         heappush(self._timers, (when, self._numbers, handle))

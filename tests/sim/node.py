@@ -59,8 +59,7 @@ class SimClock:
     def monotonic_ms(self) -> float:
         began_ms, counted_ms = self._since
         elapsed_ms = (self._loop.time() * 1000 - began_ms) * self._rate
-        # A nanosecond ahead: a timer, whose time is rounded, never comes before the moment for which it was set.
-        return round(counted_ms + elapsed_ms + 1e-6, TIME_DIGITS - 3)
+        return round(counted_ms + elapsed_ms, TIME_DIGITS - 3)
 
 
 class NodeDisk(SimDisk):
