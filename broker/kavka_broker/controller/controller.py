@@ -26,7 +26,7 @@ from kavka_broker.controller.format import random_uuid
 from kavka_broker.controller.images import copy_of
 from kavka_broker.controller.publishing import Subscriber
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.controller.recovery import opening_records
+from kavka_broker.controller.recovery import is_new, opening_records
 from kavka_broker.controller.snapshots import SnapshotId
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image import Metadata
@@ -130,7 +130,7 @@ class Controller:
         self._keep_up(ahead)
         self._ahead = ahead
         self._epoch = epoch
-        bootstrap = self.quorum.log.bootstrap_records()
+        bootstrap = self.quorum.log.bootstrap_records() if is_new(ahead) else []
         records = opening_records(ahead, self.quorum.config, bootstrap, self.incarnation_id)
         try:
             self._append(ahead, records)

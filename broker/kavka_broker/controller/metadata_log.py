@@ -1,8 +1,8 @@
 """`__cluster_metadata-0`: the log of all decisions, with its snapshots and the quorum's memory, in Kafka's files.
 
 It is a log like any other, except that what is acknowledged is synced, and that its beginning goes when a snapshot
-stands for it, not with time: it begins where its oldest snapshot ends. Opening it always checks what lies behind the
-newest snapshot: a torn tail is cut off.
+stands for it, not with time: it begins where its oldest snapshot ends. Opening it checks all of it: a torn tail is cut
+off. Where what was synced once has changed, `damage` says so; below the newest snapshot that is mended at once.
 
 To the rules of the quorum it is a `LogView`; what they decide about it comes back as calls of the other methods.
 """
@@ -14,16 +14,21 @@ from typing import Final
 
 from kavka_broker.controller.batches import read_batch
 from kavka_broker.controller.format import METADATA_DIRECTORY, bootstrap_snapshot
+from kavka_broker.controller.promises import Promises
 from kavka_broker.controller.snapshots import BOOTSTRAP, SnapshotId, Snapshots, read
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
-from kavka_broker.core.raft.quorum_state import FILE_NAME, QuorumState, format_state, parse_state
+from kavka_broker.core.raft.quorum_state import QuorumState, UnreadableState
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Buffer, Message
 from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.uuids import ONE, to_text
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import PARTITION_METADATA
+
+log = get("controller")
 
 #: The largest batch that is written, and so the largest decision (Kafka's bound).
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -34,30 +39,43 @@ TIMESTAMPS_ANY_MS: Final = LONG_MAX
 class MetadataLog:
     """The controller's own log. Everything but `flush` and `save_state` is called on the loop."""
 
-    def __init__(self, disk: Disk, directory: str, log: Log, snapshots: Snapshots, config: BrokerConfig) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        log: Log,
+        snapshots: Snapshots,
+        promises: Promises,
+        config: BrokerConfig,
+    ) -> None:
         self.disk = disk
         self._directory = directory
         self._log = log
         self._config = config
         self.files = snapshots
+        self.promises = promises
+        # Where the log cannot be read any further though it goes on, and why.
+        self.damage: tuple[int, str] | None = None
+        log.on_recovery_point_lowered = promises.forget_synced
 
     @classmethod
     def open(cls, disk: Disk, config: BrokerConfig, *, now_ms: int) -> "MetadataLog":
         """Open the log in the metadata directory, or begin it there."""
         directory = os.path.join(config.metadata_log_dir, METADATA_DIRECTORY)
         disk.make_directory(directory)
-        snapshots = Snapshots(disk, directory)
+        snapshots, promises = Snapshots(disk, directory), Promises(disk, directory)
         newest, oldest = snapshots.newest(), next(iter(snapshots.ids), None)
-        log = Log.open(
+        records = Log.open(
             disk,
             directory,
             log_config(config),
             recover=True,
-            recovery_point=0 if newest is None else newest.end_offset,
+            recovery_point=promises.synced_offset,
             log_start_offset=0 if oldest is None else oldest.end_offset,
             now_ms=now_ms,
         )
-        opened = cls(disk, directory, log, snapshots, config)
+        opened = cls(disk, directory, records, snapshots, promises, config)
+        opened._check(newest)
         if newest is not None and opened._is_superseded_by(newest):
             opened.start_behind(newest)
         opened.drop_superseded()
@@ -65,6 +83,37 @@ class MetadataLog:
         if not disk.exists(identity):
             disk.write_file(identity, f"version: 0\ntopic_id: {to_text(ONE)}".encode())
         return opened
+
+    def _check(self, newest: SnapshotId | None) -> None:
+        """Read all of it. What a snapshot stands for is not needed: damage there goes, and the log begins behind."""
+        self.damage = self._first_damage(self.start_offset)
+        if self.damage is None or newest is None or self.damage[0] >= newest.end_offset:
+            return
+        log.warning("metadata.log.damaged", offset=self.damage[0], reason=self.damage[1], snapshot=newest.end_offset)
+        self.damage = self._first_damage(newest.end_offset)
+        if self.damage is None and newest.end_offset <= self.end_offset:
+            self._log.advance_start(newest.end_offset)
+
+    def _first_damage(self, offset: int) -> tuple[int, str] | None:
+        try:
+            for header, _ in self.batches(offset):
+                if header.base_offset > offset:
+                    return offset, f"the batch at offset {offset} is missing"
+                offset = header.next_offset
+        except BrokerError as problem:
+            return offset, str(problem)
+        return None
+
+    def cut_damage(self) -> None:
+        """Forget what lies behind the damage: others have it."""
+        assert self.damage is not None
+        self._log.truncate_to(self.damage[0])
+        self.damage = None
+
+    @property
+    def promised_offset(self) -> int:
+        """Others count on this node to have the log up to here; less only where the disk has lost it."""
+        return self.promises.synced_offset
 
     def _is_superseded_by(self, snapshot: SnapshotId) -> bool:
         """Whether the log lacks what the snapshot stands for, all of which is committed.
@@ -145,7 +194,9 @@ class MetadataLog:
 
     def flush(self) -> None:
         """Sync. Blocks; called in a thread, beside appends."""
-        self._log.flush()
+        truncations, log = self._log.truncations, self._log
+        log.flush()
+        self.promises.note_synced(log.latest_epoch, log.recovery_point, truncations, log.truncations)
 
     def start_behind(self, snapshot: SnapshotId) -> None:
         """Forget log and snapshots below `snapshot`, which is there, and go on where it ends."""
@@ -190,12 +241,17 @@ class MetadataLog:
         return SnapshotId(end_offset, max(self._log.epoch_at(end_offset - 1), 0))
 
     def load_state(self) -> QuorumState:
-        path = os.path.join(self._directory, FILE_NAME)
-        return parse_state(self.disk.read_file(path).decode()) if self.disk.exists(path) else QuorumState()
+        """Raises UnreadableState where it is lost; nothing to remember is a node that has no log yet."""
+        try:
+            return self.promises.load_state()
+        except UnreadableState:
+            if self.end_offset == 0 and not self.latest_epoch:
+                return QuorumState()
+            raise
 
     def save_state(self, state: QuorumState) -> None:
         """Blocks until it would survive a loss of power."""
-        self.disk.write_file(os.path.join(self._directory, FILE_NAME), format_state(state).encode())
+        self.promises.save_state(state)
 
     def bootstrap_records(self) -> list[Message]:
         """What a new cluster begins with: what `format` left, or the levels of this version."""

@@ -12,7 +12,7 @@ import os
 from typing import Final
 
 from kavka_broker.controller.format import METADATA_DIRECTORY
-from kavka_broker.controller.recovery import CannotStart
+from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.raft.quorum_state import FILE_NAME
 from kavka_broker.storage import checkpoints

@@ -20,16 +20,11 @@ from typing import Any, Final
 from kavka_broker.controller.batches import metadata_batch
 from kavka_broker.controller.identity import Endpoints, identity_of, settings_of
 from kavka_broker.controller.images import image_of
+from kavka_broker.controller.lost_memory import is_alone
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
 from kavka_broker.controller.publishing import Publisher, Subscriber
-from kavka_broker.controller.recovery import (
-    CannotStart,
-    Recovered,
-    history_of,
-    is_alone,
-    quorum_control,
-    recover,
-)
+from kavka_broker.controller.recovery import Recovered, history_of, quorum_control, recover
+from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.controller.runner import Handle, RunBlocking, Runner
 from kavka_broker.controller.snapshots import SnapshotId, build
 from kavka_broker.core.config.broker import BrokerConfig

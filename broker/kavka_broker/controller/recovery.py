@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kavka_broker.controller.images import copy_of, image_of
+from kavka_broker.controller.lost_memory import check_damage, is_alone, load_snapshot, load_state
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import render
 from kavka_broker.core.metadata.configs import ResourceType
@@ -37,10 +39,6 @@ from kavka_broker.protocol.messages.voters_record import VotersRecord
 BOOTSTRAP_TRANSACTION: Final = "Bootstrap records"
 
 
-class CannotStart(Exception):
-    """The metadata on the disk is not one that this broker can go on with; the message says why and what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """What the disk says. `ahead` is there where this node alone decides what is committed."""
@@ -56,11 +54,10 @@ def recover(config: BrokerConfig, log: MetadataLog) -> Recovered:
 
     A node that votes alone is its own quorum: all of its log is replayed, into two images at once. Raises CannotStart.
     """
-    newest = log.files.newest()
-    start = 0 if newest is None else newest.end_offset
+    records, start = load_snapshot(config, log)
     with readable(config):
-        records = [] if newest is None else log.files.load(newest)
         history = history_of(config, records, start)
+        check_damage(config, log, history)
         images = [image_of(iter(records), start - 1)]
         for offset, message in log.control_messages(start):
             note(history, offset, message)
@@ -72,9 +69,11 @@ def recover(config: BrokerConfig, log: MetadataLog) -> Recovered:
                     image.replay(message)
             for image in images:
                 image.move_to(log.end_offset - 1)
+        if is_new(images[-1]) and not log.latest_epoch:
+            log.bootstrap_records()  # the cluster begins with them
     check_features(config, images[0])
     _check_voters(config, history)
-    return Recovered(images[0], images[1] if len(images) > 1 else None, log.load_state(), history)
+    return Recovered(images[0], images[1] if len(images) > 1 else None, load_state(config, log, history), history)
 
 
 @contextmanager
@@ -105,11 +104,6 @@ def note(history: VoterHistory, offset: int, message: Message) -> None:
             history.add_version(offset, message.k_raft_version)
 
 
-def is_alone(config: BrokerConfig, history: VoterHistory) -> bool:
-    """Whether this node is all of the quorum."""
-    return [voter.node_id for voter in history.voters] == [config.node_id]
-
-
 def quorum_control(history: VoterHistory, end_offset: int) -> list[Message]:
     """The control records of a snapshot that ends at `end_offset`: the version and the voters of the quorum."""
     voters, kraft_version = history.at(end_offset)
@@ -125,10 +119,15 @@ def opening_records(
     records: list[Message] = []
     if image.transaction is not None:
         records.append(AbortTransactionRecord("the controller failed inside it"))
-    if not image.features.levels.keys() - {KRAFT_VERSION}:
+    if is_new(image):
         records += _new_cluster(config, bootstrap)
     records.append(registration(config, incarnation_id))
     return records
+
+
+def is_new(image: Metadata) -> bool:
+    """Whether nothing was decided yet."""
+    return not image.features.levels.keys() - {KRAFT_VERSION}
 
 
 def _new_cluster(config: BrokerConfig, bootstrap: Sequence[Message]) -> Iterator[Message]:

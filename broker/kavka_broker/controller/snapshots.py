@@ -34,6 +34,7 @@ _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 PART: Final = ".part"
+DAMAGED: Final = ".damaged"
 
 #: Written by `format`: nothing but who votes.
 GENESIS: Final = SnapshotId(0, 0)
@@ -103,31 +104,36 @@ class Snapshots:
         return self.ids[-1] if self.ids else None
 
     def load(self, snapshot: SnapshotId) -> list[Message]:
-        return list(read(self._disk.read_file(self._path(snapshot))))
+        return list(read(self._disk.read_file(self.path(snapshot))))
 
     def save(self, snapshot: SnapshotId, data: bytes) -> None:
         """Blocks until the snapshot would survive a loss of power. Call `saved` afterwards, on the loop."""
-        self._disk.write_file(self._path(snapshot), data)
+        self._disk.write_file(self.path(snapshot), data)
 
     def saved(self, snapshot: SnapshotId) -> None:
         """The snapshot is there, and may be served."""
         self.ids = sorted({*self.ids, snapshot})
 
     def size_bytes(self, snapshot: SnapshotId) -> int:
-        return self._disk.size(self._path(snapshot))
+        return self._disk.size(self.path(snapshot))
 
     def age_ms(self, snapshot: SnapshotId, now_ms: int) -> int:
-        return now_ms - self._disk.modified_ms(self._path(snapshot))
+        return now_ms - self._disk.modified_ms(self.path(snapshot))
 
     def delete(self, snapshot: SnapshotId) -> None:
         self.ids = [one for one in self.ids if one != snapshot]
-        self._disk.remove(self._path(snapshot))
+        self._disk.remove(self.path(snapshot))
+
+    def set_aside(self, snapshot: SnapshotId) -> None:
+        """It cannot be read: it is kept under a name that nobody takes for a snapshot's."""
+        self.ids = [one for one in self.ids if one != snapshot]
+        self._disk.rename(self.path(snapshot), self.path(snapshot) + DAMAGED)
 
     def read_piece(self, snapshot: SnapshotId, position: int, bytes_max: int) -> tuple[int, bytes] | None:
         """A snapshot's size, and bytes of it; None where there is no such snapshot."""
         if snapshot not in self.ids:
             return None
-        file = self._disk.open(self._path(snapshot))
+        file = self._disk.open(self.path(snapshot))
         try:
             wanted = min(bytes_max, file.size - position)
             return file.size, bytes(file.read(position, wanted)) if wanted > 0 else b""
@@ -138,7 +144,7 @@ class Snapshots:
 
     def save_piece(self, snapshot: SnapshotId, position: int, piece: Buffer) -> None:
         """The next piece of a snapshot that is downloaded; position 0 begins it anew."""
-        path = self._path(snapshot) + PART
+        path = self.path(snapshot) + PART
         if not position:
             with suppress(FileNotFoundError):
                 self._disk.remove(path)
@@ -151,7 +157,7 @@ class Snapshots:
 
     def load_downloaded(self, snapshot: SnapshotId) -> list[Message]:
         """What was downloaded. Raises ProtocolViolation where it is not whole, and forgets it. Blocks."""
-        path = self._path(snapshot) + PART
+        path = self.path(snapshot) + PART
         try:
             return list(read(self._disk.read_file(path)))
         except ProtocolViolation:
@@ -160,10 +166,11 @@ class Snapshots:
 
     def name_downloaded(self, snapshot: SnapshotId) -> None:
         """Give a download its name, so that it survives a loss of power. Blocks; call `saved` afterwards."""
-        path = self._path(snapshot)
+        path = self.path(snapshot)
         self._disk.sync_file(path + PART)
         self._disk.rename(path + PART, path)
         self._disk.sync_directory(self._directory)
 
-    def _path(self, snapshot: SnapshotId) -> str:
+    def path(self, snapshot: SnapshotId) -> str:
+        """Of a snapshot's file."""
         return f"{self._directory}/{file_name(snapshot)}"

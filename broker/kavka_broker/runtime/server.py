@@ -18,7 +18,7 @@ from kavka_broker.api.registry import APIS
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.newborn import check_memory
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.controller.recovery import CannotStart
+from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address

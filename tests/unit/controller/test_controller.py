@@ -9,7 +9,7 @@ import pytest
 
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.recovery import CannotStart
+from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.controller.snapshots import GENESIS, SnapshotId, build, file_name
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.features import INITIAL_LEVELS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.controller.newborn import check_memory
-from kavka_broker.controller.recovery import CannotStart
+from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.storage.disk import RealDisk
 from tests.support.cluster import PROPERTIES

@@ -25,6 +25,7 @@ class MemoryLog:
     batches: list[Batch] = field(default_factory=list)
     pieces: dict[SnapshotId, bytes] = field(default_factory=dict)
     truncations: int = 0
+    promised_offset: int = 0
 
     @property
     def snapshots(self) -> list[SnapshotId]:

@@ -70,6 +70,8 @@ def is_addressed_here(member: Member, voter_id: int, directory_id: bytes) -> boo
 
 def may_vote_for(member: Member, asked: PartitionData) -> bool:
     """Whether a candidate of this epoch gets this node's vote."""
+    if member.is_forgetful:
+        return False
     has_all = (asked.last_offset_epoch, asked.last_offset) >= (member.log.latest_epoch, member.end_offset)
     if asked.pre_vote:
         return has_all and not _has_living_leader(member)

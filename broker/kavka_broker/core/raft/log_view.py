@@ -34,6 +34,10 @@ class LogView(Protocol):
         """The log is on the disk up to here. A truncation takes it back; a sync that it overtook counts for nothing."""
 
     @property
+    def promised_offset(self) -> int:
+        """Others may count on this node to have the log up to here. Where it ends below that, its disk has lost it."""
+
+    @property
     def latest_epoch(self) -> int:
         """The epoch of the last record (of the snapshot where the log is empty); 0 where there never was one."""
 

@@ -82,12 +82,21 @@ class Member:
         return self.identity.is_controller and any(map(self.is_self, self.voters))
 
     @property
+    def is_forgetful(self) -> bool:
+        """Whether the disk has lost what others may count on this node for. Until it has that again from a leader, it
+        neither stands nor votes: without it a leader could be elected who lacks what is committed.
+        """
+        return self.end_offset < self.log.promised_offset
+
+    @property
     def may_stand(self) -> bool:
         """Whether this node stands for election: as a voter, or while its removal is not known to be committed.
 
         Nobody else may have the record of the removal, and then the log that has it is the only one that can win. Such
         a node does not count its own vote, leads until the record is committed, and goes (Raft dissertation, 4.2.2).
         """
+        if self.is_forgetful:
+            return False
         if self.is_voter:
             return True
         is_open = any(self.is_self(one) for voters in self.history.open_sets(self.high_watermark) for one in voters)

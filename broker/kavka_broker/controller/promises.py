@@ -1,0 +1,102 @@
+"""What a controller has told others, beside the files that it told of: it must not forget, and must know if it has.
+
+A vote, and the end of the log that a leader counts on, are promises. Both are on the disk before anybody hears of them;
+but a disk may change or lose a file afterwards, and a log that ends early looks like any other.
+
+    synced-offset        the log was on the disk up to here: written behind each sync, removed before each cut
+    quorum-state.copy    the quorum's memory once more, written ahead of `quorum-state`
+
+Apache Kafka knows neither and leaves both alone. After it has run here the copy may be the older of the two.
+"""
+
+import os
+import threading
+from contextlib import suppress
+from typing import Final
+
+from kavka_broker.core.raft.quorum_state import (
+    FILE_NAME,
+    NOBODY,
+    QuorumState,
+    UnreadableState,
+    format_state,
+    parse_state,
+)
+from kavka_broker.logs import get
+from kavka_broker.storage import checkpoints
+from kavka_broker.storage.disk import Disk
+
+log = get("controller")
+
+SYNCED: Final = "synced-offset"
+COPY: Final = "quorum-state.copy"
+
+
+class Promises:
+    """The promises of one metadata directory. `synced_offset` is what the last process had on the disk at least."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._written = self.synced_offset = self._read_synced()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+    # --- the log ------------------------------------------------------------------------------------------------
+
+    def _read_synced(self) -> int:
+        try:
+            entries = checkpoints.read_epochs(self._disk, self._path(SYNCED))
+        except checkpoints.MalformedCheckpoint as problem:
+            log.warning("checkpoint.ignored", reason=str(problem))
+            return 0
+        return entries[-1][1] if entries else 0
+
+    def note_synced(self, epoch: int, offset: int, truncations: int, now_truncations: int) -> None:
+        """Not synced itself: an older one promises less. Called in a thread, beside `forget_synced`."""
+        with self._lock, suppress(OSError):
+            if truncations == now_truncations and offset > self._written:
+                checkpoints.write_epochs(self._disk, self._path(SYNCED), [(max(epoch, 0), offset)], durable=False)
+                self._written = offset
+
+    def forget_synced(self) -> None:
+        """The log is about to be cut. Needs no room on the disk. Raises OSError."""
+        with self._lock:
+            self._written = 0
+            with suppress(FileNotFoundError):
+                self._disk.remove(self._path(SYNCED))
+                self._disk.sync_directory(self._directory)
+
+    # --- the vote -----------------------------------------------------------------------------------------------
+
+    def load_state(self) -> QuorumState:
+        """What the file says or its copy, whichever knows more. Raises UnreadableState where neither can be read."""
+        states, problems = [], []
+        for name in (COPY, FILE_NAME):
+            try:
+                states.append(parse_state(self._disk.read_file(self._path(name)).decode()))
+            except FileNotFoundError:
+                problems.append(f"{self._path(name)} is not there")
+            except (UnreadableState, UnicodeDecodeError) as problem:
+                problems.append(f"{self._path(name)}: {problem}")
+        if not states:
+            raise UnreadableState("; ".join(problems))
+        newest = max(states, key=_knowledge)
+        if len(states) == 1 or states[0] != states[1]:
+            log.warning(
+                "quorum_state.settled", epoch=newest.leader_epoch, problems="; ".join(problems) or "they differ"
+            )
+        return newest
+
+    def save_state(self, state: QuorumState) -> None:
+        """Blocks until it would survive a loss of power."""
+        data = format_state(state).encode()
+        self._disk.write_file(self._path(COPY), data)
+        self._disk.write_file(self._path(FILE_NAME), data)
+
+
+def _knowledge(state: QuorumState) -> tuple[int, bool, bool]:
+    """Within an epoch nothing is forgotten: first the vote is known, then the leader. Of two equals the copy counts."""
+    return state.leader_epoch, state.voted_id != NOBODY, state.leader_id != NOBODY
