@@ -76,6 +76,7 @@ class MetadataLog:
         )
         opened = cls(disk, directory, records, snapshots, promises, config)
         opened._check(newest)
+        promises.is_broken = opened.damage is not None or opened.end_offset < promises.synced_offset
         if newest is not None and opened._is_superseded_by(newest):
             opened.start_behind(newest)
         opened.drop_superseded()

@@ -40,6 +40,8 @@ class Promises:
         self._directory = directory
         self._lock = threading.Lock()
         self._written = self.synced_offset = self._read_synced()
+        # The log ends below its promise: that stands until the log has come so far again.
+        self.is_broken = False
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
@@ -60,11 +62,14 @@ class Promises:
             if truncations == now_truncations and offset > self._written:
                 checkpoints.write_epochs(self._disk, self._path(SYNCED), [(max(epoch, 0), offset)], durable=False)
                 self._written = offset
+                self.is_broken = False
 
     def forget_synced(self) -> None:
-        """The log is about to be cut. Needs no room on the disk. Raises OSError."""
+        """The log is about to be cut, as its leader says. Needs no room on the disk. Raises OSError."""
         with self._lock:
-            self._written = 0
+            if self.is_broken:
+                return
+            self._written = self.synced_offset = 0
             with suppress(FileNotFoundError):
                 self._disk.remove(self._path(SYNCED))
                 self._disk.sync_directory(self._directory)

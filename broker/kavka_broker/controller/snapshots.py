@@ -104,7 +104,12 @@ class Snapshots:
         return self.ids[-1] if self.ids else None
 
     def load(self, snapshot: SnapshotId) -> list[Message]:
-        return list(read(self._disk.read_file(self.path(snapshot))))
+        """Raises ProtocolViolation where it is not whole, or another one's."""
+        data = self._disk.read_file(self.path(snapshot))
+        records = list(read(data))
+        if any(header.leader_epoch != snapshot.epoch for header, _ in split_batches(data)):
+            raise ProtocolViolation("a snapshot of another epoch than its name says")
+        return records
 
     def save(self, snapshot: SnapshotId, data: bytes) -> None:
         """Blocks until the snapshot would survive a loss of power. Call `saved` afterwards, on the loop."""

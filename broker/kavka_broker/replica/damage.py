@@ -7,9 +7,10 @@ it stays, and leads. A log that is not this partition's, or is not there, holds 
 
 from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.uuids import ZERO, to_text
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PartitionName
+from kavka_broker.storage.names import PARTITION_METADATA, PartitionName
 
 
 def others(node_id: int, state: PartitionState) -> list[int]:
@@ -30,6 +31,19 @@ def refuse_loss(name: str, end_offset: int) -> None:
             ErrorCode.KAFKA_STORAGE_ERROR,
             f"{name}: its log is gone, and no other replica has all records; it ended at {end_offset}. Put it back, or "
             "remove its line from recovery-point-offset-checkpoint to begin with nothing",
+        )
+
+
+def refuse_other_topic(existing: Log, topic_id: bytes, logs: LogManager) -> None:
+    """Raises KAFKA_STORAGE_ERROR where a log says that it is another topic's. This broker was the only one that had all
+    records when it stopped cleanly, so it had this topic's log under the name.
+    """
+    home = logs.directory_of(existing.topic, existing.partition)
+    if existing.topic_id not in (topic_id, ZERO) and home is not None and home.is_clean:
+        raise BrokerError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"{existing.directory}/{PARTITION_METADATA} names topic {to_text(existing.topic_id)} instead of "
+            f"{to_text(topic_id)}, and no other replica has all records. If the records are this topic's, remove the file",
         )
 
 

@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.metadata.partition_change_record import Part
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.replica.damage import closed_at, foreign, others, refuse_loss
+from kavka_broker.replica.damage import closed_at, foreign, others, refuse_loss, refuse_other_topic
 from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports, call_on
 from kavka_broker.replica.fetchers import Fetchers, fetch_settings
 from kavka_broker.replica.in_sync import InSyncKeeper
@@ -315,7 +315,9 @@ class ReplicaManager:
         try:
             if is_missing:
                 self._missing.check((topic.topic_id, index), state, [one.directory_id for one in self._logs.online])
-            if is_alone:
+            if is_alone and existing is not None and not self._is_started:
+                refuse_other_topic(existing, topic.topic_id, self._logs)
+            elif is_alone:
                 refuse_loss(f"{topic.name}-{index}", gone_at)
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))

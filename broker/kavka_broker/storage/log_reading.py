@@ -85,6 +85,8 @@ class ReadableLog(SegmentedLog):
         limit, next_offset = self._limit(segment, upper)
         size = limit - position
         if size <= 0:
+            if upper == self.log_end_offset:
+                raise Damage(segment.file.path, position, offset, "nothing is there up to the end")
             return EMPTY
         if size > bytes_max:
             end, next_offset = segment.whole_batches(position, position + max(bytes_max, 0), offset)

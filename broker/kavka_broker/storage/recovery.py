@@ -15,11 +15,13 @@ it from them; who has none keeps all that can still be read.
 
 import os
 from dataclasses import dataclass, field
+from itertools import islice
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.records.batch import crc_is_valid
 from kavka_broker.storage import checkpoints, partition_metadata
 from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
@@ -189,6 +191,10 @@ def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, re
     if _is_foreign(segment, recovery_point, is_last=next_base is None):
         opening.damage = f"{segment.file.path} is another log's: what its indexes name is not in it"
         opening.is_foreign = True
+        # Left as it is, with its witnesses: nobody reads it, and the next start has to find the same.
+        segment.is_index_wrong = False
+        opening.end_offset = max(recovery_point, segment.base_offset)
+        return
     if segment.has_sane_indexes():
         segment.aborted.trust = Trust.FOUND
         if next_base is not None and _reaches(opening, segment, next_base):
@@ -205,6 +211,8 @@ def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, re
 
 def _is_foreign(segment: Segment, recovery_point: int, *, is_last: bool) -> bool:
     """Whether the file has come into the place of another, by the witness of both indexes, or of one and its end."""
+    if _is_shifted(segment):
+        return True
     latest, last = segment.times.last_entry(), segment.offsets.last_entry()
     if latest is None or not (segment.times.is_sane and segment.offsets.is_sane(2**63)) or not segment.denies(latest):
         return False
@@ -214,6 +222,20 @@ def _is_foreign(segment: Segment, recovery_point: int, *, is_last: bool) -> bool
         return is_last and end_at(segment.file, 0, segment.file.size, segment.base_offset) != recovery_point
     except ProtocolViolation:
         return False
+
+
+def _is_shifted(segment: Segment) -> bool:
+    """Whether the first batches are sound and follow on each other, and begin below the segment."""
+    try:
+        found = [(segment.batch_at(at, header), header) for at, header in islice(segment.batches(), 2)]
+    except ProtocolViolation:
+        return False
+    return (
+        len(found) == 2
+        and found[0][1].base_offset < segment.base_offset
+        and found[0][1].next_offset == found[1][1].base_offset
+        and all(crc_is_valid(batch) for batch, _ in found)
+    )
 
 
 def _reaches(opening: _Opening, segment: Segment, next_base: int) -> bool:
