@@ -5,12 +5,21 @@ anything, and begins anew once one of them leads. Where nobody has, what can be 
 it stays, and leads. A log that is not this partition's, or is not there, holds nothing of it: that replica is offline.
 """
 
-from kavka_broker.core.metadata.topics import PartitionState
+from typing import Final
+
+from kavka_broker.core.metadata.topics import PartitionState, Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.uuids import ZERO, to_text
+from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PARTITION_METADATA, PartitionName
+
+GONE: Final = "its log is gone, and no other replica has all records"
+PUT_BACK: Final = "Put it back, or remove its line from recovery-point-offset-checkpoint to begin with nothing"
+OTHER_TOPIC: Final = (
+    "names another topic, and no other replica has all records. If the records are this topic's, put its own back"
+)
+TAKE_IT: Final = "Put its own back, or remove the indexes beside it to take it for this partition's"
 
 
 def others(node_id: int, state: PartitionState) -> list[int]:
@@ -18,38 +27,44 @@ def others(node_id: int, state: PartitionState) -> list[int]:
     return [one for one in (*state.isr, *state.elr) if one != node_id]
 
 
-def closed_at(logs: LogManager, topic: str, index: int) -> int:
-    """Where a log ended that was closed cleanly, and is not there any more; 0 where none is missed."""
-    name = PartitionName(topic, index)
-    return max((one.recovery_points.get(name, 0) for one in logs.online if one.is_clean), default=0)
+class Refusals:
+    """What the start has found, and is not used. It stays so until the next start, unless others come to have all."""
 
+    def __init__(self, node_id: int, logs: LogManager) -> None:
+        self._node_id = node_id
+        self._logs = logs
+        self._refused: dict[PartitionName, str] = {}
 
-def refuse_loss(name: str, end_offset: int) -> None:
-    """Raises KAFKA_STORAGE_ERROR for a log that is gone."""
-    if end_offset:
-        raise BrokerError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"{name}: its log is gone, and no other replica has all records; it ended at {end_offset}. Put it back, or "
-            "remove its line from recovery-point-offset-checkpoint to begin with nothing",
-        )
+    def check(self, topic: Topic, index: int, *, is_starting: bool) -> int:
+        """Where a log ended that was closed cleanly and is not there any more; 0 where none is missed. Raises
+        KAFKA_STORAGE_ERROR for one that is gone, or another topic's, where nobody else has all records.
+        """
+        name, state = PartitionName(topic.name, index), topic.partitions[index]
+        existing, is_alone = self._logs.get(topic.name, index), not others(self._node_id, state)
+        gone_at = self._closed_at(name) if existing is None and is_starting else 0
+        if is_alone and name in self._refused:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, self._refused[name])
+        if is_alone and gone_at and not self._logs.is_unusable(topic.name, index):
+            self._logs.miss(name)
+            self._refuse(name, f"{name}: {GONE}; it ended at {gone_at}. {PUT_BACK}")
+        if is_starting and existing is not None and existing.topic_id not in (topic.topic_id, ZERO):
+            home, is_counted = self._logs.directory_of(topic.name, index), self._node_id in (*state.isr, *state.elr)
+            if home is not None and home.is_clean and is_counted:
+                gone_at = existing.log_end_offset
+                if is_alone:
+                    self._refuse(name, f"{existing.directory}/{PARTITION_METADATA} {OTHER_TOPIC}")
+        return gone_at
 
+    def judge(self, opened: Log, state: PartitionState, gone_at: int) -> None:
+        """Raises KAFKA_STORAGE_ERROR for a log of other records than this partition's, as `check` does."""
+        if gone_at:
+            opened.damage = f"its log is gone, which ended at {gone_at}"
+        if opened.is_foreign and not others(self._node_id, state):
+            self._refuse(opened.name, f"{opened.damage}; no other replica has all records. {TAKE_IT}")
 
-def refuse_other_topic(existing: Log, topic_id: bytes, logs: LogManager) -> None:
-    """Raises KAFKA_STORAGE_ERROR where a log says that it is another topic's. This broker was the only one that had all
-    records when it stopped cleanly, so it had this topic's log under the name.
-    """
-    home = logs.directory_of(existing.topic, existing.partition)
-    if existing.topic_id not in (topic_id, ZERO) and home is not None and home.is_clean:
-        raise BrokerError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"{existing.directory}/{PARTITION_METADATA} names topic {to_text(existing.topic_id)} instead of "
-            f"{to_text(topic_id)}, and no other replica has all records. If the records are this topic's, remove the file",
-        )
+    def _refuse(self, name: PartitionName, reason: str) -> None:
+        self._refused[name] = reason
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
-
-def foreign(opened: Log) -> str:
-    """Why a log of other records than this partition's is not used."""
-    return (
-        f"{opened.damage}; no other replica has all records. Put its own back, or remove the indexes beside it to take "
-        "it for this partition's"
-    )
+    def _closed_at(self, name: PartitionName) -> int:
+        return max((one.recovery_points.get(name, 0) for one in self._logs.online if one.is_clean), default=0)

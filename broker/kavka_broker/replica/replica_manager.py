@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.metadata.partition_change_record import Part
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.replica.damage import closed_at, foreign, others, refuse_loss, refuse_other_topic
+from kavka_broker.replica.damage import Refusals, others
 from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports, call_on
 from kavka_broker.replica.fetchers import Fetchers, fetch_settings
 from kavka_broker.replica.in_sync import InSyncKeeper
@@ -106,7 +106,7 @@ class ReplicaManager:
         self.refusal_listeners: list[Callable[[], None]] = []
         self._openings = Openings(self._open_placed, logs, crash)
         self._reports = DirectoryReports(assign_directories, crash)
-        self._missing = MissingLogs(node_id)
+        self._missing, self._refusals = MissingLogs(node_id), Refusals(node_id, logs)
         self.moves = Moves(
             logs,
             clock,
@@ -310,15 +310,10 @@ class ReplicaManager:
         existing = self._logs.get(topic.name, index)
         # One in another directory than the image names may be from before: the volume was away, and is back.
         is_missing = existing is None or existing.topic_id != topic.topic_id or directory_id != LOST_DIRECTORY
-        gone_at = closed_at(self._logs, topic.name, index) if existing is None and not self._is_started else 0
-        is_alone = not others(self._node_id, state)
         try:
             if is_missing:
                 self._missing.check((topic.topic_id, index), state, [one.directory_id for one in self._logs.online])
-            if is_alone and existing is not None and not self._is_started:
-                refuse_other_topic(existing, topic.topic_id, self._logs)
-            elif is_alone:
-                refuse_loss(f"{topic.name}-{index}", gone_at)
+            gone_at = self._refusals.check(topic, index, is_starting=not self._is_started)
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
             return None
@@ -333,10 +328,10 @@ class ReplicaManager:
             if isinstance(error.__cause__, OSError) and self._timers is not None:
                 self._timers.after(REOPEN_MS, self._open_again, topic.topic_id, index)
             return None
-        if gone_at:
-            opened.damage = f"its log is gone, which ended at {gone_at}"
-        if opened.is_foreign and is_alone:
-            log.error("partition.offline", topic=topic.name, partition=index, reason=foreign(opened))
+        try:
+            self._refusals.judge(opened, state, gone_at)
+        except BrokerError as error:
+            log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
             return None
         return opened
 

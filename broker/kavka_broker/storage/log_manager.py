@@ -63,6 +63,7 @@ class LogManager:
         self._logs: dict[PartitionName, Log] = {}
         self._homes: dict[PartitionName, LogDirectory] = {}
         self._unusable: dict[PartitionName, Unusable] = {}
+        self._missed: dict[PartitionName, None] = {}
         # New logs whose topic's id is not synced yet.
         self._unsecured: list[Log] = []
         self.aside = SetAside(disk, random_bytes, self._fail)
@@ -258,7 +259,7 @@ class LogManager:
         return self._emptiest(free)
 
     def _forget_former(self, directory: LogDirectory, name: PartitionName) -> None:
-        directory.forget(name, partial(self._logs_in, directory), tuple(self._unusable))
+        directory.forget(name, partial(self._logs_in, directory), self._spoken_for)
 
     def _emptiest(self, directories: list[LogDirectory]) -> LogDirectory:
         counts = {directory.path: 0 for directory in directories}
@@ -302,6 +303,14 @@ class LogManager:
     def delete(self, topic: str, partition: int) -> None:
         """The partition left this broker: its log is renamed at once, and removed by `remove_deleted`."""
         self._move_aside(PartitionName(topic, partition), DELETE_DIRECTORY)
+
+    def miss(self, name: PartitionName) -> None:
+        """Its log is gone: what the checkpoints say of it is the only trace, and stays."""
+        self._missed[name] = None
+
+    @property
+    def _spoken_for(self) -> tuple[PartitionName, ...]:
+        return (*self._unusable, *self._missed)
 
     def is_unusable(self, topic: str, partition: int) -> bool:
         """Whether there is such a log, in a directory that is online, and it could not be opened."""
@@ -420,12 +429,12 @@ class LogManager:
         """Write down recovery points, log starts and high watermarks. Blocks: call it in a thread."""
         for directory in self.online:
             try:
-                directory.write_checkpoints(partial(self._logs_in, directory), tuple(self._unusable), high_watermark_of)
+                directory.write_checkpoints(partial(self._logs_in, directory), self._spoken_for, high_watermark_of)
             except OSError as problem:
                 log.error("checkpoint.failed", directory=directory.path, reason=str(problem))
 
     def _write_recovery_points(self, directory: LogDirectory) -> None:
-        directory.write_recovery_points(partial(self._logs_in, directory), tuple(self._unusable))
+        directory.write_recovery_points(partial(self._logs_in, directory), self._spoken_for)
 
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
         return [one for one in self if self._homes.get(one.name) is directory]
@@ -451,7 +460,7 @@ class LogManager:
             list(mapped(self._close, self))
         for directory in self.online:
             try:
-                directory.write_checkpoints(partial(self._logs_in, directory), tuple(self._unusable), high_watermark_of)
+                directory.write_checkpoints(partial(self._logs_in, directory), self._spoken_for, high_watermark_of)
                 if self._is_clean(directory):
                     directory.mark_clean(broker_epoch)
             except OSError as problem:

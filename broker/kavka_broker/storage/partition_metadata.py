@@ -12,10 +12,13 @@ they are nobody knows. A log that is removed where it stands has its file cut to
 import os
 from typing import Final
 
+from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO, from_text, to_text
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.names import PARTITION_METADATA
+
+log = get("storage")
 
 VERSION: Final = 0
 REMOVED: Final = f"version: {VERSION}\n"
@@ -30,17 +33,23 @@ def read(disk: Disk, directory: str) -> bytes:
         text = disk.read_file(path).decode()
     except FileNotFoundError:
         return ZERO
-    except UnicodeDecodeError as problem:
-        raise _unusable(path, str(problem)) from None
+    except UnicodeDecodeError:
+        log.warning("partition_metadata.damaged", path=path)
+        return ZERO
     if _is_torn(text):
         return ZERO
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    if fields.get("version") != str(VERSION):
-        raise _unusable(path, f"version {fields.get('version')} is not the version {VERSION} that this broker reads")
+    version = fields.get("version", "")
+    if version.isdigit() and int(version) > VERSION:
+        raise _unusable(path, f"version {version} is not the version {VERSION} that this broker reads")
+    if version != str(VERSION):
+        log.warning("partition_metadata.damaged", path=path, text=text[:80])
+        return ZERO
     try:
         return from_text(fields["topic_id"])
-    except (KeyError, ValueError) as problem:
-        raise _unusable(path, f"no topic id: {problem}") from None
+    except (KeyError, ValueError):
+        log.warning("partition_metadata.damaged", path=path, text=text[:80])
+        return ZERO
 
 
 def _is_torn(text: str) -> bool:

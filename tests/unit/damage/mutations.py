@@ -66,6 +66,10 @@ def mutations(kind: str, damage: str, home: Path, written: Written) -> list[Call
             return [put(whole[: len(whole) // 2]), put(b"")]
         case "swapped":
             return [put(stranger(kind, written).read_bytes())]
+        case "stale" if kind in (".log (active)", ".log header"):
+            # An older version of the same segment is a beginning of it.
+            positions = batch_positions(whole)
+            return [put(whole[: positions[len(positions) // 2]])]
         case "stale":
             return [put(find(written.old).read_bytes())]
         case _:

@@ -25,7 +25,7 @@ TABLE: Final = {
     ".txnindex": (WHOLE,) * 6,
     ".snapshot": (WHOLE,) * 6,
     "leader-epoch-checkpoint": (WHOLE,) * 6,
-    "partition.metadata": (OFFLINE, WHOLE, WHOLE, OFFLINE, WHOLE, WHOLE),
+    "partition.metadata": (OFFLINE, OFFLINE, OFFLINE, OFFLINE, WHOLE, OFFLINE),
     "recovery-point-offset-checkpoint": (WHOLE,) * 6,
     "replication-offset-checkpoint": (WHOLE,) * 6,
     "log-start-offset-checkpoint": (WHOLE,) * 6,
