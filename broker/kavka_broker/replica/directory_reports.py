@@ -49,9 +49,9 @@ class DirectoryReports:
         self._is_started = True
         self._send_soon()
 
-    async def told(self, directory_id: bytes) -> None:
-        """Wait until the controller has taken every report of this directory."""
-        while self._assign is not None and directory_id in self._waiting.values():
+    async def told(self) -> None:
+        """Wait until the controller has taken every report."""
+        while self._assign is not None and self._waiting:
             self._taken.clear()
             await self._taken.wait()
 

@@ -348,8 +348,8 @@ class ReplicaManager:
         return True
 
     async def damage_told(self) -> None:
-        """Wait until the controller knows which replicas the start has found damaged or gone."""
-        await self._reports.told(LOST_DIRECTORY)
+        """Wait until the controller knows which replicas the start has found damaged or gone, and where the others are."""
+        await self._reports.told()
 
     def _hand_over(self, partition: Partition, state: PartitionState) -> None:
         was_leader, epoch = partition.is_leader, partition.leader_epoch

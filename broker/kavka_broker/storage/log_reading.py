@@ -82,7 +82,8 @@ class ReadableLog(SegmentedLog):
         if known is None or (known[1] == known[0].file.size and known[0] is not self._active):
             known = self._locate(offset)
         segment, position = known
-        limit, next_offset = self._limit(segment, upper)
+        limit, bound = self._limit(segment, upper)
+        next_offset = bound
         size = limit - position
         if size <= 0:
             if upper == self.log_end_offset:
@@ -97,7 +98,7 @@ class ReadableLog(SegmentedLog):
             size = end - position
         if is_doubted or (position < segment.unchecked_end and position + size > segment.unchecked_start):
             try:
-                self._check(segment, position, size, offset, next_offset)
+                self._check(segment, position, size, offset, min(next_offset, bound))
             except Damage as damage:
                 # What comes before it is sound; who reads on comes back for the rest.
                 if damage.position <= position:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.logs import get
+from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import (
     HEADER_BYTES,
     MAGIC,
@@ -311,21 +312,34 @@ class Segment:
         Damage shows before it is served, and each batch is looked at once: what this process wrote it has checked.
         """
         at, next_offset = position, floor
-        for header, batch in split_batches(self.file.read(position, size_bytes)):
-            reason = _what_is_wrong(header, batch, next_offset, ceiling)
-            if reason:
-                raise Damage(self.file.path, at, max(next_offset, self.base_offset), reason)
-            reigned = epochs.epoch_at(header.base_offset)
-            if header.leader_epoch != reigned >= 0:
-                reason = f"it is of leader epoch {header.leader_epoch}, there it was {reigned}"
-                raise OtherEpoch(self.file.path, at, header.base_offset, reason)
-            if header.attributes & TRANSACTIONAL_BIT and self.aborted.trust is Trust.FOUND:
-                self.aborted.trust = Trust.DOUBTED
-            at, next_offset = at + len(batch), header.next_offset
+        try:
+            for header, batch in split_batches(self.file.read(position, size_bytes)):
+                reason = _what_is_wrong(header, batch, next_offset, ceiling)
+                if not reason and header.base_offset > next_offset and self._begins_below(at + len(batch), header):
+                    reason = f"it begins at {header.base_offset}, behind the next one"
+                if reason:
+                    raise Damage(self.file.path, at, max(next_offset, self.base_offset), reason)
+                reigned = epochs.epoch_at(header.base_offset)
+                if header.leader_epoch != reigned >= 0:
+                    reason = f"it is of leader epoch {header.leader_epoch}, there it was {reigned}"
+                    raise OtherEpoch(self.file.path, at, header.base_offset, reason)
+                if header.attributes & TRANSACTIONAL_BIT and self.aborted.trust is Trust.FOUND:
+                    self.aborted.trust = Trust.DOUBTED
+                at, next_offset = at + len(batch), header.next_offset
+        except Damage:
+            raise
+        except ProtocolViolation as problem:
+            raise Damage(self.file.path, at, max(next_offset, self.base_offset), str(problem)) from None
         if at != position + size_bytes:
             raise Damage(self.file.path, at, next_offset, "its end is not where the next one begins")
         if position <= self.unchecked_start:
             self.unchecked_start = max(self.unchecked_start, position + size_bytes)
+
+    def _begins_below(self, position: int, header: BatchHeader) -> bool:
+        """Whether the batch at `position` has offsets of the one before it, which has left a gap: then that is wrong."""
+        if self.file.size - position < HEADER_BYTES:
+            return False
+        return self._header_at(position).base_offset < header.next_offset
 
     def end_before(self, position: int, offset: int) -> int:
         """The offset at which the batch before `position` ends, going back two entries of the index. Raises Damage."""

@@ -10,7 +10,7 @@ from tests.unit.damage.node import Written
 METADATA: Final = "__cluster_metadata-0"
 #: Of a file that is flipped: where, as shares of its length.
 FLIPPED_AT: Final = (0.3, 0.8)
-#: Bytes of a batch's header from its beginning, in one of each field: base offset, length, epoch, magic, last offset delta.
+#: Bytes of a batch's header, in one of each field: base offset, length, epoch, magic, last offset delta.
 HEADER_BYTES_AT: Final = (5, 9, 14, 16, 25)
 
 
@@ -84,7 +84,7 @@ def places(kind: str, whole: bytes) -> list[int]:
     if kind == "metadata .log":
         return [batch_positions(whole)[-1] + 70]
     if kind == "meta.properties":
-        return [whole.index(key) + len(key) + 1 for key in (b"cluster.id=", b"node.id")]
+        return [whole.index(key) + len(key) + 1 for key in (b"version", b"node.id")]
     return [int(len(whole) * share) for share in FLIPPED_AT]
 
 

@@ -1,7 +1,7 @@
 """What comes of each kind of damage to each kind of file, on a node that nobody else has anything of.
 
-That is the hardest case: nothing can be taken from another replica, or another controller. `docs/reliability.md` has the
-same table; a test of documents compares the two.
+That is the hardest case: nothing can be taken from another replica, or another controller. `docs/reliability.md` has
+the same table; a test of documents compares the two.
 """
 
 from typing import Final

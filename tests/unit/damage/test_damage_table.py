@@ -86,3 +86,11 @@ def test_every_kind_has_a_file(written: Written) -> None:
     for kind, find in FILES.items():
         assert find(written.new).exists(), kind
         assert find(written.old).exists(), kind
+
+
+def test_the_documentation_has_the_same_table() -> None:
+    text = (Path(__file__).parents[3] / "docs/reliability.md").read_text().partition("## Damaged files")[2]
+    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in text.split("\n## ")[0].splitlines()]
+    table = {row[0]: tuple(row[1:]) for row in rows if len(row) == len(DAMAGES) + 1 and row[0] != "---"}
+    assert table.pop("file") == DAMAGES
+    assert table == TABLE

@@ -34,6 +34,7 @@ def restarted(directory: Path, change: bytes) -> tuple[bytes, bytes, int]:
 
     topic_id = asyncio.run(written(directory))
     partition_metadata.write(RealDisk(), str(directory / DIRECTORY), change)
+    (directory / ".kafka_cleanshutdown").unlink()
     return topic_id, *asyncio.run(second())
 
 

@@ -6,8 +6,8 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import LOG
-from kavka_broker.storage.sim_disk import SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, fill, new_disk, open_log
+from kavka_broker.storage.sim_disk import DiskError, SimDisk
+from tests.unit.storage.support import NOW_MS, SMALL, append, fill, new_disk, open_log
 
 RECORDS = 12
 
@@ -70,3 +70,100 @@ def read_all(log: Log) -> None:
     while offset < log.log_end_offset:
         assert log.read(offset, 10).size_bytes
         offset += 1
+
+
+FIELDS = {
+    "base offset": range(8),
+    "length": range(8, 12),
+    "leader epoch": range(12, 16),
+    "magic": [16],
+    "crc": [17, 20],
+}
+
+
+@pytest.mark.parametrize("at", [9, RECORDS - 1], ids=["in the middle", "the last batch"])
+@pytest.mark.parametrize("field", FIELDS)
+def test_any_bit_of_a_header_is_damage_of_that_batch(field: str, at: int) -> None:
+    """What stands before the CRC too. The log keeps its end, and what comes before is served."""
+    for byte in FIELDS[field]:
+        for bit in (0, 3, 6, 7):
+            disk = new_disk()
+            closed(disk)
+            flip_header(disk, at, byte, bit)
+            log = clean_start(disk)
+            assert log.log_end_offset == RECORDS
+            with pytest.raises(BrokerError) as caught:
+                log.read(at, 10)
+            assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+            assert log.read(at - 1, 10_000).end_offset == at
+
+
+def flip_header(disk: SimDisk, offset: int, byte: int, bit: int) -> None:
+    for path, _ in disk.files():
+        position = 0
+        for header, batch in split_batches(disk.read_file(path)) if path.endswith(LOG) else ():
+            if header.base_offset == offset:
+                disk.flip_bit(path, position + byte, bit)
+                return
+            position += len(batch)
+
+
+def clean_start(disk: SimDisk) -> Log:
+    return Log.open(disk, "/data/orders-0", SMALL, recover=False, recovery_point=RECORDS, now_ms=NOW_MS)
+
+
+def test_a_clean_start_says_that_the_end_is_gone_and_gives_no_offset_out_again() -> None:
+    disk = new_disk()
+    closed(disk)
+    path = max(name for name, _ in disk.files() if name.endswith(LOG))
+    disk.cut_short(path, disk.size(path) - 150)
+    log = clean_start(disk)
+    assert "offset 11" in log.damage
+    assert log.log_end_offset == RECORDS
+    assert append(log, b"new").base_offset == RECORDS
+    with pytest.raises(BrokerError):
+        log.read(RECORDS - 1, 10)
+
+
+def test_a_clean_start_says_that_nothing_is_wrong_where_nothing_is() -> None:
+    disk = new_disk()
+    closed(disk)
+    assert not clean_start(disk).damage
+
+
+def test_a_sector_that_cannot_be_read_is_damage() -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    fill(log, RECORDS)
+    disk.errors.append(DiskError(frozenset({"read"}), "/data/orders-0"))
+    with pytest.raises(BrokerError) as caught:
+        log.read(3, 10)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    disk.errors.clear()
+    assert log.read(3, 10).size_bytes
+
+
+def test_what_a_reader_doubts_is_looked_at_again() -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    fill(log, RECORDS)
+    damaged(disk, 3)
+    assert log.read(3, 10).size_bytes
+    with pytest.raises(BrokerError):
+        log.read(3, 10, is_doubted=True)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_that_leads_nowhere_is_passed_over_and_made_anew(suffix: str) -> None:
+    disk = new_disk()
+    closed(disk)
+    for path, _ in disk.files():
+        if path.endswith(suffix):
+            for entry in range(0, disk.size(path), 12 if suffix == ".timeindex" else 8):
+                disk.flip_bit(path, entry + 6, 5)
+    log = clean_start(disk)
+    read_all(log)
+    assert log.find_by_timestamp(NOW_MS + 7) is not None
+    assert log.find_by_timestamp(NOW_MS + 7).offset == 7  # type: ignore[union-attr]
+    log.close()
+    assert not any(segment.is_index_wrong for segment in clean_start(disk).segments)

@@ -279,3 +279,15 @@ def test_an_error_meets_what_lies_under_its_path_alone() -> None:
     for call in failing:
         with pytest.raises(OSError, match="Input/output"):
             call()
+
+
+def test_a_map_whose_file_was_cut_by_somebody_else_is_an_error_and_no_signal(tmp_path: Path) -> None:
+    """As a sector is that cannot be read: to touch such a page would be SIGBUS, and the end of the process."""
+    file = RealDisk().open(str(tmp_path / "f"))
+    file.append(bytes(4 * PREAD_BYTES_MAX))
+    assert len(file.read(0, 2 * PREAD_BYTES_MAX)) == 2 * PREAD_BYTES_MAX
+    os.truncate(tmp_path / "f", 4096)
+    for position, size in ((PREAD_BYTES_MAX, 100), (0, 3 * PREAD_BYTES_MAX)):
+        with pytest.raises(OSError, match="Input/output error"):
+            file.read(position, size)
+    assert bytes(file.read(0, 100)) == bytes(100)

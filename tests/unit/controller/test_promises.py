@@ -1,0 +1,50 @@
+"""What a controller has promised outlives one damaged file, and is kept where the log has lost it."""
+
+import pytest
+
+from kavka_broker.controller.promises import COPY, SYNCED, Promises
+from kavka_broker.core.raft.quorum_state import FILE_NAME, QuorumState, UnreadableState, format_state
+from kavka_broker.storage.sim_disk import SimDisk
+
+VOTED = QuorumState(7, -1, 2, b"d" * 16)
+
+
+def disk() -> SimDisk:
+    made = SimDisk()
+    made.make_directory("/m")
+    return made
+
+
+@pytest.mark.parametrize("name", [FILE_NAME, COPY])
+@pytest.mark.parametrize("data", [None, b"", bytes(90), b'{"leaderId":', format_state(QuorumState(7)).encode()])
+def test_a_vote_is_known_where_one_of_its_files_is_damaged_old_or_gone(name: str, data: bytes | None) -> None:
+    here = disk()
+    Promises(here, "/m").save_state(VOTED)
+    here.remove(f"/m/{name}")
+    if data is not None:
+        here.write_file(f"/m/{name}", data)
+    assert Promises(here, "/m").load_state() == VOTED
+
+
+def test_a_vote_of_which_nothing_is_left_is_not_made_up() -> None:
+    here = disk()
+    Promises(here, "/m").save_state(VOTED)
+    for name in (FILE_NAME, COPY):
+        here.write_file(f"/m/{name}", b"")
+    with pytest.raises(UnreadableState, match="quorum-state"):
+        Promises(here, "/m").load_state()
+
+
+def test_the_synced_offset_goes_before_a_cut_and_stays_where_the_log_has_lost_it() -> None:
+    here = disk()
+    promises = Promises(here, "/m")
+    promises.note_synced(1, 40, 0, 0)
+    assert Promises(here, "/m").synced_offset == 40
+    broken = Promises(here, "/m")
+    broken.is_broken = True
+    broken.forget_synced()
+    assert Promises(here, "/m").synced_offset == 40
+    promises.forget_synced()
+    assert not here.exists(f"/m/{SYNCED}")
+    promises.note_synced(1, 40, 0, 1)  # a cut has overtaken the sync
+    assert not here.exists(f"/m/{SYNCED}")
