@@ -45,7 +45,7 @@ class Refusals:
         if is_alone and name in self._refused:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, self._refused[name])
         if is_alone and gone_at and not self._logs.is_unusable(topic.name, index):
-            self._logs.miss(name)
+            self._logs.missed[name] = None
             self._refuse(name, f"{name}: {GONE}; it ended at {gone_at}. {PUT_BACK}")
         if is_starting and existing is not None and existing.topic_id not in (topic.topic_id, ZERO):
             home, is_counted = self._logs.directory_of(topic.name, index), self._node_id in (*state.isr, *state.elr)

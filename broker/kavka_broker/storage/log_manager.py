@@ -63,7 +63,7 @@ class LogManager:
         self._logs: dict[PartitionName, Log] = {}
         self._homes: dict[PartitionName, LogDirectory] = {}
         self._unusable: dict[PartitionName, Unusable] = {}
-        self._missed: dict[PartitionName, None] = {}
+        self.missed: dict[PartitionName, None] = {}  # logs that are gone: the checkpoints are their only trace
         # New logs whose topic's id is not synced yet.
         self._unsecured: list[Log] = []
         self.aside = SetAside(disk, random_bytes, self._fail)
@@ -304,13 +304,9 @@ class LogManager:
         """The partition left this broker: its log is renamed at once, and removed by `remove_deleted`."""
         self._move_aside(PartitionName(topic, partition), DELETE_DIRECTORY)
 
-    def miss(self, name: PartitionName) -> None:
-        """Its log is gone: what the checkpoints say of it is the only trace, and stays."""
-        self._missed[name] = None
-
     @property
     def _spoken_for(self) -> tuple[PartitionName, ...]:
-        return (*self._unusable, *self._missed)
+        return (*self._unusable, *self.missed)
 
     def is_unusable(self, topic: str, partition: int) -> bool:
         """Whether there is such a log, in a directory that is online, and it could not be opened."""
