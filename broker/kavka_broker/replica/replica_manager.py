@@ -348,7 +348,7 @@ class ReplicaManager:
         return True
 
     async def damage_told(self) -> None:
-        """Wait until the controller knows which replicas the start has found damaged or gone, and where the others are."""
+        """Wait until the controller knows which replicas the start has found damaged, and where the others are."""
         await self._reports.told()
 
     def _hand_over(self, partition: Partition, state: PartitionState) -> None:

@@ -336,7 +336,7 @@ class Segment:
             self.unchecked_start = max(self.unchecked_start, position + size_bytes)
 
     def _begins_below(self, position: int, header: BatchHeader) -> bool:
-        """Whether the batch at `position` has offsets of the one before it, which has left a gap: then that is wrong."""
+        """Whether the batch at `position` has offsets of the one before, which has left a gap: then that is wrong."""
         if self.file.size - position < HEADER_BYTES:
             return False
         return self._header_at(position).base_offset < header.next_offset
