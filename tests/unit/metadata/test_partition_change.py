@@ -86,6 +86,13 @@ def test_fewer_replicas_than_the_bound_are_bound_by_their_number() -> None:
     assert settled(partition((1,), 1, replicas=(1,)), (), set()).elr == (1,)
 
 
+def test_one_eligible_that_is_elected_and_enough_by_itself_leaves_nobody_eligible() -> None:
+    """The bound was lowered while nobody was in sync: what this leader takes alone is committed, and nobody has it."""
+    one_is_enough = Rules(min_insync=1, tracks_eligible=True)
+    after = settled(partition((), NO_LEADER, (1, 2), (2,)), (), {1}, one_is_enough)
+    assert (after.isr, after.elr, after.leader, after.last_known_elr) == ((1,), (), 1, ())
+
+
 @pytest.mark.parametrize(
     ("isr", "leader", "alive", "expected"),
     [

@@ -7,6 +7,7 @@ handler and a call of the follower's.
 import asyncio
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 from kavka_broker.api.follower_fetch import Follower, read_as_follower
 from kavka_broker.core.config.topic import LogConfig
@@ -57,6 +58,19 @@ class Node:
     contacts: dict[int, Contact] = field(default_factory=dict)
 
 
+class Unlucky(Random):
+    """Dice of a loss of power that leave nothing of what was not synced."""
+
+    def random(self) -> float:
+        return 1.0
+
+    def choice(self, seq: Any) -> Any:
+        return seq[0]
+
+    def randrange(self, *_: int) -> int:  # type: ignore[override]
+        return 0
+
+
 class Surroundings:
     """What a partition sees of the world."""
 
@@ -84,9 +98,8 @@ class Surroundings:
 class World:
     """Brokers 1 to n, all of them replicas; the first leads."""
 
-    def __init__(self, count: int, *, min_isr: int = 1, lag_ms_max: float = 30_000, seed: int = 0) -> None:
+    def __init__(self, count: int, *, min_isr: int = 1, lag_ms_max: float = 30_000) -> None:
         self.clock = Clock()
-        self.random = Random(seed)
         self.lag_ms_max = lag_ms_max
         self.config = LogConfig(min_insync_replicas=min_isr)
         ids = tuple(range(1, count + 1))
@@ -122,7 +135,7 @@ class World:
         node.partition = None
         node.epoch += 1
         if loses_power:
-            node.disk.crash(self.random)
+            node.disk.crash(Unlucky())
         else:
             node.disk.kill()
 

@@ -68,6 +68,9 @@ def settle(
     state = _with_eligible(before, state, rules, frozenset(lost))
     leader = _elect(state, rules, usable, preferred=preferred)
     state = _led_by(state, leader, before)
+    if _has_enough(state, rules):
+        # One elected from among the eligible may be enough by itself: from here on others may lack what is committed.
+        state = state._replace(elr=())
     departed = not set(before.replicas) <= set(state.replicas)
     if leader != before.leader or departed:
         state = state._replace(leader_epoch=before.leader_epoch + 1)
@@ -125,8 +128,13 @@ def _keep_last_in_sync(before: PartitionState, state: PartitionState, rules: Rul
     return state._replace(isr=tuple(one for one in before.isr if one in state.replicas))
 
 
+def _has_enough(state: PartitionState, rules: Rules) -> bool:
+    """Whether as many are in sync as a record needs to be committed."""
+    return len(state.isr) >= min(rules.min_insync, len(state.replicas))
+
+
 def _with_eligible(before: PartitionState, state: PartitionState, rules: Rules, lost: frozenset[int]) -> PartitionState:
-    if len(state.isr) >= min(rules.min_insync, len(state.replicas)):
+    if _has_enough(state, rules):
         return state._replace(elr=())
     if rules.tracks_eligible:
         candidates = {*state.elr, *before.isr} - lost - set(state.isr)
