@@ -267,6 +267,27 @@ async def damaged_files(simulation: Simulation) -> None:
     await start_again(simulation, node)
 
 
+@fault
+async def bad_sector(simulation: Simulation) -> None:
+    """A segment that is committed cannot be read any more. Others have it all."""
+    node, chance = a_node(simulation), simulation.chance
+    if not node.is_serving or node.is_damaged:
+        return
+    found = damage.committed_batches(node, simulation.invariants.committed_ends)
+    if not found or not allow(simulation, "bad_sector", simulation.may_lose_records(node)):
+        return
+    path = chance.choice(found)[0]
+    begin(simulation, "bad_sector", f"{node.host}:{path}")
+    inode = damage.inode_at(node, path)
+    inode.is_unreadable = node.has_flipped = True
+    simulation.invariants.lost_power(node)
+    while node.is_damaged and node.is_alive:
+        simulation.read_anew(node)
+        await a_while(simulation)
+    inode.is_unreadable = False
+    await renew(simulation, node)
+
+
 # --- time -----------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.protocol.records.batch import BatchHeader, crc_is_valid, split_batches
 from kavka_broker.runtime.server import Server, StartError
 from kavka_broker.runtime.world import World
-from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, read_meta_properties
+from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, UnusableDirectory, read_meta_properties
 from kavka_broker.storage.names import CLUSTER_METADATA, LOG, parse_partition
 from kavka_broker.storage.sim_disk import Operation, SimDisk
 from kavka_broker.storage.sim_inode import SimDirectory, SimInode
@@ -119,7 +119,7 @@ def is_sound(files: Mapping[str, SimInode]) -> bool:
     end_offset = None
     for name in sorted(name for name in files if name.endswith(LOG)):
         inode, base_offset = files[name], int(name.removesuffix(LOG))
-        if inode.forgotten or (end_offset is not None and base_offset != end_offset):
+        if inode.forgotten or inode.is_unreadable or (end_offset is not None and base_offset != end_offset):
             return False
         position, end_offset = 0, base_offset
         for at, header, batch in whole_batches(bytes(inode.data)):
@@ -212,6 +212,14 @@ class Node:
         )
 
     @property
+    def has_one_bad_directory(self) -> bool:
+        """Whether nothing is wrong with its disk but for the last of several directories."""
+        disk, directories = self.disk, self.config.log_dirs
+        is_else_well = not (disk.fail_syncs or disk.fail_writes or disk.space_bytes is not None or disk.calls_left)
+        are_there = len(directories) > 1 and bool(disk.errors)
+        return is_else_well and are_there and all(one.under.startswith(f"{directories[-1]}/") for one in disk.errors)
+
+    @property
     def has_failed_logs(self) -> bool:
         """Whether its disk has failed it. Only a restart takes such a log into service again."""
         replicas = getattr(getattr(self.server, "broker", None), "replicas", None)
@@ -277,6 +285,8 @@ class Node:
             await server.start()
         except (StartError, OSError, BrokerError) as problem:
             self.events.say(process.name, f"did not start: {problem}", "ERROR")
+            if self.has_one_bad_directory and isinstance(problem.__cause__ or problem, OSError | UnusableDirectory):
+                self._failed(f"StartsWithOneBadDirectory: {process.name} did not start: {problem}")
             with contextlib.suppress(Exception):
                 await server.stop("the start failed")
             self.kill()
@@ -343,6 +353,8 @@ class Node:
         disk.space_bytes, disk.fail_under, disk.errors = None, "", []
         disk.lies_about = disk.drops = lambda path: False
         disk.calls_left, disk.call_seconds = None, 0.0
+        for _, inode in disk.files():
+            inode.is_unreadable = False
         self.set_step_seconds(0.0)
         self.clock.run_at(1.0)
         self.mount()

@@ -21,10 +21,10 @@ from kavka_broker.replica import following
 from kavka_broker.replica import partition as replica_partition
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log_reading import ReadableLog
-from tests.sim import teeth_of_clients
+from tests.sim import teeth_of_clients, teeth_of_disks
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
 
-BESIDE: Final = (teeth_of_clients,)  # modules whose teeth are registered as they are imported
+BESIDE: Final = (teeth_of_clients, teeth_of_disks)  # modules whose teeth are registered as they are imported
 ALL: Final = TEETH
 
 
@@ -178,7 +178,7 @@ def main(names: Sequence[str]) -> int:
         found = bite(one, range(1, one.seeds_max + 1))
         planted.undo()
         blunt += found.outcome is None
-        kinds, objection = ", ".join(one.kinds), found.objection or "NOT FOUND"
+        kinds, objection = ", ".join(one.kinds) or "as drawn", found.objection or "NOT FOUND"
         print(f"| {one.name} | {one.what} | {kinds} | {objection} | {found.seeds} | {one.seeds_max} |")
         sys.stdout.flush()
     return blunt

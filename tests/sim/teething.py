@@ -97,6 +97,8 @@ def bite(tooth: Tooth, seeds: Sequence[int]) -> Found:
 
 
 def play(tooth: Tooth, seed: int) -> Outcome:
+    if not tooth.kinds:  # a seed as it is
+        return Simulation(seed, shape_of(seed), storm).run()
     shape = shape_of(seed, 3)
     of_workloads = settings_of(seed, tooth.workloads)
     configs = dict(shape.topic_configs)

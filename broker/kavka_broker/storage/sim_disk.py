@@ -85,6 +85,8 @@ class SimFile:
     def read(self, position: int, size: int) -> memoryview:
         inode = self._check()
         self._disk.meet("read", self.path)
+        if inode.is_unreadable:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), self.path)
         if position + size > len(inode.data):
             raise ValueError(f"{self.path} has {len(inode.data)} bytes, not {position + size}")
         return memoryview(bytes(inode.data[position : position + size]))

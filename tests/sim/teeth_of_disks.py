@@ -1,0 +1,127 @@
+"""Defects of names, identities, disks and late packets. All are found by what a seed draws, with nothing made likelier."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kavka_broker.core.metadata import registration_commands
+from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
+from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.storage import log_manager
+from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory
+from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.log_reading import SCARCE, ReadableLog
+from kavka_broker.storage.log_segments import SegmentedLog
+from kavka_broker.storage.set_aside import Aside, SetAside
+from tests.sim.teething import Patch, tooth
+
+
+@tooth(
+    "a log whose rename fails is forgotten, and a topic of the same name goes on in its directory",
+    "full_disk failing_calls kill",
+    20,
+    workloads="transients",
+)
+def failed_rename_forgets_the_log(patch: Patch) -> None:
+    def try_rename(self: SetAside, one: Aside) -> bool:
+        try:
+            self._disk.rename(one.path, one.target)
+        except OSError:
+            self._all.pop(one.path, None)
+            return False
+        former, one.path, one.is_renamed = one.path, one.target, True
+        self._all[one.path] = one
+        self._all.pop(former, None)
+        return True
+
+    patch.setattr(SetAside, "_try_rename", try_rename)
+    patch.setattr(log_manager, "clear", lambda *_: None)
+
+
+@tooth(
+    "a log that is there under a topic's name is the topic's, whatever id it has",
+    "kill pause isolate",
+    10,
+    workloads="transients",
+)
+def a_topic_is_its_name(patch: Patch) -> None:
+    def take(self: LogManager, name: Any, topic_id: bytes) -> None:
+        existing = self._logs.get(name)
+        if existing is not None:
+            existing.topic_id = topic_id
+
+    patch.setattr(LogManager, "_make_way", take)
+
+
+@tooth("which topic a log belongs to is never synced", "power_loss_of_several kill", 20, is_synced=True, workloads="transients")
+def topic_id_not_synced(patch: Patch) -> None:
+    def secure(self: LogManager) -> None:
+        for one in self._unsecured:
+            one.is_secured = True
+        self._unsecured = []
+
+    patch.setattr(LogManager, "secure", secure)
+    patch.setattr(SegmentedLog, "secure", lambda self: None)
+    patch.setattr(SegmentedLog, "sync_id", lambda self, **_: None)
+
+
+@tooth("a registration that shares directories with the present one replaces it, whoever serves", "late_packets", 5)
+def late_registration_replaces_the_living(patch: Patch) -> None:
+    patch.setattr(registration_commands, "_check_replaces", lambda *_: None)
+
+
+@tooth(
+    "two logs of one partition in two directories refuse the start",
+    "ending_in_a_call",
+    40,
+    changes="move_replica",
+    directories=2,
+)
+def twins_refuse_the_start(patch: Patch) -> None:
+    def give_way(self: LogManager, twin: Any, opened: Any, directory: LogDirectory) -> bool:
+        raise UnusableDirectory(f"{opened.name} is in {twin.directory} and in {directory.path}")
+
+    patch.setattr(LogManager, "_give_way", give_way)
+
+
+@tooth("a broker with one bad log directory does not start", "bad_start", 5, directories=2)
+def bad_directory_ends_the_start(patch: Patch) -> None:
+    opened = log_manager.open_directories
+
+    def all_or_nothing(*args: Any, **options: Any) -> Any:
+        cluster_id, directories = opened(*args, **options)
+        if not all(one.is_online for one in directories):
+            raise UnusableDirectory("a directory is bad")
+        return cluster_id, directories
+
+    patch.setattr(log_manager, "open_directories", all_or_nothing)
+
+
+@tooth("a log that a clean start has found damaged leads, and nobody is told", "damaged_log", 20)
+def damage_at_a_start_not_told(patch: Patch) -> None:
+    patch.setattr(ReplicaManager, "_is_replaceable", lambda *_: False)
+
+
+def reading(tell: Callable[[Any, int, Exception], Exception], kind: type[Exception]) -> Callable[..., Any]:
+    """`ReadableLog.read` with another word on one kind of error."""
+    read = ReadableLog.read
+
+    def wrapped(self: Any, offset: int, *args: Any, **options: Any) -> Any:
+        try:
+            return read(self, offset, *args, **options)
+        except BrokerError as error:
+            cause = error.__cause__
+            if isinstance(cause, kind) and getattr(cause, "errno", None) not in SCARCE:
+                raise tell(self, offset, cause) from cause
+            raise
+
+    return wrapped
+
+
+@tooth("a batch that cannot be, such as one of a wrong length, fails the whole fetch", "damaged_log", 20)
+def damage_fails_the_fetch(patch: Patch) -> None:
+    patch.setattr(ReadableLog, "read", reading(lambda log, offset, cause: cause, ProtocolViolation))
+
+
+@tooth("a leader that cannot read what it has goes on leading", "bad_sector", 10)
+def unreadable_leader_leads(patch: Patch) -> None:
+    patch.setattr(ReadableLog, "read", reading(lambda log, offset, cause: log._storage_error("read", cause), OSError))
