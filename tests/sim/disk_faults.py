@@ -25,6 +25,7 @@ NUMBERS: Final = (errno.EIO, errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES
 METADATA_DIRECTORY: Final = "__cluster_metadata-0"
 #: Requests of a broker that its former process may have sent, and how often each is chosen: the registration first.
 LATE_REQUESTS: Final = {62: 4, 63: 1, 56: 1, 73: 1, 1: 1, 67: 1}
+STEP_ASIDE_SECONDS: Final = 4.0
 READY_SECONDS_MAX: Final = 20.0
 
 
@@ -267,6 +268,15 @@ async def damaged_files(simulation: Simulation) -> None:
     await start_again(simulation, node)
 
 
+def unread_epoch(simulation: Simulation, node: Node, path: str) -> int | None:
+    """The epoch in which it leads what it cannot read, though nothing keeps it from handing over; else None."""
+    name = parse_partition(path.split("/")[2])
+    state = None if name is None else simulation.invariants.partition_state(tuple(name))
+    is_free = state is not None and state.leader == node.node_id and len(state.isr) > 1
+    are_well = all(one.is_serving and not one.process.is_busy for one in simulation.nodes)
+    return int(state.leader_epoch) if is_free and are_well and not simulation.network.has_cuts else None
+
+
 @fault
 async def bad_sector(simulation: Simulation) -> None:
     """A segment that is committed cannot be read any more. Others have it all."""
@@ -281,9 +291,15 @@ async def bad_sector(simulation: Simulation) -> None:
     inode = damage.inode_at(node, path)
     inode.is_unreadable = node.has_flipped = True
     simulation.invariants.lost_power(node)
+    unmoved = 0.0
     while node.is_damaged and node.is_alive:
         simulation.read_anew(node)
-        await a_while(simulation)
+        failed, epoch = inode.failed_reads, unread_epoch(simulation, node, path)
+        await asyncio.sleep(STEP_ASIDE_SECONDS / 4)
+        is_stuck = epoch is not None and epoch == unread_epoch(simulation, node, path) and inode.failed_reads > failed
+        unmoved = unmoved + STEP_ASIDE_SECONDS / 4 if is_stuck else 0.0
+        if unmoved >= STEP_ASIDE_SECONDS:
+            simulation.fail(f"UnreadableStepsAside: {node.host} leads {path} and cannot read it; others could")
     inode.is_unreadable = False
     await renew(simulation, node)
 

@@ -69,6 +69,11 @@ class Network:
         self._cut.pop((source, target), None)
         self._wake()
 
+    @property
+    def has_cuts(self) -> bool:
+        """Whether anything is held back between any two."""
+        return bool(self._cut or self._dark or self.holds)
+
     def heal_all(self) -> None:
         self._cut.clear()
         self.holds.clear()

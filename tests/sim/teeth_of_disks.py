@@ -1,16 +1,16 @@
-"""Defects of names, identities, disks and late packets. All are found by what a seed draws, with nothing made likelier."""
+"""Defects of names, directories, media and late packets."""
 
 from collections.abc import Callable
 from typing import Any
 
 from kavka_broker.core.metadata import registration_commands
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
+from kavka_broker.replica.missing import MissingLogs
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.storage import log_manager
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.log_reading import SCARCE, ReadableLog
-from kavka_broker.storage.log_segments import SegmentedLog
 from kavka_broker.storage.set_aside import Aside, SetAside
 from tests.sim.teething import Patch, tooth
 
@@ -37,31 +37,9 @@ def failed_rename_forgets_the_log(patch: Patch) -> None:
     patch.setattr(log_manager, "clear", lambda *_: None)
 
 
-@tooth(
-    "a log that is there under a topic's name is the topic's, whatever id it has",
-    "kill pause isolate",
-    10,
-    workloads="transients",
-)
-def a_topic_is_its_name(patch: Patch) -> None:
-    def take(self: LogManager, name: Any, topic_id: bytes) -> None:
-        existing = self._logs.get(name)
-        if existing is not None:
-            existing.topic_id = topic_id
-
-    patch.setattr(LogManager, "_make_way", take)
-
-
-@tooth("which topic a log belongs to is never synced", "power_loss_of_several kill", 20, is_synced=True, workloads="transients")
-def topic_id_not_synced(patch: Patch) -> None:
-    def secure(self: LogManager) -> None:
-        for one in self._unsecured:
-            one.is_secured = True
-        self._unsecured = []
-
-    patch.setattr(LogManager, "secure", secure)
-    patch.setattr(SegmentedLog, "secure", lambda self: None)
-    patch.setattr(SegmentedLog, "sync_id", lambda self, **_: None)
+@tooth("a new and empty log takes the place of one whose directory is away", "volume_away kill", 20, directories=2)
+def missing_log_begun_anew(patch: Patch) -> None:
+    patch.setattr(MissingLogs, "check", lambda *_: None)
 
 
 @tooth("a registration that shares directories with the present one replaces it, whoever serves", "late_packets", 5)
@@ -69,13 +47,7 @@ def late_registration_replaces_the_living(patch: Patch) -> None:
     patch.setattr(registration_commands, "_check_replaces", lambda *_: None)
 
 
-@tooth(
-    "two logs of one partition in two directories refuse the start",
-    "ending_in_a_call",
-    40,
-    changes="move_replica",
-    directories=2,
-)
+@tooth("two logs of one partition in two directories refuse the start", "", 10)
 def twins_refuse_the_start(patch: Patch) -> None:
     def give_way(self: LogManager, twin: Any, opened: Any, directory: LogDirectory) -> bool:
         raise UnusableDirectory(f"{opened.name} is in {twin.directory} and in {directory.path}")

@@ -86,6 +86,7 @@ class SimFile:
         inode = self._check()
         self._disk.meet("read", self.path)
         if inode.is_unreadable:
+            inode.failed_reads += 1
             raise OSError(errno.EIO, os.strerror(errno.EIO), self.path)
         if position + size > len(inode.data):
             raise ValueError(f"{self.path} has {len(inode.data)} bytes, not {position + size}")

@@ -11,7 +11,17 @@ Entry = Union["SimInode", "SimDirectory"]
 class SimInode:
     """The bytes of one file: as they are, and as they would be after a crash."""
 
-    __slots__ = ("cuts", "data", "durable", "forgotten", "is_lied_about", "is_unreadable", "lost", "modified_ms")
+    __slots__ = (
+        "cuts",
+        "data",
+        "durable",
+        "failed_reads",
+        "forgotten",
+        "is_lied_about",
+        "is_unreadable",
+        "lost",
+        "modified_ms",
+    )
 
     def __init__(self, modified_ms: int) -> None:
         self.data = bytearray()
@@ -20,6 +30,7 @@ class SimInode:
         self.lost: list[tuple[int, int]] = []
         self.is_lied_about = False  # the last sync has done nothing
         self.is_unreadable = False  # sectors have failed: each read says so
+        self.failed_reads = 0
         self.cuts = 0  # how often bytes that were there went, or may have
         # By position: the byte as it was written, where the medium has another one now.
         self.forgotten: dict[int, int] = {}
