@@ -176,6 +176,14 @@ class Segment:
 
     def locate(self, offset: int) -> Place | None:
         """The first batch that ends at or after `offset`, or None where the segment ends before it. Raises Damage."""
+        position = self.offsets.position_before(offset)
+        try:
+            return find(self.file, max(position, 0), offset, self.base_offset, offset if position else ANY_OFFSET)
+        except Damage:
+            return self._locate_carefully(offset)
+
+    def _locate_carefully(self, offset: int) -> Place | None:
+        """The index leads nowhere, or to what is damaged."""
         begun = self._start_of_search(offset)
         while True:
             try:
