@@ -14,7 +14,7 @@ from tests.sim.workers import run_seed
 ROOT = Path(__file__).parents[2]
 SEEDS = Path(__file__).with_name("seeds.txt")
 FIRST_SEED = 1
-SEEDS_COUNT = 12
+SEEDS_COUNT = 20
 
 
 def past_failures() -> list[tuple[int, int | None]]:
