@@ -99,7 +99,9 @@ class NodePool(Model):
     )
 
     name: ResourceName = Field(description="The name of the pool.")
-    replicas: int = Field(default=1, ge=1, le=NODE_IDS_PER_POOL, description="How many nodes.")
+    replicas: int = Field(
+        default=1, ge=0, le=NODE_IDS_PER_POOL, description="How many nodes. Those that go have to be empty of replicas."
+    )
     roles: tuple[Role, ...] = Field(
         default=("broker", "controller"),
         min_length=1,
@@ -202,9 +204,9 @@ class Metrics(Model):
 
 def _has_role(role: Role) -> "Rule":
     return Rule(
-        cel=f"self.nodePools.exists(pool, '{role}' in pool.roles)",
+        cel=f"self.nodePools.exists(pool, '{role}' in pool.roles && pool.replicas > 0)",
         message=f"has no {role}; give one pool the role {role}",
-        holds=lambda spec: any(role in pool.roles for pool in spec.node_pools),
+        holds=lambda spec: any(role in pool.roles and pool.replicas for pool in spec.node_pools),
         path="nodePools",
     )
 
@@ -253,7 +255,8 @@ class KafkaClusterSpec(Model):
     transitions: ClassVar[tuple[Transition, ...]] = (
         Transition(
             cel="oldSelf.nodePools.all(a, self.nodePools.exists(b, a.name == b.name && a.roles == b.roles))",
-            message="a pool keeps its name and its roles, and cannot be taken out; add another pool beside it",
+            message="a pool keeps its name and its roles, and cannot be taken out; set replicas: 0, or add another pool beside"
+            " it",
             holds=lambda new, old: (
                 {(p.name, p.roles) for p in old.node_pools} <= {(p.name, p.roles) for p in new.node_pools}
             ),

@@ -2,8 +2,8 @@
 
 A node that is not there is started, all of them at once, unless it would lack a volume that holds something
 (`volumes`). A node that runs with other settings than wanted is restarted
-in a roll (`rollout`), one at a time and never at the cost of a partition. A node that the resource no longer wants is
-not stopped: its replicas would have to move first. Settings that brokers take while they run are not the nodes'
+in a roll (`rollout`), one at a time and never at the cost of a partition. A node that the resource no longer wants goes
+as soon as it holds no replica; one that is down and is still to hold some is started again. Settings that brokers take while they run are not the nodes'
 business but Kafka's (`brokers_config`).
 """
 
@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.settings import broker_faults, dynamic
-from kavka_operator.reconcile.plan import AlterBrokers, Plan, StartNode, Word, ready, reconciling, stalled
+from kavka_operator.reconcile.plan import AlterBrokers, Plan, StartNode, StopNode, Word, ready, reconciling, stalled
 from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.reconcile.volumes import refusals
 from kavka_operator.rollout.roll import is_on, roll
@@ -43,18 +43,44 @@ def reconcile(
         return Plan(tuple(StartNode(node.id) for node in startable), reconciling("Starting", _counted(nodes, seen)))
     if refused:
         return Plan(words=stalled("VolumeRefused", "; ".join(refused.values())))
-    if surplus := sorted(set(seen) - {node.id for node in nodes}):
-        holds = "still holds" if len(surplus) == 1 else "still hold"
-        return Plan(words=stalled("ShrinkRefused", f"{named(surplus)} {holds} replicas; {len(nodes)} nodes are wanted"))
     if is_on(wanted, nodes, seen):
         step = roll(wanted, nodes, seen, cluster, survey, now)
         if step is not None:
             return step
-    if failed := [each for each in seen.values() if each.state == "Failed"]:
+    ours = [seen[node.id] for node in nodes]
+    if failed := [each for each in ours if each.state == "Failed"]:
         return Plan(words=stalled("NodeFailed", "; ".join(f"node {each.id}: {each.message}" for each in failed)))
-    if not all(each.state == "Running" for each in seen.values()):
+    if not all(each.state == "Running" for each in ours):
         return Plan(words=reconciling("Starting", _counted(nodes, seen)))
-    return Plan(words=_words(nodes, seen, cluster, survey))
+    surplus = [each for number, each in sorted(seen.items()) if number not in {node.id for node in nodes}]
+    return _shrink(surplus, survey) or Plan(words=_words(nodes, seen, cluster, survey))
+
+
+def _shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> Plan | None:
+    """What becomes of nodes that are no longer wanted; None if they are gone or cannot be judged now."""
+    if survey is None:
+        return None
+    held = {each.id: [one.name for one in survey.partitions if each.id in one.replicas] for each in surplus}
+    if missed := [each.id for each in surplus if each.state == "Stopped" and held[each.id]]:
+        words = f"{named(missed)}: no longer wanted, but there are replicas that only they can have"
+        return Plan(tuple(map(StartNode, missed)), reconciling("Starting", words))
+    there = [each for each in surplus if each.state != "Stopped"]
+    if leaving := [each.id for each in there if each.state == "Stopping"]:
+        return Plan(words=reconciling("Shrinking", f"{named(leaving)} on the way down"))
+    if free := [each.id for each in there if not held[each.id] and each.id not in survey.quorum.voters]:
+        return Plan((StopNode(free[0]),), reconciling("Shrinking", str(StopNode(free[0]))))
+    if there:
+        return Plan(words=stalled("ShrinkRefused", "; ".join(_kept(each.id, held[each.id]) for each in there)))
+    return None
+
+
+def _kept(number: int, held: Sequence[str]) -> str:
+    if not held:
+        return f"node {number} has a vote; want it again"
+    return (
+        f"node {number} holds {counted(len(held), 'replica')} ({some(held)}); move them to other brokers with"
+        " kafka-reassign-partitions.sh, or want the node again"
+    )
 
 
 def brokers_config(wanted: KafkaCluster, cluster: SeenCluster) -> Plan:
@@ -75,8 +101,9 @@ def managed_after(wanted: KafkaCluster, cluster: SeenCluster | None) -> tuple[st
 
 
 def _counted(nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> str:
-    running = sum(each.state == "Running" for each in seen.values())
-    waiting = "; ".join(f"node {each.id}: {each.message}" for each in seen.values() if each.message)
+    ours = [seen[node.id] for node in nodes if node.id in seen]
+    running = sum(each.state == "Running" for each in ours)
+    waiting = "; ".join(f"node {each.id}: {each.message}" for each in ours if each.message)
     return f"{running} of {counted(len(nodes), 'node')} run" + (f"; {waiting}" if waiting else "")
 
 

@@ -139,7 +139,17 @@ class RestartNode:
         return f"restart node {self.node}: {self.reason}"
 
 
-NodeAction = StartNode | RestartNode
+@dataclass(frozen=True, slots=True)
+class StopNode:
+    """Stop a node in good order that is no longer wanted. What is on its disk stays."""
+
+    node: int
+
+    def __str__(self) -> str:
+        return f"stop node {self.node}, which is no longer wanted and holds nothing"
+
+
+NodeAction = StartNode | RestartNode | StopNode
 Action = KafkaAction | NodeAction
 
 

@@ -190,6 +190,34 @@ def test_controllers_and_brokers_apart_are_rolled_and_grow(kavka: Kavka) -> None
     wait_until(lambda: kavka.run("get", "kt")[1].splitlines()[1].split()[3:5] == ["3", "True"], "three replicas")
 
 
+def test_fewer_brokers_once_they_hold_nothing(kavka: Kavka) -> None:
+    def pools(more: int) -> str:
+        return f"[{{name: nodes, replicas: 1}}, {{name: more, replicas: {more}, roles: [broker]}}]"
+
+    def file(more: int) -> Path:
+        path = kavka.file(pools=pools(more))
+        path.write_text(path.read_text().replace("  partitions: 2", "  partitions: 4\n  deletionPolicy: Delete"))
+        return path
+
+    process = kavka.up(file(1))
+    code, said = kavka.run("apply", "-f", str(file(0)))
+    assert (code, "ShrinkRefused: node 100 holds 2 replicas (flights-" in said) == (1, True), said
+    status = kavka.status()
+    assert [each["id"] for each in status["brokers"]] == [0, 100], "it is shown for as long as it runs"
+    assert status["bootstrapServers"] == ",".join(kavka.addresses())
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    kavka.output.unlink()
+    kavka.start("up", "-f", str(file(0)))
+    wait_until(lambda: kavka.said.count("answers on") == 2, "it is started again: nobody else has its replicas")
+    wait_until(lambda: "ShrinkRefused" in kavka.run("get", "kc")[1], "and is still in the way")
+    assert kavka.run("delete", "kt", "flights")[0] == 0
+    wait_until(lambda: "stop node 100, which is no longer wanted and holds nothing" in kavka.said, "it goes")
+    wait_until(lambda: [each["id"] for each in kavka.status()["brokers"]] == [0], "it is gone")
+    wait_until(lambda: kavka.run("get", "kc")[1].splitlines()[1].split()[4:6] == ["True", "Ready"], "all is well")
+    assert not (kavka.cluster / "node-100.pid").exists()
+
+
 @pytest.mark.parametrize("moment", ["forming", "whole", "rolling"])
 def test_ctrl_c_leaves_no_process(kavka: Kavka, moment: str) -> None:
     process = kavka.start("up", "-f", str(three(kavka)))

@@ -15,7 +15,7 @@ from kavka_operator.platform.local.rendering import LocalNode, local_nodes, port
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.cluster import brokers_config, managed_after
-from kavka_operator.reconcile.plan import AlterBrokers, Plan, StartNode
+from kavka_operator.reconcile.plan import AlterBrokers, Plan, StartNode, StopNode
 from kavka_operator.reconcile.seen import (
     NodeState,
     SeenBroker,
@@ -74,6 +74,39 @@ def test_a_failed_node_stops_everything() -> None:
 def test_fewer_nodes_are_refused_while_they_hold_replicas() -> None:
     plan = reconcile(cluster(), NODES[:2], seen("Running", "Running", "Running"), LIVE)
     assert (plan.actions, plan.words[0].reason) == ((), "ShrinkRefused")
+    assert plan.words[0].message.startswith("node 2 holds 1 replica (orders-0); move them to other brokers")
+
+
+def shrunk(state: NodeState, *, replicas: tuple[int, ...] = (0, 1), voters: tuple[int, ...] = (0, 1)) -> Plan:
+    """Two nodes are wanted, and a third one is there."""
+    survey = Survey(
+        (SeenPartition("orders", 0, 0, replicas, replicas),), SeenQuorum(0, voters, dict.fromkeys(voters, 0))
+    )
+    there = {**seen("Running", "Running"), 2: SeenNode(2, state, "old")}
+    return clusters.reconcile(cluster(), NODES[:2], there, LIVE, survey, NOW)
+
+
+def test_a_node_that_holds_nothing_goes() -> None:
+    plan = shrunk("Running")
+    assert (plan.actions, plan.words[0].reason) == ((StopNode(2),), "Shrinking")
+    assert (shrunk("Stopping").actions, shrunk("Stopping").words[0].reason) == ((), "Shrinking")
+    assert shrunk("Stopped").words[0].status == "True", "what is gone is not missed"
+
+
+def test_a_node_that_went_and_is_to_hold_something_comes_back() -> None:
+    assert shrunk("Stopped", replicas=(0, 2)).actions == (StartNode(2),)
+
+
+def test_a_node_with_a_vote_stays() -> None:
+    plan = shrunk("Running", voters=(0, 1, 2))
+    assert (plan.actions, plan.words[0].message) == ((), "node 2 has a vote; want it again")
+
+
+def test_nodes_that_are_to_go_hold_up_no_roll() -> None:
+    survey = Survey((SeenPartition("orders", 0, 0, (0, 1, 2), (0, 1, 2)),), SeenQuorum(0, (0,), {}))
+    there = {0: SeenNode(0, "Running", "old"), 1: SeenNode(1, "Running", "old"), 2: SeenNode(2, "Running", "old")}
+    plan = clusters.reconcile(cluster(), NODES[:2], there, LIVE, survey, NOW)
+    assert [str(action).split(":")[0] for action in plan.actions] == ["restart node 1"]
 
 
 def test_a_setting_that_kafka_does_not_know_starts_nothing() -> None:

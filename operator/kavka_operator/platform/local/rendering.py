@@ -1,10 +1,12 @@
-"""`server.properties` of a node on this machine. Pure."""
+"""`server.properties` of a node on this machine, and a node from its `server.properties`."""
 
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 
 from kavka_broker.core.config.properties import format_properties, parse_properties
-from kavka_operator.api.cluster import KafkaCluster, Listener
+from kavka_operator.api.cluster import KafkaCluster, Listener, NodePool
+from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import PORT_MAX, Members, listeners_of, ports_of
 from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties, nodes_of
@@ -35,6 +37,23 @@ class LocalNode:
         """The settings in which another text differs."""
         mine, other = parse_properties(self.properties), parse_properties(properties)
         return tuple(sorted(key for key in mine.keys() | other.keys() if mine.get(key) != other.get(key)))
+
+
+def former_node(layout: Layout, number: int) -> LocalNode | None:
+    """A node that the resource no longer wants, as it was last started; None if its settings are not there."""
+    text = read_text(layout.properties(number)) or ""
+    settings = parse_properties(text)
+    listeners = [each.rpartition("://")[2].rpartition(":") for each in settings.get("listeners", "").split(",")]
+    if not all(port.isdecimal() for _, _, port in listeners):
+        return None
+    roles = tuple(settings["process.roles"].split(","))
+    volumes = [{"name": Path(path).name} for path in settings["log.dirs"].split(",")]
+    pool = NodePool.model_validate({"name": "former", "roles": roles, "storage": {"volumes": volumes}})
+    host, _, port = listeners[0]
+    metrics = settings.get("kavka.admin.listener")
+    ports = [int(each) for _, _, each in listeners] + ([int(metrics.rpartition(":")[2])] if metrics else [])
+    rack = settings.get("broker.rack")
+    return LocalNode(Node(number, pool, rack), host, tuple(ports), f"{host}:{port}", text, metrics)
 
 
 def local_nodes(cluster: KafkaCluster, layout: Layout, members: Members) -> list[LocalNode]:

@@ -21,9 +21,9 @@ from kavka_operator.platform.base import PlatformUnavailableError
 from kavka_operator.platform.local import members, probe, processes, volumes
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.rendering import LocalNode, fingerprint, local_nodes, wanted_node
+from kavka_operator.platform.local.rendering import LocalNode, fingerprint, former_node, local_nodes, wanted_node
 from kavka_operator.platform.local.signals import Signals
-from kavka_operator.reconcile.plan import NodeAction, RestartNode, StartNode
+from kavka_operator.reconcile.plan import NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.reconcile.seen import NodeState, SeenNode, SeenVolume, WantedNode
 from kavka_operator.reconcile.volumes import forgotten, refusal
 
@@ -53,6 +53,7 @@ class Running:
     retry_at: float = 0.0
     stop_by: float = 0.0
     message: str = ""
+    is_leaving: bool = False  # it is not started again
 
 
 @dataclass(slots=True)
@@ -86,8 +87,17 @@ class Supervisor:
         return {number: volumes.look(self.layout, number, known.get(number, {})) for number in self._wanted}
 
     def seen(self) -> Mapping[int, SeenNode]:
-        """The nodes that were started."""
-        return {number: self._seen(number, each) for number, each in self._nodes.items()}
+        """The nodes that were started, and those that once were and are no longer wanted."""
+        former = {number: SeenNode(number, "Stopped") for number in self._former()}
+        return former | {number: self._seen(number, each) for number, each in self._nodes.items()}
+
+    def _former(self) -> list[int]:
+        known = members.read(self.layout).offsets
+        return [number for number in known if number not in self._wanted and self.layout.properties(number).exists()]
+
+    def leaving(self) -> list[WantedNode]:
+        """The nodes that run and are no longer wanted."""
+        return [wanted_node(each.node) for number, each in self._nodes.items() if number not in self._wanted]
 
     def _seen(self, number: int, each: Running) -> SeenNode:
         wanted = self._wanted.get(number)
@@ -95,12 +105,18 @@ class Supervisor:
         return SeenNode(number, each.state, each.fingerprint, each.restarts, each.message, changed)
 
     def places(self) -> Mapping[int, tuple[str, str]]:
-        """Address and directory of each wanted node."""
-        return {number: (each.address, str(self.layout.data(number))) for number, each in self._wanted.items()}
+        """Address and directory of each node that is wanted, or runs all the same."""
+        nodes = {number: each.node for number, each in self._nodes.items()} | self._wanted
+        return {number: (each.address, str(self.layout.data(number))) for number, each in nodes.items()}
 
     def brokers(self) -> list[int]:
         """The wanted nodes that clients may connect to."""
         return [number for number, each in self._wanted.items() if each.node.is_broker]
+
+    def addresses(self) -> list[str]:
+        """Where brokers that run answer."""
+        running = [each.node for each in self._nodes.values() if each.state == "Running"]
+        return [each.address for each in running if each.node.is_broker]
 
     def metrics_addresses(self) -> Mapping[int, str]:
         """Where the running nodes show their metrics."""
@@ -112,13 +128,21 @@ class Supervisor:
         self.moves += 1
         match action:
             case StartNode(node=number):
-                self._begin(self._wanted[number])
+                if node := self._wanted.get(number) or former_node(self.layout, number):
+                    self._begin(node)
+            case StopNode(node=number):
+                self.tell(str(action))
+                self._nodes[number].is_leaving = True
+                self._end(self._nodes[number])
             case RestartNode(node=number):
                 each = self._nodes[number]
                 self.tell(str(action))
-                if each.process is not None:
-                    each.process.terminate()
-                each.state, each.stop_by, each.message = "Stopping", self.clock() + STOP_SECONDS_MAX, ""
+                self._end(each)
+
+    def _end(self, each: Running) -> None:
+        if each.process is not None:
+            each.process.terminate()
+        each.state, each.stop_by, each.message = "Stopping", self.clock() + STOP_SECONDS_MAX, ""
 
     @property
     def is_moving(self) -> bool:
@@ -257,7 +281,7 @@ class Supervisor:
             self._start_again(each, now)
         elif each.state == "Running" and each.deaths and now - each.started > STEADY_SECONDS:
             each.deaths, each.message = 0, ""
-        return self._nodes[number].state != before
+        return number not in self._nodes or self._nodes[number].state != before
 
     def _start_again(self, each: Running, now: float) -> None:
         """A node that has died, with the settings that it had."""
@@ -274,6 +298,10 @@ class Supervisor:
                 self.tell(f"node {number} did not stop within {STOP_SECONDS_MAX:.0f} s and is killed")
                 each.process.kill()
                 each.stop_by = now + STOP_SECONDS_MAX
+            return
+        if each.is_leaving:
+            self.layout.pid(number).unlink(missing_ok=True)
+            del self._nodes[number]
             return
         node = self._wanted.get(number, each.node)
         if words := self._volume_fault(node):

@@ -158,13 +158,11 @@ class Up:
     def _question(self) -> Question:
         resources, unreadable = self._store.read()
         cluster = self._newest_cluster(resources)
-        places = self._supervisor.places()
-        running = [number for number, each in self._supervisor.seen().items() if each.state == "Running"]
         brokers = self._supervisor.brokers()
         return Question(
             cluster=cluster,
             resources=[each for each in resources if isinstance(each, Topic | ClientQuota)],
-            bootstrap=",".join(places[number][0] for number in running if number in brokers),
+            bootstrap=",".join(self._supervisor.addresses()),
             nodes=self._supervisor.metrics_addresses(),
             brokers_expected=len(brokers),
             is_forming=not self._is_ready,
@@ -201,7 +199,7 @@ class Up:
         limited = [each for each in resources if isinstance(each, ClientQuota)]
         status = cluster_status(
             cluster,
-            wanted,
+            [*wanted, *self._supervisor.leaving()],
             self._seen_nodes(answer),
             answer.seen,
             plan,
@@ -288,7 +286,7 @@ class Up:
 
     def _refuse(self, cluster: KafkaCluster, problem: str, now: datetime) -> None:
         """A cluster that cannot be run is refused at the start; one changed into such is left as it runs."""
-        if not self._supervisor.seen():
+        if all(each.state == "Stopped" for each in self._supervisor.seen().values()):
             raise UpError(problem)
         plan = Plan(words=stalled("Unsupported", problem))
         self._store.set_status(cluster, cluster_status(cluster, [], {}, None, plan, now))
