@@ -6,10 +6,11 @@ request fetches all topics and one all quotas, however many resources there are.
 by a refusal of Kafka's or by a fault of our own, is that resource's condition; the others go on.
 """
 
-from collections.abc import Collection, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 from typing import TypeVar
 
 from kavka_operator.api.model import Resource
@@ -18,12 +19,14 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.mishaps import Mishaps
 from kavka_operator.quota.entities import entity_of
+from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile import quotas, topics
-from kavka_operator.reconcile.plan import KafkaAction, Plan, Word, reconciling, stalled
+from kavka_operator.reconcile.plan import AlterQuota, CreateTopic, KafkaAction, Plan, Word, reconciling, stalled
 from kavka_operator.reconcile.seen import SeenCluster, SeenTopic, SeenUsage
 from kavka_operator.reconcile.status import Status, quota_status, topic_status, with_words
 
 ROUNDS_MAX = 4
+BATCH_MAX = 200
 
 Key = tuple[str, str, str]
 Claimant = TypeVar("Claimant", Topic, ClientQuota)
@@ -73,10 +76,12 @@ def settle(
         open_plans = {key: plan for key, plan in plans.items() if plan.actions and key not in guard.failures}
         if not open_plans:
             break
+        for group in _groups(open_plans):
+            _perform_together(group, open_plans, managed, guard, admin, done)
         for key, plan in open_plans.items():
-            with guard.over(managed[key]):
-                _perform(plan, admin, done)
-                managed[key] = _remember(managed[key], plan, seen, now)
+            if key not in guard.failures:
+                with guard.over(managed[key]):
+                    managed[key] = _remember(managed[key], plan, seen, now)
     else:
         seen = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming)
         plans = plan_all(list(managed.values()), seen, now, guard)
@@ -203,11 +208,48 @@ def _count_records(
     return replace(seen, topics=counted)
 
 
-def _perform(plan: Plan, admin: Admin, done: list[KafkaAction]) -> None:
-    """Carry out a plan up to its first failure. Raises AdminError for that."""
-    for action in plan.actions:
-        admin.perform(action)  # type: ignore[arg-type]
-        done.append(action)  # type: ignore[arg-type]
+def _groups(plans: Mapping[Key, Plan]) -> Iterator[list[Key]]:
+    """The plans in turn, those together that are one action of a kind that Kafka takes many of at once."""
+    for _, group in groupby(plans, key=lambda key: _batch_of(plans[key]) or key):
+        keys = list(group)
+        yield from (keys[begin : begin + BATCH_MAX] for begin in range(0, len(keys), BATCH_MAX))
+
+
+def _batch_of(plan: Plan) -> type | None:
+    kinds = {type(action) for action in plan.actions}
+    return kinds.pop() if len(plan.actions) == 1 and kinds <= {CreateTopic, AlterQuota} else None
+
+
+def _perform_together(
+    keys: Sequence[Key],
+    plans: Mapping[Key, Plan],
+    managed: Mapping[Key, Topic | ClientQuota],
+    guard: _Guard,
+    admin: Admin,
+    done: list[KafkaAction],
+) -> None:
+    """Carry out plans: many in one request where that can be, and each by itself where it was refused among others."""
+    for key in _not_done_together(keys, plans, admin, done) if len(keys) > 1 else keys:
+        with guard.over(managed[key]):
+            for action in plans[key].actions:
+                admin.perform(action)  # type: ignore[arg-type]
+                done.append(action)  # type: ignore[arg-type]
+
+
+def _not_done_together(
+    keys: Sequence[Key], plans: Mapping[Key, Plan], admin: Admin, done: list[KafkaAction]
+) -> list[Key]:
+    """Carry out one action of each plan in one request; those that have to be asked for one by one.
+
+    What a request is refused for as a whole, such as its size, is said of each of its parts.
+    """
+    actions = {key: plans[key].actions[0] for key in keys}
+    try:
+        errors = dict(zip(keys, admin.perform_many(list(actions.values())), strict=True))  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001 - each by itself says what is wrong, and with which
+        return list(keys)
+    done += [action for key, action in actions.items() if errors[key] is None]  # type: ignore[misc]
+    return [key for key in keys if errors[key] is not None]
 
 
 def _remember(resource: Topic | ClientQuota, plan: Plan, seen: SeenCluster, now: datetime) -> Topic | ClientQuota:
@@ -227,21 +269,23 @@ def _outcome(
     seen: SeenCluster,
     done: list[KafkaAction],
 ) -> Outcome:
-    outcome = Outcome(seen, done=done)
+    outcome, near = Outcome(seen, done=done), Neighbours(seen.quotas)
     for key, each in resources.items():
         if each.metadata.deletion_timestamp is not None and key not in guard.failures:
             outcome.released.append(key)
             continue
         words = guard.failures.get(key, plans[key].words)
         with guard.over(each):
-            outcome.statuses[key] = _status(each, seen, words, guard.now)
+            outcome.statuses[key] = _status(each, seen, words, guard.now, near)
         if key not in outcome.statuses:
             outcome.statuses[key] = with_words(each, guard.failures[key], guard.now)
     guard.forgive(resources)
     return outcome
 
 
-def _status(resource: Topic | ClientQuota, seen: SeenCluster, words: Sequence[Word], now: datetime) -> Status:
+def _status(
+    resource: Topic | ClientQuota, seen: SeenCluster, words: Sequence[Word], now: datetime, near: Neighbours
+) -> Status:
     if isinstance(resource, Topic):
         return topic_status(resource, seen.topics.get(resource.topic_name), words, now)
-    return quota_status(resource, seen, words, now)
+    return quota_status(resource, seen, words, now, near)

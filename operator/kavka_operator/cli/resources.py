@@ -155,21 +155,24 @@ def _apply_to(layout: Layout, declared: list[Declared]) -> tuple[Layout, list[Ke
 def _follow(layout: Layout, keys: list[Key]) -> int:
     """Wait until a running cluster has done what was asked, and say where it could not; the exit code.
 
-    A roll takes the time that it takes: as long as it gets on, so does the waiting, and every step of it is said.
+    A roll takes the time that it takes, and so do many resources: as long as it gets on, so does the waiting.
     """
     if not keys:
         return 0
     if not is_running(layout):
         say(f'KafkaCluster "{layout.cluster}" is not running; `kavka up` will make it so')
         return 0
-    deadline, said = time.monotonic() + SETTLE_SECONDS_MAX, ""
-    while (waiting := list(_unsettled(layout, keys))) and time.monotonic() < deadline:
+    deadline, said, fewest = time.monotonic() + SETTLE_SECONDS_MAX, "", len(keys) + 1
+    store, wanted = Store(layout), frozenset(keys)
+    while (waiting := list(_unsettled(store, wanted))) and (began := time.monotonic()) < deadline:
         if all(each.is_stalled or each.waits_for_somebody for each in waiting):
             break
+        if len(waiting) < fewest:
+            deadline, fewest = time.monotonic() + SETTLE_SECONDS_MAX, len(waiting)
         if (rolling := next((each.message for each in waiting if each.reason == "Rolling"), said)) != said:
             deadline, said = time.monotonic() + SETTLE_SECONDS_MAX, rolling
             say(f"  {said}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(max(POLL_SECONDS, 2 * (time.monotonic() - began)))  # who does the work needs the time
     return max([0, *map(_tell, waiting)])
 
 
@@ -196,8 +199,8 @@ def _tell(waiting: _Waiting) -> int:
     return complain(CommandError(words))
 
 
-def _unsettled(layout: Layout, keys: list[Key]) -> Iterator[_Waiting]:
-    for each in Store(layout).all():
+def _unsettled(store: Store, keys: frozenset[Key]) -> Iterator[_Waiting]:
+    for each in store.all():
         if key_of(each) not in keys:
             continue
         current = each.status.observed_generation == each.metadata.generation

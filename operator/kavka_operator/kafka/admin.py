@@ -1,6 +1,6 @@
 """What the operator asks of a Kafka cluster: look, and carry out an action. Reconcilers are tested without it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from kavka_operator.reconcile.plan import KafkaAction
@@ -32,6 +32,10 @@ class Admin(Protocol):
 
     def perform(self, action: KafkaAction) -> None:
         """Carry out an action; doing it twice does no harm."""
+        ...
+
+    def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
+        """Carry out actions of one kind in as few requests as can be; what went wrong with each."""
         ...
 
     def close(self) -> None:

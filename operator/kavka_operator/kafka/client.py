@@ -8,7 +8,7 @@ plain messages, sent the same way, and errors are turned into words in one place
 
 import contextlib
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 import kafka.errors
@@ -148,6 +148,14 @@ class KafkaClient:
                 case ElectLeaders():
                     self._elect(action)
 
+    def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
+        with _in_words(f"carry out {len(actions)} changes together"):
+            topics = [each for each in actions if isinstance(each, CreateTopic)]
+            limits = [each for each in actions if isinstance(each, AlterQuota)]
+            assert len(actions) in {len(topics), len(limits)}, "only these go together, and each with its kind"
+            answers = self._created(topics) or self._altered(limits)
+        return [_fault(action, answer) for action, answer in zip(actions, answers, strict=True)]
+
     def _send(self, request: Any, node: int | None = None) -> Any:
         """The answer of a node, or of any node. What could not be sent goes to another one, for a moment."""
 
@@ -221,16 +229,18 @@ class KafkaClient:
         return total
 
     def _create(self, action: CreateTopic) -> None:
-        kind = CreateTopicsRequest.CreatableTopic
-        topic = kind(
-            name=action.name,
-            num_partitions=action.partitions or -1,
-            replication_factor=action.replication_factor or -1,
-            assignments=[],
-            configs=[kind.CreatableTopicConfig(name=name, value=value) for name, value in action.config.items()],
+        (answer,) = self._created([action])
+        _check(answer.error_code, answer.error_message)
+
+    def _created(self, actions: Sequence[CreateTopic]) -> list[Any]:
+        """The answers to the creation of topics, in order."""
+        if not actions:
+            return []
+        request = CreateTopicsRequest(
+            topics=list(map(_creatable, actions)), timeout_ms=REQUEST_TIMEOUT_MS, validate_only=False
         )
-        response = self._send(CreateTopicsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS, validate_only=False))
-        _check(response.topics[0].error_code, response.topics[0].error_message)
+        answers = {answer.name: answer for answer in self._send(request).topics}
+        return [answers[action.name] for action in actions]
 
     def _grow(self, action: AddPartitions) -> None:
         topic = CreatePartitionsRequest.CreatePartitionsTopic(name=action.name, count=action.total, assignments=None)
@@ -292,14 +302,47 @@ class KafkaClient:
         _check(result.error_code, result.error_message)
 
     def _alter_quota(self, action: AlterQuota) -> None:
-        kind = AlterClientQuotasRequest.EntryData
-        parts = [kind.EntityData(entity_type=part, entity_name=name) for part, name in to_wire(action.entity).items()]
-        ops = [kind.OpData(key=key, value=value, remove=False) for key, value in action.set.items()]
-        ops += [kind.OpData(key=key, value=0.0, remove=True) for key in action.remove]
-        (result,) = self._send(
-            AlterClientQuotasRequest(entries=[kind(entity=parts, ops=ops)], validate_only=False)
-        ).entries
-        _check(result.error_code, result.error_message)
+        (answer,) = self._altered([action])
+        _check(answer.error_code, answer.error_message)
+
+    def _altered(self, actions: Sequence[AlterQuota]) -> list[Any]:
+        """The answers to changes of limits, in order."""
+        if not actions:
+            return []
+        response = self._send(AlterClientQuotasRequest(entries=list(map(_entry, actions)), validate_only=False))
+        answers = {
+            frozenset((part.entity_type, part.entity_name) for part in one.entity): one for one in response.entries
+        }
+        return [answers[frozenset(to_wire(action.entity).items())] for action in actions]
+
+
+def _creatable(action: CreateTopic) -> Any:
+    kind = CreateTopicsRequest.CreatableTopic
+    return kind(
+        name=action.name,
+        num_partitions=action.partitions or -1,
+        replication_factor=action.replication_factor or -1,
+        assignments=[],
+        configs=[kind.CreatableTopicConfig(name=name, value=value) for name, value in action.config.items()],
+    )
+
+
+def _entry(action: AlterQuota) -> Any:
+    kind = AlterClientQuotasRequest.EntryData
+    parts = [kind.EntityData(entity_type=part, entity_name=name) for part, name in to_wire(action.entity).items()]
+    ops = [kind.OpData(key=key, value=value, remove=False) for key, value in action.set.items()]
+    ops += [kind.OpData(key=key, value=0.0, remove=True) for key in action.remove]
+    return kind(entity=parts, ops=ops)
+
+
+def _fault(action: KafkaAction, answer: Any) -> AdminError | None:
+    """What went wrong with one of many."""
+    try:
+        with _in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
+            _check(answer.error_code, answer.error_message)
+    except AdminError as error:
+        return error
+    return None
 
 
 def _brokers(described: Any, metadata: Any) -> dict[int, SeenBroker]:

@@ -6,17 +6,20 @@ all of its clients has no effect at all, which is what people find out last: a d
 client id.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
-from kavka_broker.core.quota.entity import Entity, Part
+from kavka_broker.core.quota.entity import DEFAULT, Entity, Part
 from kavka_broker.core.quota.resolve import LEVELS, Effective, candidates, resolve
 from kavka_operator.api.quota import RELATED_MAX, RelatedQuota
 from kavka_operator.quota.entities import AnyEntity, entity_text
 
 Limits = Mapping[AnyEntity, Mapping[str, float]]
 
+LEVELS_KEPT_MAX = 65_536
 _STRANGER = "\0"  # stands for a name that no quota has
 
 
@@ -32,6 +35,32 @@ class Explanation:
     order: tuple[tuple[int, Entity, float | None], ...]
 
 
+class Neighbours:
+    """The limits by the parts of their entities, so that of thousands only those are looked at that may meet one."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._by_user: dict[Part, list[Entity]] = {}
+        self._by_client: dict[Part, list[Entity]] = {}
+        for entity in limits:
+            if isinstance(entity, Entity):
+                self._by_user.setdefault(entity.user, []).append(entity)
+                self._by_client.setdefault(entity.client_id, []).append(entity)
+
+    def of(self, entity: Entity) -> Iterable[Entity]:
+        """All that may meet `entity`, and some others."""
+        by_user, by_client = self._meeting(self._by_user, entity.user), self._meeting(self._by_client, entity.client_id)
+        shorter = min((by_user, by_client), key=lambda lists: sum(map(len, lists)))
+        return chain.from_iterable(shorter)
+
+    @staticmethod
+    def _meeting(lists: Mapping[Part, list[Entity]], part: Part) -> list[list[Entity]]:
+        if not isinstance(part, str):
+            return list(lists.values())
+        return [lists[each] for each in (part, DEFAULT, None) if each in lists]
+
+
+@lru_cache(maxsize=LEVELS_KEPT_MAX)
 def level_of(entity: AnyEntity) -> int | None:
     """1, the most specific, to 8; None for an address."""
     if not isinstance(entity, Entity):
@@ -40,14 +69,14 @@ def level_of(entity: AnyEntity) -> int | None:
     return candidates(user, client_id).index(entity) + 1
 
 
-def shadowed_by(entity: AnyEntity, limits: Limits) -> tuple[RelatedQuota, ...]:
+def shadowed_by(entity: AnyEntity, limits: Limits | Neighbours) -> tuple[RelatedQuota, ...]:
     """The quotas that win over `entity` for clients that both meet."""
-    return _related(entity, limits, winners=True)
+    return _related(entity, limits if isinstance(limits, Neighbours) else Neighbours(limits), winners=True)
 
 
-def shadows(entity: AnyEntity, limits: Limits) -> tuple[RelatedQuota, ...]:
+def shadows(entity: AnyEntity, limits: Limits | Neighbours) -> tuple[RelatedQuota, ...]:
     """The quotas that `entity` wins over for clients that both meet."""
-    return _related(entity, limits, winners=False)
+    return _related(entity, limits if isinstance(limits, Neighbours) else Neighbours(limits), winners=False)
 
 
 def explain(limits: Limits, user: str, client_id: str) -> list[Explanation]:
@@ -63,17 +92,18 @@ def _explain(limits: Mapping[Entity, Mapping[str, float]], key: str, user: str, 
     return Explanation(key, resolve(of_key, user, client_id), order)
 
 
-def _related(entity: AnyEntity, limits: Limits, *, winners: bool) -> tuple[RelatedQuota, ...]:
-    level, own = level_of(entity), limits.get(entity, {})
+def _related(entity: AnyEntity, near: Neighbours, *, winners: bool) -> tuple[RelatedQuota, ...]:
+    level, own = level_of(entity), near.limits.get(entity, {})
     if level is None or not isinstance(entity, Entity):
         return ()
     found = []
-    for other, values in limits.items():
-        keys = tuple(sorted(set(own) & set(values)))
+    for other in near.of(entity):
         other_level = level_of(other)
-        if not keys or other_level is None or not isinstance(other, Entity) or not _meet(entity, other):
+        assert other_level is not None, "addresses are no neighbours"
+        if not _meet(entity, other):
             continue
-        if (other_level < level) if winners else (other_level > level):
+        keys = tuple(sorted(set(own) & set(near.limits[other])))
+        if keys and ((other_level < level) if winners else (other_level > level)):
             winner, loser = (other, entity) if winners else (entity, other)
             clients: Literal["All", "Some"] = "All" if _covers(winner, loser) else "Some"
             found.append((other_level, RelatedQuota(entity=entity_text(other), keys=keys, clients=clients)))

@@ -4,15 +4,15 @@ Pure, and equal for equal input, so that rest means no write.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus
-from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus
+from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota
 from kavka_operator.api.topic import Topic, TopicStatus
 from kavka_operator.quota.entities import entity_of, entity_text
-from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
+from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.plan import Plan, Word, settled
 from kavka_operator.reconcile.quotas import active_override, target_values
@@ -48,10 +48,13 @@ def with_words(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Wor
     return resource.status.model_copy(update=_common(resource, words, now))
 
 
-def quota_status(quota: ClientQuota, seen: SeenCluster, words: Sequence[Word], now: datetime) -> ClientQuotaStatus:
-    """The status of a quota."""
-    entity = entity_of(quota.spec.entity)
-    common = _common(quota, [*words, *_shadow_words(quota, seen)], now)
+def quota_status(
+    quota: ClientQuota, seen: SeenCluster, words: Sequence[Word], now: datetime, near: Neighbours | None = None
+) -> ClientQuotaStatus:
+    """The status of a quota. `near` finds the other quotas of the cluster, where many ask."""
+    entity, near = entity_of(quota.spec.entity), near or Neighbours(seen.quotas)
+    winners = shadowed_by(entity, near)
+    common = _common(quota, [*words, *_shadow_words(seen.quotas.get(entity, {}), winners)], now)
     conflict = any(word.reason == "Conflict" for word in words)
     in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))
     target = target_values(quota, seen.brokers_to_be, now)
@@ -66,8 +69,8 @@ def quota_status(quota: ClientQuota, seen: SeenCluster, words: Sequence[Word], n
         applied=applied,
         applied_time=quota.status.applied_time or (now if applied else None),
         override=override.reason if override else None,
-        shadowed_by=shadowed_by(entity, seen.quotas),
-        shadows=shadows(entity, seen.quotas),
+        shadowed_by=winners,
+        shadows=shadows(entity, near),
         used=_percent(max((each.used for each in usage), default=None)),
         usage=tuple(map(_usage_line, usage)),
     )
@@ -91,15 +94,13 @@ def _rounded(rate: float) -> int:
     return round(float(f"{rate:.1e}"))
 
 
-def _shadow_words(quota: ClientQuota, seen: SeenCluster) -> list[Word]:
+def _shadow_words(own: Collection[str], winners: Sequence[RelatedQuota]) -> list[Word]:
     """A quota that no client ever meets deserves a condition of its own."""
-    entity = entity_of(quota.spec.entity)
-    own = set(seen.quotas.get(entity, {}))
-    hidden = {key for other in shadowed_by(entity, seen.quotas) if other.clients == "All" for key in other.keys}
-    if not own or not own <= hidden:
+    always = [other for other in winners if other.clients == "All"]
+    if not own or not set(own) <= {key for other in always for key in other.keys}:
         return []
-    winners = ", ".join(other.entity for other in shadowed_by(entity, seen.quotas) if other.clients == "All")
-    return [Word("Shadowed", "True", "AnotherQuotaWins", f"has no effect on any client; {winners} always wins")]
+    names = ", ".join(other.entity for other in always)
+    return [Word("Shadowed", "True", "AnotherQuotaWins", f"has no effect on any client; {names} always wins")]
 
 
 def cluster_status(

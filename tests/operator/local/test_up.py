@@ -279,3 +279,35 @@ def test_deleting_one_of_two_resources_of_a_topic_leaves_it_to_the_other(kavka: 
     assert read_all(kavka, "shared", 1) == [b"kept"]
     assert kavka.run("get", "kt", "second")[1].splitlines()[1].split()[4:6] == ["True", "Ready"]
     assert "delete topic" not in kavka.said
+
+
+def many(partitions_of_one: int, count: int = 40) -> str:
+    """Topics and quotas, one of the topics with a number of partitions of its own."""
+    head = "apiVersion: kavka.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {{clusterName: quickstart, {spec}}}\n"
+    topics = [
+        head.format(kind="Topic", name=f"t{n}", spec=f"partitions: {partitions_of_one if n == 7 else 1}")
+        for n in range(count)
+    ]
+    quotas = [
+        head.format(
+            kind="ClientQuota", name=f"q{n}", spec=f"entity: {{user: {{name: u{n}}}}}, limits: {{producerByteRate: 5}}"
+        )
+        for n in range(count)
+    ]
+    return "---\n".join([*topics, *quotas])
+
+
+def test_many_resources_are_made_together_and_one_that_is_refused_is_named(kavka: Kavka) -> None:
+    kavka.up()
+    path = kavka.directory / "many.yaml"
+    path.write_text(many(100_000))
+    code, said = kavka.run("apply", "-f", str(path))
+    errors = [line for line in said.splitlines() if line.startswith("error")]
+    assert (code, len(errors)) == (1, 1), said
+    assert errors[0].startswith('error: Topic "t7": Rejected: could not create topic "t7"')
+    path.write_text(many(2))
+    code, said = kavka.run("apply", "-f", str(path))
+    assert code == 0, said
+    items = json.loads(kavka.run("get", "all", "-o", "json")[1])["items"]
+    assert {each["status"]["conditions"][0]["status"] for each in items} == {"True"}
+    assert len(items) == 83

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kavka_broker.core.quota.entity import DEFAULT, Entity, Part
 from kavka_broker.core.quota.resolve import candidates, resolve
 from kavka_operator.quota.entities import entity_text, from_wire, to_wire
-from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
+from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 
 NAMES = ("alice", "bob", "default", "")
 CLIENTS = [(user, client) for user in (*NAMES, "stranger") for client in (*NAMES, "stranger")]
@@ -44,3 +44,12 @@ def test_the_level_is_the_place_among_the_candidates(entity: Entity, client: tup
     order = candidates(*client)
     if entity in order:
         assert level_of(entity) == order.index(entity) + 1
+
+
+@given(st.lists(entities, unique=True, max_size=12), entities)
+def test_only_what_may_meet_is_looked_at_and_nothing_is_missed(others: list[Entity], one: Entity) -> None:
+    limits = {each: {KEY: 1.0} for each in [*others, one]}
+    expected = [each for each in others if each != one and shadowed_by(one, {one: {KEY: 1.0}, each: {KEY: 1.0}})]
+    assert {each.entity for each in shadowed_by(one, limits)} == {entity_text(each) for each in expected}
+    near = Neighbours(limits)
+    assert (shadowed_by(one, near), shadows(one, near)) == (shadowed_by(one, limits), shadows(one, limits))

@@ -1,6 +1,6 @@
 """A Kafka in memory that takes the operator's actions, and resources from a few words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -71,6 +71,16 @@ class FakeKafka:
                 pass
             case _:
                 self._perform_on_topic(action)
+
+    def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
+        return [self._perform_one(action) for action in actions]
+
+    def _perform_one(self, action: KafkaAction) -> AdminError | None:
+        try:
+            self.perform(action)
+        except AdminError as error:
+            return error
+        return None
 
     def _perform_on_topic(self, action: TopicAction) -> None:
         match action:

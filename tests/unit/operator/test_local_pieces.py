@@ -85,6 +85,19 @@ def test_statuses_are_written_only_when_they_say_something_new(store: Store) -> 
     assert store.stamp() == stamp, "a status is no change of what is wanted"
 
 
+def test_files_that_are_the_same_are_not_read_again(store: Store) -> None:
+    apply(store)
+    first = store.all()
+    assert all(one is other for one, other in zip(first, store.all(), strict=True))
+    made = first[1]
+    assert isinstance(made, Topic)
+    store.set_status(made, made.status.model_copy(update={"partitions": 3}))
+    again = store.all()
+    assert (again[0] is first[0], again[1].status != made.status) == (True, True)
+    apply(store, FILE.replace("partitions: 3", "partitions: 4"))
+    assert store.all()[1].metadata.generation == 2
+
+
 def test_deleted_resources_wait_until_they_are_let_go(store: Store) -> None:
     apply(store)
     made = store.all()[1]

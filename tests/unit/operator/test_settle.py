@@ -1,5 +1,6 @@
 """Look, reconcile, act, look again: with a Kafka in memory that counts what is written."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import pytest
@@ -8,6 +9,7 @@ from kavka_broker.core.quota.entity import Entity
 from kavka_operator.api.quota import ClientQuota, ClientQuotaStatus
 from kavka_operator.api.topic import Topic, TopicStatus
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.reconcile.plan import KafkaAction
 from kavka_operator.settle import Outcome, key_of, settle
 from tests.unit.operator.fakes import NOW, FakeKafka, quota, topic
 
@@ -183,6 +185,28 @@ def test_a_broker_that_is_away_changes_nobodys_share() -> None:
     assert kafka.quotas == {Entity(client_id="etl"): {"producer_byte_rate": 3495253.0}}
     del kafka.brokers[2]
     assert settle([after(wanted, outcome)], kafka, NOW, brokers_expected=3).done == []
+
+
+def test_thousands_of_resources_take_few_requests() -> None:
+    class Counting(FakeKafka):
+        def perform(self, action: object) -> None:
+            raise AssertionError("one by one")
+
+        def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
+            batches.append(len(actions))
+            for action in actions:
+                super().perform(action)
+            return [None] * len(actions)
+
+    batches: list[int] = []
+    kafka = Counting()
+    wanted = [
+        *(topic(f"t{number}") for number in range(500)),
+        *(quota(f"q{number}", {"user": {"name": f"u{number}"}}) for number in range(500)),
+    ]
+    outcome = settle(wanted, kafka, NOW)
+    assert batches == [200, 200, 100] * 2
+    assert {ready(status) for status in outcome.statuses.values()} == {("True", "Ready")}
 
 
 def test_records_are_counted_only_where_it_matters() -> None:

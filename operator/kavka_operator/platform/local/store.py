@@ -8,7 +8,7 @@ again before that takes the mark away. A file that this version cannot understan
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from kavka_operator.reconcile.status import Status
 from kavka_operator.settle import Key
 
 Change = Literal["created", "configured", "unchanged"]
+Stamp = tuple[int, ...]
 KEPT_METADATA = ("labels", "annotations")
 
 
@@ -52,6 +53,7 @@ class Store:
     """The resources of one cluster."""
 
     layout: Layout
+    _read_before: dict[Path, tuple[Stamp, AnyResource | Unreadable]] = field(default_factory=dict)
 
     def apply(self, declared: Iterable[Declared], now: datetime) -> list[tuple[AnyResource, Change]]:
         """Write what is wanted; what became of each."""
@@ -103,14 +105,24 @@ class Store:
 
     def read(self) -> tuple[list[AnyResource], list[Unreadable]]:
         """Every resource with its status, clusters first, then by name; and those that cannot be understood."""
-        found: list[AnyResource] = []
-        unreadable: list[Unreadable] = []
-        for key, document in self.documents().items():
-            try:
-                found.append(resource_from(document))
-            except UnreadableError as error:
-                unreadable.append(Unreadable(key, document, str(error)))
-        return found, unreadable
+        paths = sorted(self._paths(), key=lambda path: (_rank(self._key(path)[0]), path.name))
+        read = {path: self._read(path) for path in paths}
+        self._read_before = read
+        every = [each for _, each in read.values()]
+        unreadable = [each for each in every if isinstance(each, Unreadable)]
+        return [each for each in every if not isinstance(each, Unreadable)], unreadable
+
+    def _read(self, path: Path) -> tuple[Stamp, AnyResource | Unreadable]:
+        """A resource, and by what to know that its files are still the same: then they are not read again."""
+        stamp = (*_stamp_of(path), *_stamp_of(self.layout.status / path.name))
+        before = self._read_before.get(path)
+        if before is not None and before[0] == stamp:
+            return before
+        document = self._document(path)
+        try:
+            return stamp, resource_from(document)
+        except UnreadableError as error:
+            return stamp, Unreadable(self._key(path), document, str(error))
 
     def has(self, key: Key) -> bool:
         """Whether there is such a resource."""
@@ -119,8 +131,7 @@ class Store:
 
     def documents(self) -> dict[Key, dict[str, Any]]:
         """Every resource as its files hold it, whether it can be understood or not."""
-        paths = [path for path in self.layout.resources.glob("*.yaml") if not path.name.startswith(".")]
-        documents = {self._key(path): self._document(path) for path in paths}
+        documents = {self._key(path): self._document(path) for path in self._paths()}
         return dict(sorted(documents.items(), key=lambda item: (_rank(item[0][0]), item[0])))
 
     def stamp(self) -> tuple[int, ...]:
@@ -130,6 +141,9 @@ class Store:
         except FileNotFoundError:
             return ()
         return info.st_mtime_ns, info.st_ctime_ns
+
+    def _paths(self) -> list[Path]:
+        return [path for path in self.layout.resources.glob("*.yaml") if not path.name.startswith(".")]
 
     def _key(self, path: Path) -> Key:
         """What a file is of, by its name: that stays legible whatever is in the file."""
@@ -168,6 +182,15 @@ class Store:
 
     def _alone(self) -> Any:
         return locked(self.layout.root / "store.lock")
+
+
+def _stamp_of(path: Path) -> Stamp:
+    """Changes with whatever replaces the file."""
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        return ()
+    return info.st_ino, info.st_mtime_ns, info.st_ctime_ns, info.st_size
 
 
 def _rank(kind: str) -> int:
@@ -229,4 +252,5 @@ def _parse(text: str) -> Any:
 
 
 def _write(path: Path, value: dict[str, Any]) -> None:
-    write_whole(path, yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110))
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    write_whole(path, yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=110))

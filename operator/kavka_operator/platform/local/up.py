@@ -44,6 +44,8 @@ from kavka_operator.settle import Key, key_of
 TURN_SECONDS = 0.1
 MOVING_TURN_SECONDS = 0.02
 DRIFT_SECONDS = 5.0
+DRIFT_SECONDS_MAX = 60.0
+LOOKS_APART = 20.0  # a look at thousands of resources takes a while, and rest is to cost little
 RETRY_SECONDS = 1.0
 HASTE_SECONDS = 0.2
 
@@ -69,6 +71,8 @@ class Up:
     _looker: Looker = field(init=False)
     _looking: Background[Answer] | None = None
     _moves_before: int = 0
+    _began: float = 0.0
+    _took: float = 0.0  # how long the last look did
     _settle_at: float = 0.0
     _stamp: tuple[int, ...] = ()
     _said: str = ""
@@ -133,6 +137,7 @@ class Up:
         if self._looking is not None:
             if self._looking.is_done:
                 answer, self._looking = self._looking.result(), None
+                self._took = time.monotonic() - self._began
                 self._note(answer)
                 if self._supervisor.moves == self._moves_before:
                     self._settle(answer)
@@ -143,7 +148,7 @@ class Up:
         stamp = self._store.stamp()
         if stamp != self._stamp or now >= self._settle_at:
             self._stamp = stamp
-            self._settle_at = now + DRIFT_SECONDS
+            self._settle_at = now + DRIFT_SECONDS_MAX  # what comes of it says when to look again
             self._look()
 
     def _look(self) -> None:
@@ -152,6 +157,7 @@ class Up:
         self._moves_before = self._supervisor.moves
         if question.bootstrap:
             self._looking = Background(lambda: self._looker.look(question))
+            self._began = time.monotonic()
         else:
             self._settle(Answer())
 
@@ -185,6 +191,7 @@ class Up:
         cluster = self._newest_cluster(resources)
         if problem := unsupported(cluster, self.layout, members.read(self.layout)):
             self._refuse(cluster, problem, now)
+            self._settle_at = min(self._settle_at, time.monotonic() + DRIFT_SECONDS)
             return
         wanted = self._supervisor.wanted(cluster)
         volumes = self._supervisor.volumes()
@@ -227,7 +234,8 @@ class Up:
             return self._mishaps.pause_seconds(LOOK)
         if plan.rollout is not None or plan.actions or not (self._is_ready or plan.is_settled):
             return HASTE_SECONDS
-        return DRIFT_SECONDS if answer.is_settled and plan.is_settled else RETRY_SECONDS
+        at_rest = max(DRIFT_SECONDS, min(LOOKS_APART * self._took, DRIFT_SECONDS_MAX))
+        return at_rest if answer.is_settled and plan.is_settled else RETRY_SECONDS
 
     def _perform(self, plan: Plan) -> None:
         for action in plan.actions:
