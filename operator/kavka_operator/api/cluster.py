@@ -255,8 +255,8 @@ class KafkaClusterSpec(Model):
     transitions: ClassVar[tuple[Transition, ...]] = (
         Transition(
             cel="oldSelf.nodePools.all(a, self.nodePools.exists(b, a.name == b.name && a.roles == b.roles))",
-            message="a pool keeps its name and its roles, and cannot be taken out; set replicas: 0, or add another pool beside"
-            " it",
+            message="a pool keeps its name and its roles, and cannot be taken out; set replicas: 0, or add another pool"
+            " beside it",
             holds=lambda new, old: (
                 {(p.name, p.roles) for p in old.node_pools} <= {(p.name, p.roles) for p in new.node_pools}
             ),

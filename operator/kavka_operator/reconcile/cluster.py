@@ -1,9 +1,9 @@
 """What must be done to the nodes of a cluster, wherever they run.
 
 A node that is not there is started, all of them at once, unless it would lack a volume that holds something
-(`volumes`). A node that runs with other settings than wanted is restarted
-in a roll (`rollout`), one at a time and never at the cost of a partition. A node that the resource no longer wants goes
-as soon as it holds no replica; one that is down and is still to hold some is started again. Settings that brokers take while they run are not the nodes'
+(`volumes`). A node that runs with other settings than wanted is restarted in a roll (`rollout`), one at a time and
+never at the cost of a partition. A node that the resource no longer wants goes as soon as it holds no replica; one that
+is down and is still to hold some is started again. Settings that brokers take while they run are not the nodes'
 business but Kafka's (`brokers_config`).
 """
 

@@ -281,19 +281,20 @@ def test_deleting_one_of_two_resources_of_a_topic_leaves_it_to_the_other(kavka: 
     assert "delete topic" not in kavka.said
 
 
+RESOURCE = """\
+apiVersion: kavka.dev/v1alpha1
+kind: {kind}
+metadata: {{name: {name}}}
+spec: {{clusterName: quickstart, {spec}}}
+"""
+
+
 def many(partitions_of_one: int, count: int = 40) -> str:
     """Topics and quotas, one of the topics with a number of partitions of its own."""
-    head = "apiVersion: kavka.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {{clusterName: quickstart, {spec}}}\n"
-    topics = [
-        head.format(kind="Topic", name=f"t{n}", spec=f"partitions: {partitions_of_one if n == 7 else 1}")
-        for n in range(count)
-    ]
-    quotas = [
-        head.format(
-            kind="ClientQuota", name=f"q{n}", spec=f"entity: {{user: {{name: u{n}}}}}, limits: {{producerByteRate: 5}}"
-        )
-        for n in range(count)
-    ]
+    partitions = [partitions_of_one if number == 7 else 1 for number in range(count)]
+    topics = [RESOURCE.format(kind="Topic", name=f"t{n}", spec=f"partitions: {partitions[n]}") for n in range(count)]
+    limits = "entity: {{user: {{name: u{}}}}}, limits: {{producerByteRate: 5}}"
+    quotas = [RESOURCE.format(kind="ClientQuota", name=f"q{n}", spec=limits.format(n)) for n in range(count)]
     return "---\n".join([*topics, *quotas])
 
 
