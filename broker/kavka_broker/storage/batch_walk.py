@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import (
+    EXTENT,
     EXTENT_BYTES,
     HEADER,
     HEADER_BYTES,
+    LENGTH_MIN,
     MAGIC,
     PREFIX_BYTES,
     BatchHeader,
@@ -125,13 +127,27 @@ def find(file: File, position: int, offset: int, floor: int, ceiling: int = ANY_
 
 
 def whole_until(file: File, position: int, limit: int, floor: int) -> tuple[int, int]:
-    """Where the last whole batch before `limit` ends, from `position` on, and which offset comes there."""
+    """Where the last whole batch before `limit` ends, from `position` on, and which offset comes there. Raises Damage."""
     walk = Walk(file, position, floor)
     while (place := walk.peek()) is not None:
         if place.position + place.size_bytes > limit:
             return place.position, place.base_offset
         walk.step(place)
     return walk.position, walk.next_offset
+
+
+def whole_in(view: memoryview, at: int, limit: int, floor: int) -> tuple[int, int] | None:
+    """As `whole_until`, within bytes that are read already: most fetches end this way. None where it is not so plain."""
+    end, next_offset = len(view) - EXTENT_BYTES, floor
+    while at <= end:
+        base_offset, length, magic, last_offset_delta = EXTENT.unpack_from(view, at)
+        if magic != MAGIC or length < LENGTH_MIN or base_offset < next_offset or last_offset_delta < 0:
+            return None
+        if at + PREFIX_BYTES + length > limit:
+            return at, base_offset
+        at += PREFIX_BYTES + length
+        next_offset = base_offset + last_offset_delta + 1
+    return None
 
 
 def end_at(file: File, begun: int, position: int, floor: int) -> int:

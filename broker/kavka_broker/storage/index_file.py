@@ -99,17 +99,29 @@ class IndexFile:
 
     def _floor(self, column: int, target: int) -> tuple[int, int] | None:
         """The last entry whose `column` is not above `target`."""
-        return next(iter(self._floors(column, target, 1)), None)
+        unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
+        with self._lock:
+            data = self._holding(column, target)
+            low = self._count_below(data, column, target + 1)
+            if not low:
+                return None
+            first, second = unpack_from(data, (low - 1) * size)
+            return first, second
 
     def _floors(self, column: int, target: int, count: int) -> list[tuple[int, int]]:
         """That entry, and those before it, `count` in all, the last first. Whatever the file holds."""
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         with self._lock:
-            data: bytearray | memoryview = self._pending
-            if not data or unpack_from(data, 0)[column] > target:
-                data = self._file.read(0, self._stored * size)
+            data = self._holding(column, target)
             low = self._count_below(data, column, target + 1)
             return [unpack_from(data, index * size) for index in range(low - 1, max(low - 1 - count, -1), -1)]
+
+    def _holding(self, column: int, target: int) -> bytearray | memoryview:
+        """The entries that wait in memory, if the one that is looked for is there, else those in the file."""
+        data = self._pending
+        if data and self.ENTRY.unpack_from(data, 0)[column] <= target:
+            return data
+        return self._file.read(0, self._stored * self.ENTRY.size)
 
     def _keep_below(self, column: int, limit: int) -> None:
         """Drop the entries whose `column` is `limit` or more. Writes nothing: the disk may be full."""

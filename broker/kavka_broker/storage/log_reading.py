@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.records.batch import EXTENT_BYTES
 from kavka_broker.storage.batch_walk import Damage, OtherEpoch
 from kavka_broker.storage.epoch_check import corrected
 from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
@@ -89,12 +90,15 @@ class ReadableLog(SegmentedLog):
             if upper == self.log_end_offset:
                 raise Damage(segment.file.path, position, offset, "nothing is there up to the end")
             return EMPTY
+        view = None
         if size > bytes_max:
-            end, next_offset = segment.whole_batches(position, position + max(bytes_max, 0), offset)
+            room = max(bytes_max, 0)
+            view = segment.file.read(position, min(room + EXTENT_BYTES, segment.file.size - position))
+            end, next_offset = segment.whole_batches(view, position, position + room, offset)
             if end == position:
                 if not at_least_one:
                     return EMPTY
-                end, next_offset = segment.batch_end(position)
+                view, (end, next_offset) = None, segment.batch_end(position)
             size = end - position
         if is_doubted or (position < segment.unchecked_end and position + size > segment.unchecked_start):
             try:
@@ -106,7 +110,8 @@ class ReadableLog(SegmentedLog):
                 size, next_offset = damage.position - position, damage.next_offset
             self.has_doubted |= segment.aborted.trust is Trust.DOUBTED
         self._remember(next_offset, segment, position + size)
-        return Chunk([segment.file.read(position, size)], size, next_offset)
+        part = segment.file.read(position, size) if view is None else view[:size]
+        return Chunk([part], size, next_offset)
 
     def aborted_between(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with records from `offset` up to `end_offset`."""

@@ -36,6 +36,7 @@ from kavka_broker.storage.batch_walk import (
     find,
     headers,
     resync,
+    whole_in,
     whole_until,
 )
 from kavka_broker.storage.disk import Disk
@@ -213,13 +214,17 @@ class Segment:
             self.is_index_wrong = True
             log.warning("index.wrong", path=self.offsets.path, position=position)
 
-    def whole_batches(self, position: int, limit: int, offset: int) -> tuple[int, int]:
+    def whole_batches(self, view: memoryview, position: int, limit: int, offset: int) -> tuple[int, int]:
         """Where the last whole batch before `limit` ends, and which offset comes there; `offset` is at `position`.
 
-        `limit` lies inside the file; the index brings us close, so that not every batch is looked at. Raises Damage.
+        `limit` lies inside the file, and `view` is what the file holds from `position` to it and a little beyond. The
+        index brings us close, so that not every batch is looked at. Raises Damage.
         """
         near = self.offsets.batch_before(limit)
         if position < near < limit:
+            found = whole_in(view, near - position, limit - position, offset)
+            if found is not None:
+                return position + found[0], found[1]
             try:
                 return whole_until(self.file, near, limit, offset)
             except Damage:

@@ -54,7 +54,7 @@ _OFFSET: Final = Struct(">q")
 _EPOCH: Final = Struct(">i")
 _OFFSET_LENGTH_EPOCH: Final = Struct(">qii")
 _CRC_ATTRIBUTES: Final = Struct(">Ih")
-_EXTENT: Final = Struct(">qi4xb6xi")
+EXTENT: Final = Struct(">qi4xb6xi")
 
 
 class TimestampType(IntEnum):
@@ -148,7 +148,7 @@ def read_extent(buffer: Buffer, position: int = 0) -> Extent:
 
     Raises ProtocolViolation for what no batch can be: another magic, shorter than its header, offsets that go back.
     """
-    base_offset, length, magic, last_offset_delta = _EXTENT.unpack_from(buffer, position)
+    base_offset, length, magic, last_offset_delta = EXTENT.unpack_from(buffer, position)
     if magic != MAGIC or length < LENGTH_MIN or base_offset < 0 or last_offset_delta < 0:
         raise ProtocolViolation(
             f"no batch header: base offset {base_offset}, length {length}, magic {magic}, "
@@ -157,7 +157,7 @@ def read_extent(buffer: Buffer, position: int = 0) -> Extent:
     return Extent(base_offset, base_offset + last_offset_delta, PREFIX_BYTES + length)
 
 
-EXTENT_BYTES: Final = _EXTENT.size
+EXTENT_BYTES: Final = EXTENT.size
 
 
 def split_batches(view: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
