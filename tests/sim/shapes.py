@@ -50,6 +50,8 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "replica.high.watermark.checkpoint.interval.ms": Random(f"checkpoints {seed}").choice(CHECKPOINTS_MS),
             # So slow that most moves outlive their broker, and have to go on in its next life.
             "replica.alter.log.dirs.io.max.bytes.per.second": Random(f"moves {seed}").choice(("3000", UNHURRIED)),
+            # Logs are small here: by default hardly one would have an entry in its index.
+            "log.index.interval.bytes": Random(f"index {seed}").choice(("1", "300", "4096")),
             **settings_of(seed, workloads),
         },
         topic_configs={

@@ -49,7 +49,8 @@ def fenced_commits_taken(patch: Patch) -> None:
     patch.setattr(group_offsets, "require_generation", lambda *_: None)
 
 
-@tooth("a commit of offsets is answered when the coordinator alone has it", "kill kill_all", 20, workloads="groups")
+@tooth("a commit of offsets is answered when the coordinator alone has it", "kill isolate", 30, workloads="groups",
+       broker_session_timeout_ms="2000")  # fmt: skip
 def commits_answered_before_replication(patch: Patch) -> None:
     append = Shard._append
 
