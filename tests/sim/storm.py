@@ -18,7 +18,7 @@ PACES: Final = (0.1, 0.4, 1.0, 2.5)  # seconds from one fault to the next
 DISK_PACES: Final = (0.7, 1.5, 4.0)
 SHARE, DISK_SHARE = 0.45, 0.35  # of the kinds that a seed draws
 #: Kinds that find what is known and not mended yet.
-GATED: Final = ("damaged_files",)
+GATED: Final[tuple[str, ...]] = ()
 QUIET_SHARE: Final = 0.2  # of the seeds, whose disks and clocks are as they should be
 
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from kavka_broker.core.metadata import registration_commands
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
-from kavka_broker.replica.missing import MissingLogs
 from kavka_broker.replica.replica_manager import ReplicaManager
-from kavka_broker.storage import log_manager
+from kavka_broker.storage import log_manager, segment
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.log_reading import SCARCE, ReadableLog
@@ -37,9 +36,23 @@ def failed_rename_forgets_the_log(patch: Patch) -> None:
     patch.setattr(log_manager, "clear", lambda *_: None)
 
 
-@tooth("a new and empty log takes the place of one whose directory is away", "volume_away kill", 20, directories=2)
-def missing_log_begun_anew(patch: Patch) -> None:
-    patch.setattr(MissingLogs, "check", lambda *_: None)
+@tooth("a log directory that was closed cleanly once is taken for clean at each start", "controlled_restart "
+       "power_loss kill", 20, is_synced=False)  # fmt: skip
+def clean_mark_stays(patch: Patch) -> None:
+    take = LogDirectory._take_clean_shutdown
+
+    def leave(self: LogDirectory) -> Any:
+        epoch = take(self)
+        if epoch is not None:
+            self.mark_clean(epoch)
+        return epoch
+
+    patch.setattr(LogDirectory, "_take_clean_shutdown", leave)
+
+
+@tooth("recovery believes what it reads", "power_loss kill", 20, is_synced=False)
+def recovery_believes_the_disk(patch: Patch) -> None:
+    patch.setattr(segment, "crc_is_valid", lambda batch: True)
 
 
 @tooth("a registration that shares directories with the present one replaces it, whoever serves", "late_packets", 5)
