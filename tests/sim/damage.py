@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 from kavka_broker.protocol.records.batch import HEADER_BYTES
+from kavka_broker.storage.checkpoints import LOG_STARTS
 from kavka_broker.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, parse_offset_file
 from kavka_broker.storage.sim_inode import SECTOR_BYTES, SimInode
 from tests.sim.history import Place
@@ -23,6 +24,8 @@ HEADER_FIELDS: Final = {
 }  # fmt: skip
 #: No checksum covers it; the epochs that a log knows do not name it.
 UNPROTECTED: Final = ("leader epoch",)
+
+WAYS: Final = ("bit", "zeros", "short", "exchanged", "gone")
 
 Ends = Mapping[Place, int]
 Damage = Callable[[Node, Random, Ends], str | None]
@@ -87,13 +90,13 @@ def small_files(node: Node, suffixes: tuple[str, ...]) -> list[str]:
     ]
 
 
-def spoil(node: Node, chance: Random, paths: list[str]) -> str | None:
+def spoil(node: Node, chance: Random, paths: list[str], ways: tuple[str, ...] = WAYS) -> str | None:
     """Turn a bit of one of these files over, fill it with zeros, cut it, exchange it for another, or take it away."""
     if not paths:
         return None
     path = chance.choice(paths)
     inode = inode_at(node, path)
-    how = chance.choice(("bit", "zeros", "short", "exchanged", "gone"))
+    how = chance.choice(ways)
     data = bytes(inode.data)
     if not data and how != "gone":
         return None
@@ -133,14 +136,18 @@ def topic_id(node: Node, chance: Random, _: Ends) -> str | None:
 
 
 def checkpoint(node: Node, chance: Random, _: Ends) -> str | None:
-    """Of recovery points, log starts or high watermarks."""
+    """Of recovery points, log starts or high watermarks. They have no checksum, in Apache Kafka's form: that a log should
+    begin later than it does is believed where it reads well, so log starts only become unreadable.
+    """
     paths = [
         f"{directory}/{name}"
         for directory in node.config.log_dirs
         for name in node.disk.peek(directory)
         if name.endswith("-checkpoint") and parse_offset_file(name) is None
     ]
-    return spoil(node, chance, paths)
+    if chance.random() < 0.3:
+        return spoil(node, chance, [one for one in paths if one.endswith(LOG_STARTS)], ("zeros", "short", "gone"))
+    return spoil(node, chance, [one for one in paths if not one.endswith(LOG_STARTS)])
 
 
 LOGS: Final[dict[str, Damage]] = {"payload": payload_bit, "header": header_bit, "zeros": zeroed_sector}

@@ -323,9 +323,14 @@ class Invariants:
             if state.directory_of(broker_id) == LOST_DIRECTORY:
                 continue  # it counts for nothing until it says that it has a new one, and then is a candidate no more
             view = self.views.get((broker_id, place))
-            if view is not None and not view.has(last) and not self.is_lossy(broker_id):
+            is_trusted = not self.is_lossy(broker_id) and not self._is_telling(broker_id, place)
+            if view is not None and not view.has(last) and is_trusted:
                 sets = f"isr {state.isr} or elr {state.elr}"
                 yield f"node{broker_id} is in {sets}, ends at {view.end_offset}, lacks {last}"
+
+    def _is_telling(self, broker_id: int, place: Place) -> bool:
+        """Whether it has found a loss at its start, and has not been let in yet: it has to tell before."""
+        return self._is_unclean(broker_id) and place_text(place) in damaged_on(self.simulation.nodes[broker_id - 1])
 
     # --- a step -------------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ def failed_rename_forgets_the_log(patch: Patch) -> None:
 
 
 @tooth("a log directory that was closed cleanly once is taken for clean at each start", "controlled_restart "
-       "power_loss kill", 20, is_synced=False)  # fmt: skip
+       "power_loss kill", 10, is_synced=False)  # fmt: skip
 def clean_mark_stays(patch: Patch) -> None:
     take = LogDirectory._take_clean_shutdown
 
@@ -50,7 +50,7 @@ def clean_mark_stays(patch: Patch) -> None:
     patch.setattr(LogDirectory, "_take_clean_shutdown", leave)
 
 
-@tooth("recovery believes what it reads", "power_loss kill", 20, is_synced=False)
+@tooth("recovery believes what it reads", "power_loss kill", 10, is_synced=False)
 def recovery_believes_the_disk(patch: Patch) -> None:
     patch.setattr(segment, "crc_is_valid", lambda batch: True)
 
