@@ -136,8 +136,8 @@ def topic_id(node: Node, chance: Random, _: Ends) -> str | None:
 
 
 def checkpoint(node: Node, chance: Random, _: Ends) -> str | None:
-    """Of recovery points, log starts or high watermarks. They have no checksum, in Apache Kafka's form: that a log should
-    begin later than it does is believed where it reads well, so log starts only become unreadable.
+    """Of recovery points, log starts or high watermarks. In Apache Kafka's form they have no checksum: that a log
+    should begin later than it does is believed where it reads well, so log starts only become unreadable.
     """
     paths = [
         f"{directory}/{name}"
