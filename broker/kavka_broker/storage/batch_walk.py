@@ -127,7 +127,7 @@ def find(file: File, position: int, offset: int, floor: int, ceiling: int = ANY_
 
 
 def whole_until(file: File, position: int, limit: int, floor: int) -> tuple[int, int]:
-    """Where the last whole batch before `limit` ends, from `position` on, and which offset comes there. Raises Damage."""
+    """Where the last whole batch before `limit` ends, from `position` on, and the offset after it. Raises Damage."""
     walk = Walk(file, position, floor)
     while (place := walk.peek()) is not None:
         if place.position + place.size_bytes > limit:
@@ -137,7 +137,7 @@ def whole_until(file: File, position: int, limit: int, floor: int) -> tuple[int,
 
 
 def whole_in(view: memoryview, at: int, limit: int, floor: int) -> tuple[int, int] | None:
-    """As `whole_until`, within bytes that are read already: most fetches end this way. None where it is not so plain."""
+    """As `whole_until`, in bytes that are read already, as for most fetches. None where it is not so plain."""
     end, next_offset = len(view) - EXTENT_BYTES, floor
     while at <= end:
         base_offset, length, magic, last_offset_delta = EXTENT.unpack_from(view, at)
