@@ -15,6 +15,8 @@ UNHURRIED: Final = str(2**63 - 1)
 #: How much longer than the most hectic clients they rest, and how much longer the faults last then: it costs the same.
 PACES: Final = {1: 1.0, 3: 1.5, 10: 2.5}
 
+ONE_BATCH: Final = {"replica.fetch.max.bytes": "1", "replica.fetch.response.max.bytes": "1"}
+
 
 def shape_of(seed: int, nodes: int | None = None) -> Shape:
     """The cluster that this seed draws."""
@@ -50,6 +52,8 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "replica.high.watermark.checkpoint.interval.ms": Random(f"checkpoints {seed}").choice(CHECKPOINTS_MS),
             # So slow that most moves outlive their broker, and have to go on in its next life.
             "replica.alter.log.dirs.io.max.bytes.per.second": Random(f"moves {seed}").choice(("3000", UNHURRIED)),
+            # Some followers get one batch at a time, and are behind for longer.
+            **(ONE_BATCH if Random(f"fetches {seed}").random() < 0.3 else {}),
             # Logs are small here: by default hardly one would have an entry in its index.
             "log.index.interval.bytes": Random(f"index {seed}").choice(("1", "300", "4096")),
             **settings_of(seed, workloads),
