@@ -65,6 +65,11 @@ def is_passing(problem: OSError) -> bool:
     return problem.errno in _PASSING
 
 
+def is_out_of_files(problem: OSError) -> bool:
+    """Whether there was no descriptor to open a file with, so that nothing was done to it."""
+    return problem.errno in (errno.EMFILE, errno.ENFILE)
+
+
 class File(Protocol):
     """A file that grows at its end."""
 

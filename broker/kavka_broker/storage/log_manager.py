@@ -20,7 +20,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.storage.disk import Disk, is_passing
+from kavka_broker.storage.disk import Disk, is_out_of_files, is_passing
 from kavka_broker.storage.found_logs import FoundLog, KnownId, Search, Unusable
 from kavka_broker.storage.future_logs import FutureLogs
 from kavka_broker.storage.log import Log
@@ -362,11 +362,11 @@ class LogManager:
                 with side_by_side(self._threads_max, "securing") as mapped:
                     list(mapped(self._sync_id, inside))
                 self.disk.sync_directory(directory.path)
+                for one in inside:
+                    one.is_secured = True
             except OSError as problem:
-                self._fail(directory, problem)
-                continue
-            for one in inside:
-                one.is_secured = True
+                if not is_out_of_files(problem):  # else each log tries again with its first record
+                    self._fail(directory, problem)
 
     def _sync_id(self, one: Log) -> None:
         try:

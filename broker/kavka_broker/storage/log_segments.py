@@ -22,7 +22,7 @@ from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import checkpoints, retention
 from kavka_broker.storage.discarded_files import DiscardedFiles
-from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk import Disk, is_out_of_files
 from kavka_broker.storage.names import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -205,17 +205,18 @@ class SegmentedLog:
         """Make the id of a new log's topic survive a loss of power, ahead of any record. Blocks, as `flush` does."""
         with self._sync_lock:
             if not self.is_secured:
-                self._try_sync(lambda: self.sync_id(is_named=False))
+                self._try_sync(lambda: self.sync_id(is_named=False), is_repeatable=True)
                 self.is_secured = True
 
-    def _try_sync(self, sync: Callable[[], None]) -> None:
+    def _try_sync(self, sync: Callable[[], None], *, is_repeatable: bool = False) -> None:
         try:
             sync()
         except OSError as problem:
             if self.is_closed:
                 return
             # The kernel may have dropped the pages it could not write: a second sync would prove nothing.
-            self.fail()
+            if not (is_repeatable and is_out_of_files(problem)):
+                self.fail()
             raise self._storage_error("sync", problem) from problem
 
     def sync_id(self, *, is_named: bool) -> None:

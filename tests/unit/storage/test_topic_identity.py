@@ -222,6 +222,23 @@ def test_an_id_that_cannot_be_synced_lets_no_record_in() -> None:
     assert (log.log_end_offset, log.is_failed, manager.online) == (0, True, [])
 
 
+@pytest.mark.parametrize("in_thread", [True, False])
+def test_a_process_without_a_free_descriptor_keeps_its_directories(in_thread: bool) -> None:
+    disk = formatted()
+    manager = start(disk)
+    log = manager.create("t", 0, ID, SMALL)
+    disk.errors.append(DiskError(frozenset({"sync"}), "/data", errno.EMFILE))
+    if in_thread:
+        manager.secure()
+    with pytest.raises(BrokerError):
+        append(log, b"record")
+    assert (log.log_end_offset, log.is_failed, len(manager.online)) == (0, False, 1)
+    disk.errors.clear()
+    append(log, b"record")
+    disk.crash(Random(1))
+    assert partition_metadata.read(disk, "/data/t-0") == ID
+
+
 def test_ids_are_synced_together_and_once() -> None:
     disk = formatted()
     manager = start(disk)
