@@ -73,6 +73,7 @@ class MetadataLog:
             recovery_point=promises.synced_offset,
             log_start_offset=0 if oldest is None else oldest.end_offset,
             now_ms=now_ms,
+            keeps_end=False,  # the leader sends it again
         )
         opened = cls(disk, directory, records, snapshots, promises, config)
         opened._check(newest)

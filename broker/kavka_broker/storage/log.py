@@ -75,6 +75,7 @@ class Log(ReadableLog):
         recovery_point: int = 0,
         log_start_offset: int = 0,
         now_ms: int,
+        keeps_end: bool = True,
     ) -> "Log":
         """Open a log as it is on disk, or begin it; with `recover` check what a crash may have torn."""
         from kavka_broker.storage.recovery import open_log
@@ -87,6 +88,7 @@ class Log(ReadableLog):
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             now_ms=now_ms,
+            keeps_end=keeps_end,
         )
 
     # --- append -------------------------------------------------------------------------------------------------

@@ -384,7 +384,8 @@ class SegmentedLog:
     def _discard(self, segments: Iterable[Segment]) -> None:
         for segment in segments:
             segment.close()
-            for path in [*segment.paths(), self._snapshots.path(segment.base_offset)]:
+            # The log last: an index without one is a sign that the disk has lost it.
+            for path in [*reversed(segment.paths()), self._snapshots.path(segment.base_offset)]:
                 self.discarded.add(path)
 
     # --- producers ----------------------------------------------------------------------------------------------

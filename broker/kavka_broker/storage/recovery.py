@@ -73,8 +73,11 @@ def open_log(
     recovery_point: int,
     log_start_offset: int,
     now_ms: int,
+    keeps_end: bool = True,
 ) -> Log:
-    """The log in `directory`, which is made where it does not exist."""
+    """The log in `directory`, which is made where it does not exist. Unless it `keeps_end`, it may end below the
+    recovery point, and gives out those offsets again.
+    """
     base = os.path.basename(directory)
     name = parse_partition(base) or parse_future(base)
     if name is None:
@@ -86,11 +89,14 @@ def open_log(
     if not recover:
         log_start_offset = _believable_start(opening, log_start_offset, recovery_point)
         _miss_segments(opening, bases, lost, log_start_offset)
+    elif keeps_end:
+        _miss_first_segments(opening, bases, lost, log_start_offset, recovery_point)
     # A clean stop has synced the log, and the recovery point is where it ended.
     _open_segments(opening, bases, recovery_point, is_clean=not recover)
-    end_offset = max(log_start_offset, 0 if recover else recovery_point)
-    if opening.end_offset < end_offset:
-        _go_on_at(opening, end_offset, is_expected=not recover)
+    synced_offset = recovery_point if keeps_end else 0
+    if opening.end_offset < max(log_start_offset, synced_offset):
+        is_missed = opening.end_offset < synced_offset
+        _go_on_at(opening, max(log_start_offset, synced_offset), is_missed=is_missed)
     start_offset = max(log_start_offset, opening.segments[0].base_offset)
     _settle_epochs(opening, start_offset)
     opened = Log(
@@ -144,6 +150,17 @@ def _miss_segments(opening: _Opening, bases: list[int], lost: list[int], log_sta
     begins_late = bool(bases and entries) and max(entries[0].start_offset, log_start_offset) < bases[0]
     if lost or begins_late:
         first = lost[0] if lost else entries[0].start_offset
+        opening.damage = f"{opening.directory} lacks the segment of offset {first}"
+        log.warning("segment.missing", directory=opening.directory, offset=first)
+
+
+def _miss_first_segments(
+    opening: _Opening, bases: list[int], lost: list[int], log_start_offset: int, recovery_point: int
+) -> None:
+    """Nor does one after a crash, if it was synced and not cut off since: its log is the last of its files to go."""
+    first_base = bases[0] if bases else recovery_point
+    first = next((one for one in lost if log_start_offset <= one < min(first_base, recovery_point)), None)
+    if first is not None:
         opening.damage = f"{opening.directory} lacks the segment of offset {first}"
         log.warning("segment.missing", directory=opening.directory, offset=first)
 
@@ -388,21 +405,21 @@ def _believable_start(opening: _Opening, log_start_offset: int, end_offset: int)
     return believed
 
 
-def _go_on_at(opening: _Opening, offset: int, *, is_expected: bool) -> None:
+def _go_on_at(opening: _Opening, offset: int, *, is_missed: bool) -> None:
     """The log ends below an offset that was given out once: it goes on there, in a segment of its own.
 
-    Below its start nothing is served any more; below its end, after a clean stop, there is something missing.
+    Below its start nothing is served any more; below what was synced there is something missing.
     """
-    if is_expected:
+    if is_missed:
         opening.damage = (
-            opening.damage or f"{opening.directory} ends at {opening.end_offset}, it was closed at {offset}"
+            opening.damage or f"{opening.directory} ends at {opening.end_offset}, it was closed or synced at {offset}"
         )
     log.warning("log.goes_on", log=str(opening.name), from_offset=opening.end_offset, to_offset=offset)
     opening.is_cut = True
-    if not is_expected:
+    if not is_missed:
         _set_aside(opening, offset)
-    elif opening.segments[-1].size_bytes:
-        opening.segments[-1].finish()
+    elif opening.segments[-1].size_bytes or (opening.segments[-1].base_offset < offset and not opening.segments[1:]):
+        opening.segments[-1].finish()  # an empty one too where the log began there
     else:
         _drop(opening, opening.segments.pop())
     opening.segments.append(_segment(opening, offset))

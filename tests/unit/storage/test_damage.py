@@ -1,13 +1,18 @@
 """A bit that turns over on the disk while nobody looks is found before it is served."""
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import LOG
 from kavka_broker.storage.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, new_disk, open_log
+from tests.unit.storage.test_log_manager import ID, formatted, start
 
 RECORDS = 12
 
@@ -129,6 +134,65 @@ def test_a_clean_start_says_that_nothing_is_wrong_where_nothing_is() -> None:
     disk = new_disk()
     closed(disk)
     assert not clean_start(disk).damage
+
+
+@pytest.mark.parametrize("harm", ["missing", "empty"])
+def test_after_a_crash_too_no_offset_that_was_synced_is_given_out_again(harm: str) -> None:
+    disk = new_disk()
+    closed(disk)
+    spoil(disk, max(name for name, _ in disk.files() if name.endswith(LOG)), harm)
+    log = Log.open(disk, "/data/orders-0", SMALL, recovery_point=RECORDS, now_ms=NOW_MS)
+    assert log.damage
+    assert append(log, b"new").base_offset == RECORDS
+
+
+@pytest.mark.parametrize("harm", ["missing", "empty"])
+def test_after_a_crash_too_a_log_that_has_lost_its_first_segment_says_so(harm: str) -> None:
+    disk = new_disk()
+    closed(disk)
+    spoil(disk, min(name for name, _ in disk.files() if name.endswith(LOG)), harm)
+    log = Log.open(disk, "/data/orders-0", SMALL, recovery_point=RECORDS, now_ms=NOW_MS)
+    assert log.damage
+    assert log.log_end_offset == RECORDS
+
+
+def spoil(disk: SimDisk, path: str, harm: str) -> None:
+    if harm == "missing":
+        disk.remove(path)
+        disk.sync_directory("/data/orders-0")
+    else:
+        disk.cut_short(path, 0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_crash_makes_a_sound_log_look_damaged(seed: int) -> None:
+    random, disk = Random(seed), formatted()
+    config = replace(SMALL, retention_bytes=1000)
+    for _ in range(3):
+        manager = start(disk)
+        log = manager.create("t", 0, ID, config)
+        assert not log.damage
+        for _ in range(random.randint(1, 30)):
+            play(random, manager, log)
+        disk.kill() if random.random() < 0.5 else disk.crash(random)
+
+
+def play(random: Random, manager: LogManager, log: Log) -> None:
+    match random.choice(["append"] * 5 + ["flush", "retain", "cut", "restart", "checkpoint", "remove"]):
+        case "append":
+            append(log, bytes(random.randint(1, 200)))
+        case "flush":
+            log.flush()
+        case "retain":
+            manager.retain(NOW_MS)
+        case "cut":
+            log.truncate_to(random.randint(max(0, log.log_start_offset - 3), log.log_end_offset))
+        case "restart":
+            log.start_at(max(0, log.log_end_offset + random.randint(-8, 20)))
+        case "checkpoint":
+            manager.write_checkpoints()
+        case "remove":
+            manager.remove_deleted(NOW_MS)
 
 
 def test_a_sector_that_cannot_be_read_is_damage() -> None:
