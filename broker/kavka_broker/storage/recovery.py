@@ -336,7 +336,7 @@ def _ceiling(segment: Segment, next_base: int | None, recovery_point: int) -> in
 
 def _recover(opening: _Opening, segment: Segment, next_base: int | None, recovery_point: int) -> bool:
     """Whether the log goes on behind this segment, in the one that begins at `next_base`."""
-    opening.end_offset, is_whole, damage = recover_segment(segment, opening.epochs, recovery_point)
+    opening.end_offset, is_whole, damage = recover_segment(segment, opening.epochs, recovery_point, next_base)
     opening.damage = opening.damage or damage
     opening.is_cut |= not is_whole
     if next_base is None:
@@ -348,14 +348,17 @@ def _recover(opening: _Opening, segment: Segment, next_base: int | None, recover
     return is_followed
 
 
-def recover_segment(segment: Segment, epochs: LeaderEpochs, recovery_point: int) -> tuple[int, bool, str]:
+def recover_segment(
+    segment: Segment, epochs: LeaderEpochs, recovery_point: int, next_base: int | None
+) -> tuple[int, bool, str]:
     """Check all batches, rebuild the indexes; returns where the segment ends, whether nothing had to be cut, and what
-    is damaged of that which was synced.
+    is damaged of that which was synced. A batch that reaches into the next segment does not hold.
     """
+    ceiling = ANY_OFFSET if next_base is None else next_base
     segment.forget_indexes()
     end_offset, end_position = segment.base_offset, 0
     size_bytes, damage = segment.size_bytes, ""
-    for position, header in segment.sound_batches(is_checked=True, synced_offset=recovery_point):
+    for position, header in segment.sound_batches(is_checked=True, synced_offset=recovery_point, ceiling=ceiling):
         if position > end_position:
             damage = f"{segment.file.path}: no sound batch at position {end_position}, offset {end_offset}"
         if header.leader_epoch > epochs.latest:

@@ -47,6 +47,13 @@ def test_from_the_first_broken_batch_on_everything_goes(position: int) -> None:
     assert not disk.exists(path(10, ".log"))
 
 
+def test_a_base_offset_beyond_the_next_segment_is_broken_too() -> None:
+    disk, found = written()
+    disk.flip_bit(path(0, ".log"), 172 * 2 + 5, 3)
+    log = open_log(disk)
+    assert (log.log_end_offset, values(log)) == (2, found[:2])
+
+
 def test_what_lies_below_the_recovery_point_is_believed() -> None:
     disk, _ = written()
     disk.flip_bit(path(0, ".log"), 172 + 100)
