@@ -98,8 +98,9 @@ class Surroundings:
 class World:
     """Brokers 1 to n, all of them replicas; the first leads."""
 
-    def __init__(self, count: int, *, min_isr: int = 1, lag_ms_max: float = 30_000) -> None:
+    def __init__(self, count: int, *, min_isr: int = 1, lag_ms_max: float = 30_000, seed: int | None = None) -> None:
         self.clock = Clock()
+        self.dice = Unlucky() if seed is None else Random(seed)
         self.lag_ms_max = lag_ms_max
         self.config = LogConfig(min_insync_replicas=min_isr)
         ids = tuple(range(1, count + 1))
@@ -135,7 +136,7 @@ class World:
         node.partition = None
         node.epoch += 1
         if loses_power:
-            node.disk.crash(Unlucky())
+            node.disk.crash(self.dice)
         else:
             node.disk.kill()
 
