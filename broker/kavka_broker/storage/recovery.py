@@ -352,9 +352,10 @@ def recover_segment(
     segment: Segment, epochs: LeaderEpochs, recovery_point: int, next_base: int | None
 ) -> tuple[int, bool, str]:
     """Check all batches, rebuild the indexes; returns where the segment ends, whether nothing had to be cut, and what
-    is damaged of that which was synced. A batch that reaches into the next segment does not hold.
+    is damaged of that which was synced. A batch that reaches into the next segment, or beyond what an index can say,
+    does not hold.
     """
-    ceiling = ANY_OFFSET if next_base is None else next_base
+    ceiling = segment.offset_max + 1 if next_base is None else next_base
     segment.forget_indexes()
     end_offset, end_position = segment.base_offset, 0
     size_bytes, damage = segment.size_bytes, ""

@@ -54,6 +54,12 @@ def test_a_base_offset_beyond_the_next_segment_is_broken_too() -> None:
     assert (log.log_end_offset, values(log)) == (2, found[:2])
 
 
+def test_so_is_one_that_no_index_could_name() -> None:
+    disk, found = written()
+    disk.flip_bit(path(10, ".log"), 172 + 2, 3)
+    assert values(open_log(disk)) == found[:11]
+
+
 def test_what_lies_below_the_recovery_point_is_believed() -> None:
     disk, _ = written()
     disk.flip_bit(path(0, ".log"), 172 + 100)
