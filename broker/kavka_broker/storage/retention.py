@@ -3,7 +3,7 @@
 From the oldest on, a segment goes when one of these holds:
 
 - it lies below the log's start, as DeleteRecords has moved it;
-- by time: its youngest record is older than `retention.ms`;
+- by time: its youngest record is older than `retention.ms`, as the time index says and its batches bear out;
 - by size: without it the log still has `retention.bytes`.
 
 The last two count only where the clean-up policy says `delete`. Nothing that is not below the high watermark goes, and

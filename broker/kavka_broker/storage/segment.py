@@ -81,6 +81,7 @@ class Segment:
         "file",
         "first_timestamp_ms",
         "index_interval_bytes",
+        "is_age_known",
         "is_index_full",
         "is_index_wrong",
         "largest",
@@ -116,6 +117,7 @@ class Segment:
         self.is_index_wrong = False  # an entry leads nowhere: a start is to make them anew
         self.first_timestamp_ms = NO_TIMESTAMP
         self.largest = self.times.last_entry() or TimestampOffset(NO_TIMESTAMP, base_offset)
+        self.is_age_known: bool | None = None  # whether the log bears `largest` out; None before anybody has asked
         self._unindexed_bytes = 0
         # Positions between which no batch's CRC was looked at by this process: what it found when it started cleanly.
         self.unchecked_start, self.unchecked_end = 0, self.file.size
@@ -370,6 +372,7 @@ class Segment:
         Raises ProtocolViolation where the file ends inside a batch; with `epochs` also where one has changed.
         """
         self.largest = self.times.last_entry() or TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self.is_age_known = None
         last = self.offsets.last_entry()
         end, begin = self.base_offset, 0 if last is None else last.position
         self._unindexed_bytes = 0
@@ -395,6 +398,7 @@ class Segment:
         self.times.clear()
         self.aborted.clear()
         self.largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self.is_age_known = None
         self.is_index_full = False
         self._unindexed_bytes = 0
 
@@ -421,10 +425,27 @@ class Segment:
 
     @property
     def retention_timestamp_ms(self) -> int:
-        """How old the youngest record is; without timestamps, when the file was last written."""
-        if self.largest.timestamp_ms >= 0:
+        """How old the youngest record is; when the file was last written where no timestamp or no index says it."""
+        if self.largest.timestamp_ms >= 0 and self.is_age_known is None:
+            self.is_age_known = self._bears_out_largest()
+        if self.largest.timestamp_ms >= 0 and self.is_age_known:
             return self.largest.timestamp_ms
         return self._disk.modified_ms(self.file.path)
+
+    def _bears_out_largest(self) -> bool:
+        """Whether the batch that is said to be the youngest has that time, and none of the last stretch is younger.
+
+        It is asked once: what the time index says may be damaged, and what is deleted for it is gone.
+        """
+        last = self.offsets.last_entry()
+        begin = 0 if last is None else last.position
+        if self.file.size - begin > RESYNC_BYTES_MAX:
+            return False
+        try:
+            youngest_ms = max((header.max_timestamp for _, header in self.batches(begin)), default=NO_TIMESTAMP)
+            return youngest_ms <= self.largest.timestamp_ms and self.confirms(self.largest)
+        except (ProtocolViolation, OSError):
+            return False
 
     # --- the end ------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
 """When a segment is full, and when it goes."""
 
+import pytest
+
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.records.batch import NO_TIMESTAMP
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import OFFSETS_MAX
-from tests.unit.storage.support import NOW_MS, append, config, fill, new_disk, open_log, values
+from kavka_broker.storage.sim_disk import DiskError, SimDisk
+from tests.unit.storage.support import DIRECTORY, NOW_MS, append, config, fill, new_disk, open_log, values
 
 
 def bases(log: Log) -> list[int]:
@@ -119,6 +122,63 @@ def test_without_timestamps_the_file_says_how_old_it_is() -> None:
     append(log, timestamp_ms=NO_TIMESTAMP)
     assert log.delete_expired(NOW_MS + 1000, 1) == 0
     assert log.delete_expired(NOW_MS + 1001, 1) == 1
+
+
+DAY_MS = 86_400_000
+
+
+def last_entry_flipped(disk: SimDisk, bit: int) -> None:
+    """Of the first segment's time index, in its timestamp."""
+    path = f"{DIRECTORY}/{0:020d}.timeindex"
+    disk.flip_bit(path, disk.size(path) - 12 + 7 - bit // 8, bit % 8)
+
+
+@pytest.mark.parametrize("bit", range(34))
+def test_a_damaged_time_index_neither_deletes_what_is_young_nor_keeps_what_is_old(bit: int) -> None:
+    disk = new_disk()
+    disk.now_ms = NOW_MS + 10
+    log = open_log(disk, config=config(retention_ms=DAY_MS))
+    fill(log, 11)
+    log.close()
+    last_entry_flipped(disk, bit)
+    log = open_log(disk, config=config(retention_ms=DAY_MS), recover=False)
+    assert log.segments[0].largest.timestamp_ms != NOW_MS + 4
+    assert log.delete_expired(NOW_MS + DAY_MS, 11) == 0
+    assert log.delete_expired(NOW_MS + DAY_MS + 100, 11) == 3
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_a_time_index_that_was_cut_deletes_nothing_that_is_young(kept: int) -> None:
+    disk = new_disk()
+    disk.now_ms = NOW_MS + 10 * DAY_MS
+    log = open_log(disk, config=config(retention_ms=DAY_MS))
+    for day in range(11):
+        append(log, b"x" * 100, timestamp_ms=NOW_MS + day * DAY_MS, now_ms=disk.now_ms)
+    log.close()
+    path = f"{DIRECTORY}/{0:020d}.timeindex"
+    disk.overwrite(path, disk.read_file(path)[: 12 * kept])
+    log = open_log(disk, config=config(retention_ms=DAY_MS), recover=False)
+    assert log.delete_expired(NOW_MS + 4 * DAY_MS, 11) == 0
+    assert bases(log) == [0, 5, 10]
+
+
+def test_a_segment_that_cannot_be_read_is_as_old_as_its_file() -> None:
+    disk = new_disk()
+    log = open_log(disk, config=config(retention_ms=1000))
+    fill(log, 6)
+    disk.errors.append(DiskError(frozenset({"read"}), DIRECTORY))
+    assert log.delete_expired(NOW_MS + 1000, 6) == 0
+    assert log.delete_expired(NOW_MS + 1001, 6) == 2
+
+
+def test_how_old_a_segment_is_costs_one_look() -> None:
+    disk = new_disk()
+    log = open_log(disk, config=config(retention_ms=1000))
+    fill(log, 6)
+    assert log.delete_expired(NOW_MS, 5) == 0
+    disk.errors.append(DiskError(frozenset({"read"}), DIRECTORY))
+    assert log.delete_expired(NOW_MS + 1004, 5) == 0
+    assert log.delete_expired(NOW_MS + 1005, 5) == 1
 
 
 def test_deleted_files_are_renamed_first_and_removed_later() -> None:
