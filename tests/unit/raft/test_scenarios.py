@@ -10,6 +10,7 @@
     quiet 100ms                      the same, showing nothing
     append 1 a b                     the controller of a leader writes one batch; `leader`: of whoever leads
     crash 1 [keeps=5]                kill -9; of the tail that was not synced stays what is below an offset
+    forget 1 3                       while it is down: its disk loses what it had synced from an offset on
     start 1 [port=9104] [disk=empty] start it again, perhaps elsewhere or with nothing
     isolate 1 | heal                 cut it off without a word, and join all again
     pause 1 | resume 1               SIGSTOP and SIGCONT
@@ -110,6 +111,11 @@ class Stage:
 
     def play_crash(self, names: list[str], options: dict[str, str]) -> None:
         self.world.crash(int(names[0]), int(options["keeps"]) if "keeps" in options else None)
+
+    def play_forget(self, names: list[str], options: dict[str, str]) -> None:
+        log = self.world.processes[int(names[0])].log
+        log.promised_offset = log.synced_offset
+        log.truncate(int(names[1]))
 
     def play_start(self, names: list[str], options: dict[str, str]) -> None:
         process = self.world.processes[int(names[0])]
