@@ -37,6 +37,7 @@ class Tooth:
     workloads: tuple[str, ...] = ()
     is_besieged: bool = False
     directories: int = 1
+    is_hectic: bool = False  # clients never rest for long; else as the seed draws it
 
 
 TEETH: Final[list[Tooth]] = []
@@ -52,13 +53,14 @@ def tooth(
     workloads: str = "",
     besieged: bool = False,
     directories: int = 1,
+    hectic: bool = False,
     **settings: str,
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Register a defect; settings with underscores for dots."""
 
     def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
         pairs = tuple((key.replace("_", "."), value) for key, value in settings.items())
-        played = tuple(changes.split()), tuple(workloads.split()), besieged, directories
+        played = tuple(changes.split()), tuple(workloads.split()), besieged, directories, hectic
         name = plant.__name__.replace("_", " ")
         TEETH.append(Tooth(name, what, plant, tuple(kinds.split()), seeds_max, is_synced, pairs, *played))
         return plant
@@ -114,6 +116,7 @@ def play(tooth: Tooth, seed: int) -> Outcome:
         workloads=tooth.workloads,
         is_besieged=tooth.is_besieged,
         directories=tooth.directories,
+        pace=1 if tooth.is_hectic else shape.pace,
         has_voters_in_log=False,
     )
     return Simulation(seed, shape, partial(storm, kinds=tooth.kinds)).run()
