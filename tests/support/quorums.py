@@ -11,6 +11,7 @@ stopped and started; its disk keeps what was synced.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
 from random import Random
 from typing import Any, TypeVar
 
@@ -113,10 +114,15 @@ class Node:
             timers=Timers(clock, asyncio.get_running_loop()),
             peers=NearPeers(self._cluster, self),
             random_bytes=self._drawn.randbytes,
-            crash=self.crashes.append,
+            crash=self._crashed,
         )
         self.quorum.subscribers.append(self.told.extend)
         self.controller = Controller(self.quorum) if "controller" in self.config.roles else None
+
+    def _crashed(self, error: BaseException) -> None:
+        """The process ends, once what it does at the moment is done."""
+        self.crashes.append(error)
+        asyncio.get_running_loop().call_soon(self.kill, context=Context())
 
     def kill(self, *, loses_power: bool = False) -> None:
         assert self.process is not None

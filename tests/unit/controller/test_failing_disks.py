@@ -1,0 +1,101 @@
+"""A controller whose metadata directory fails while it runs: another leads, and nothing that was decided is lost."""
+
+import asyncio
+import errno
+
+import pytest
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.storage.sim_disk import DiskError, Operation
+from tests.support.quorums import Node, Quorums
+
+METADATA = "/data/__cluster_metadata-0/"
+#: Longer than a follower waits for a silent leader, and an election after it.
+ELECTION_SECONDS = 10.0
+
+
+def fail(node: Node, *operations: Operation, times: int | None = None, under: str = METADATA) -> None:
+    node.disk.errors.append(DiskError(frozenset(operations), under, errno.EIO, times))
+
+
+def mend(node: Node) -> None:
+    """Its disk is well again, and it is started where it has ended."""
+    node.disk.errors.clear()
+    node.crashes.clear()
+    if not node.is_alive:
+        node.start()
+
+
+@pytest.mark.parametrize("times", [1, None])
+@pytest.mark.parametrize("operation", ["append", "sync", "read"])
+def test_a_leader_whose_disk_fails_lets_another_lead(operation: Operation, times: int | None) -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        fail(leader, operation, times=times)
+        # Whoever asked is refused, or hears nothing of a process that has ended: it may be decided or not.
+        asked = asyncio.create_task(leader.write("b"))
+        async with asyncio.timeout(ELECTION_SECONDS):
+            successor = await cluster.leader(other_than=[leader])
+        await successor.write("c")
+        was_answered = asked.done() and asked.exception() is None
+        assert set(successor.topics) >= {"a", "c", *["b"] * was_answered}
+        assert leader not in cluster.active()
+        mend(leader)
+        await cluster.agreed()
+        assert leader.topics == successor.topics
+
+    Quorums.play(scenario)
+
+
+def test_a_leader_that_cannot_write_says_who_refuses() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        fail(leader, "append")
+        with pytest.raises(BrokerError) as refused:
+            await leader.write("b")
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER  # who asked tries another
+        assert leader.crashes == []
+        await (await cluster.leader(other_than=[leader])).write("b")
+        leader.disk.errors.clear()
+        await cluster.agreed()
+        assert leader.topics == ["b"]
+
+    Quorums.play(scenario)
+
+
+@pytest.mark.parametrize("operation", ["append", "sync", "read", "write"])
+def test_a_follower_whose_disk_fails_does_not_hold_up_the_others(operation: Operation) -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        follower = cluster.followers()[0]
+        fail(follower, operation)
+        for name in ("a", "b"):
+            await leader.write(name)
+        mend(follower)
+        await cluster.agreed()
+        assert follower.topics == ["a", "b"]
+
+    Quorums.play(scenario)
+
+
+@pytest.mark.parametrize("operation", ["append", "sync", "read", "write"])
+def test_a_candidate_whose_disk_fails_does_not_keep_the_others_from_a_leader(operation: Operation) -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await cluster.agreed()
+        failing, well = cluster.followers()
+        fail(failing, operation)
+        leader.kill()
+        await asyncio.sleep(ELECTION_SECONDS)
+        assert failing not in cluster.active()
+        leader.start()
+        successor = await cluster.leader(other_than=[failing])
+        await successor.write("b")
+        mend(failing)
+        await cluster.agreed()
+        assert failing.topics == well.topics == ["a", "b"]
+
+    Quorums.play(scenario)
