@@ -49,7 +49,12 @@ def produce(
     request: ProduceRequest, broker: Broker, client: Client
 ) -> ProduceResponse | asyncio.Task[ProduceResponse] | asyncio.Task[ProduceResponse | None] | None:
     admission = None
-    if request.transactional_id is not None:
+    if request.transactional_id is None:
+        if broker.replicas.openings.is_securing and is_first(request, broker, client):
+            keep(request)
+            client.is_holding = True
+            return asyncio.ensure_future(produce_when_secured(request, broker, client))
+    else:
         admission = Admission(request.transactional_id, broker, client)
         if admission.must_ask(batches_of(request, broker, client)) or broker.coordinators.has_turn(
             request.transactional_id
@@ -84,6 +89,22 @@ def keep(request: ProduceRequest) -> None:
                 data.records = memoryview(bytearray(data.records))
 
 
+def is_first(request: ProduceRequest, broker: Broker, client: Client) -> bool:
+    """Whether some of it would be the first records of a log whose topic's id is not synced yet."""
+    for name, data in batches_of(request, broker, client):
+        partition = broker.replicas.get(name, data.index)
+        if partition is not None and not partition.log.is_secured and not partition.log.is_failed:
+            return True
+    return False
+
+
+async def produce_when_secured(request: ProduceRequest, broker: Broker, client: Client) -> ProduceResponse | None:
+    """As `produce`, once threads have synced the ids of new logs: an append would do it on the loop, one by one."""
+    await broker.replicas.openings.secured()
+    answer = produce(request, broker, client)
+    return answer if answer is None or isinstance(answer, ProduceResponse) else await answer
+
+
 async def produce_in_turn(
     request: ProduceRequest,
     turn: AbstractAsyncContextManager[None],
@@ -97,6 +118,7 @@ async def produce_in_turn(
         try:
             if admission.must_ask(batches_of(request, broker, client)):
                 await admission.ask()
+            await broker.replicas.openings.secured()
             responses = append_request(request, broker, client, waiting, admission)
         finally:
             admission.end()

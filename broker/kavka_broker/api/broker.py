@@ -115,5 +115,7 @@ class Client:
     throttle_time_ms: int = 0
     role: Role = "broker"  # of the listener that it came through
     peer: Peer | None = None  # its connection; None where the request was made in this process
+    # Set by a handler that waits before it does anything: what comes behind it on its connection waits too.
+    is_holding: bool = False
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None

@@ -165,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._exchanges.append(exchange)
         if exchange.waiting is not None:
-            self._is_blocked = not exchange.api.pipelined
+            self._is_blocked = _holds(exchange)
             exchange.waiting.add_done_callback(lambda _: self._on_done(exchange))
 
     def _on_done(self, exchange: Exchange) -> None:
@@ -181,7 +181,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             raise
         self._mute_if_charged(exchange)
-        if not exchange.api.pipelined:
+        if _holds(exchange):
             self._is_blocked = False
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
@@ -208,3 +208,8 @@ class Connection(asyncio.BufferedProtocol):
     def _unmute(self) -> None:
         self._mute = None
         self._advance()
+
+
+def _holds(exchange: Exchange) -> bool:
+    """Whether the next request may not begin before this one is answered."""
+    return not exchange.api.pipelined or exchange.client.is_holding

@@ -6,7 +6,8 @@ slice is opened at once, which is all of an ordinary topic, and the others a sli
 What happens to a partition meanwhile is in the image, which is looked at when its turn comes.
 
 The topic's id in a new log is to survive a loss of power before the first record does. Threads sync many of them at a
-time (`secure`), right after they were made; who writes to one earlier syncs it alone (`Log.secure`).
+time (`secure`), right after they were made, and clients that write to one earlier wait for it (`secured`); whoever does not
+syncs it alone (`Log.secure`).
 """
 
 import asyncio
@@ -63,6 +64,16 @@ class Openings:
         if self._waiting:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="opening logs")
             self._task.add_done_callback(self._ended)
+
+    @property
+    def is_securing(self) -> bool:
+        """Whether threads sync the ids of new logs."""
+        return self._securing is not None
+
+    async def secured(self) -> None:
+        """Wait until they have synced those of all logs that are there now."""
+        if self._securing is not None:
+            await asyncio.gather(asyncio.shield(self._securing), return_exceptions=True)
 
     def _secure_soon(self) -> None:
         """Let a thread sync the ids of what was made."""

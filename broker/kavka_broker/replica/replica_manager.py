@@ -104,7 +104,7 @@ class ReplicaManager:
             self.fetchers = Fetchers(metadata.brokers, peers, settings, listener, clock, timers, crash)
         self.directory_listeners: list[Callable[[bytes], None]] = []
         self.refusal_listeners: list[Callable[[], None]] = []
-        self._openings = Openings(self._open_placed, logs, crash)
+        self.openings = Openings(self._open_placed, logs, crash)
         self._reports = DirectoryReports(assign_directories, crash)
         self._missing, self._refusals = MissingLogs(node_id), Refusals(node_id, logs)
         self.moves = Moves(
@@ -126,7 +126,7 @@ class ReplicaManager:
             self._drop_unless_placed(partition)
         for topic in self._metadata.topics:
             self._host(topic)
-        self._openings.open_all()
+        self.openings.open_all()
         # What could not be opened is no stray: it may be all that there is of its partition.
         self._logs.remove_strays(
             (topic.name, index)
@@ -146,14 +146,14 @@ class ReplicaManager:
         self.in_sync.start(lambda: self)
         self._reports.start()
         self.moves.resume(self.get, self._is_placed)
-        self._openings.start()
+        self.openings.start()
         for partition in self:
             self._follow(partition)
 
     async def stop(self) -> None:
         """No more fetches and proposals; the partitions stay as they are."""
         self._is_started = False
-        await self._openings.stop()
+        await self.openings.stop()
         if self.fetchers is not None:
             await self.fetchers.stop()
         await self.in_sync.stop()
@@ -207,7 +207,7 @@ class ReplicaManager:
         if known is None or index not in known.partitions:
             return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         is_missing = partition is None and self._is_placed(topic, index)
-        if is_missing and (known.topic_id, index) not in self._openings:
+        if is_missing and (known.topic_id, index) not in self.openings:
             return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
         return BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
@@ -235,7 +235,7 @@ class ReplicaManager:
                     have_brokers_changed |= isinstance(record, ABOUT_BROKERS)
         for topic in filter(None, map(self._metadata.topics.by_id, topic_ids)):
             self._host(topic)
-        self._openings.open_soon()
+        self.openings.open_soon()
         if have_brokers_changed:
             self._brokers_changed()
 
@@ -260,7 +260,7 @@ class ReplicaManager:
             if partition is not None and partition.topic_id == topic.topic_id:
                 self._hand_over(partition, state)
             else:
-                self._openings.add(topic.topic_id, index)
+                self.openings.add(topic.topic_id, index)
 
     def _open_placed(self, topic_id: bytes, index: int) -> None:
         """Its turn has come: open it, if it is still to be here."""
@@ -273,8 +273,8 @@ class ReplicaManager:
         topic = self._metadata.topics.by_id(topic_id)
         hosted = None if topic is None else self.get(topic.name, index)
         if self._is_started and (hosted is None or hosted.topic_id != topic_id):
-            self._openings.add(topic_id, index)
-            self._openings.open_soon()
+            self.openings.add(topic_id, index)
+            self.openings.open_soon()
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> None:
         if self._is_given_up(state) and self._logs.is_unusable(topic.name, index):

@@ -40,7 +40,9 @@ class Handlers:
             raise ValueError("an answer that cannot be encoded")
         if kind == b"x":
             raise ProtocolViolation("broken")
-        client = SimpleNamespace(throttle_time_ms=THROTTLE_MS if kind == b"t" or body[:2] == b"pt" else 0, hurry=None)
+        client = SimpleNamespace(
+            throttle_time_ms=THROTTLE_MS if kind == b"t" or body[:2] == b"pt" else 0, hurry=None, is_holding=False
+        )
         exchange = SimpleNamespace(
             api=SimpleNamespace(pipelined=kind == b"p"), client=client, pieces=None, waiting=None, body=body
         )
