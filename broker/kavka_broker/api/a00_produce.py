@@ -40,21 +40,24 @@ ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
 
 NamesLeader = Callable[[PartitionProduceResponse], None]
+Produced = ProduceResponse | asyncio.Task[ProduceResponse] | asyncio.Task[ProduceResponse | None] | None
 Admit = Callable[[Partition, PartitionProduceData], None]
 Waiting = tuple[PartitionProduceResponse, asyncio.Future[None], NamesLeader]
 
 
 @api(ProduceRequest, ProduceResponse, versions=(3, 13), advertised=(0, 13), pipelined=True)
-def produce(
-    request: ProduceRequest, broker: Broker, client: Client
-) -> ProduceResponse | asyncio.Task[ProduceResponse] | asyncio.Task[ProduceResponse | None] | None:
+def produce(request: ProduceRequest, broker: Broker, client: Client) -> Produced:
+    if broker.replicas.openings.is_securing and request.transactional_id is None and is_first(request, broker, client):
+        keep(request)
+        client.is_holding = True
+        return asyncio.ensure_future(produce_when_secured(request, broker, client))
+    return produce_now(request, broker, client)
+
+
+def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Produced:
+    """Append before this returns, unless somebody has to be asked whether the transaction may."""
     admission = None
-    if request.transactional_id is None:
-        if broker.replicas.openings.is_securing and is_first(request, broker, client):
-            keep(request)
-            client.is_holding = True
-            return asyncio.ensure_future(produce_when_secured(request, broker, client))
-    else:
+    if request.transactional_id is not None:
         admission = Admission(request.transactional_id, broker, client)
         if admission.must_ask(batches_of(request, broker, client)) or broker.coordinators.has_turn(
             request.transactional_id
@@ -99,9 +102,11 @@ def is_first(request: ProduceRequest, broker: Broker, client: Client) -> bool:
 
 
 async def produce_when_secured(request: ProduceRequest, broker: Broker, client: Client) -> ProduceResponse | None:
-    """As `produce`, once threads have synced the ids of new logs: an append would do it on the loop, one by one."""
-    await broker.replicas.openings.secured()
-    answer = produce(request, broker, client)
+    """As `produce_now`, once threads have synced the ids of new logs: an append would do it on the loop, one by one."""
+    while broker.replicas.openings.is_securing and is_first(request, broker, client):
+        await broker.replicas.openings.secured()
+    answer = produce_now(request, broker, client)
+    client.let_go()
     return answer if answer is None or isinstance(answer, ProduceResponse) else await answer
 
 

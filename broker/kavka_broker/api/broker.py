@@ -115,7 +115,14 @@ class Client:
     throttle_time_ms: int = 0
     role: Role = "broker"  # of the listener that it came through
     peer: Peer | None = None  # its connection; None where the request was made in this process
-    # Set by a handler that waits before it does anything: what comes behind it on its connection waits too.
+    # Set by a handler that waits before it does anything: what comes behind it on its connection waits until `let_go`.
     is_holding: bool = False
+    on_let_go: Callable[[], None] | None = None
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
+
+    def let_go(self) -> None:
+        """Let the next requests of the connection begin, after `is_holding`."""
+        self.is_holding = False
+        if self.on_let_go is not None:
+            self.on_let_go()

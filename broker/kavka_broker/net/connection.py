@@ -165,7 +165,10 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._exchanges.append(exchange)
         if exchange.waiting is not None:
-            self._is_blocked = _holds(exchange)
+            self._is_blocked = not exchange.api.pipelined
+            if exchange.client.is_holding:
+                self._is_blocked = True
+                exchange.client.on_let_go = self._let_go
             exchange.waiting.add_done_callback(lambda _: self._on_done(exchange))
 
     def _on_done(self, exchange: Exchange) -> None:
@@ -181,11 +184,17 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             raise
         self._mute_if_charged(exchange)
-        if _holds(exchange):
+        if not exchange.api.pipelined or exchange.client.is_holding:
             self._is_blocked = False
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
         self._advance()
+
+    def _let_go(self) -> None:
+        """What held the requests behind it has done what had to come first."""
+        if not self._transport.is_closing():
+            self._is_blocked = False
+            self._advance()
 
     def _answer(self, exchange: Exchange) -> None:
         if exchange.pieces is not None:
@@ -208,8 +217,3 @@ class Connection(asyncio.BufferedProtocol):
     def _unmute(self) -> None:
         self._mute = None
         self._advance()
-
-
-def _holds(exchange: Exchange) -> bool:
-    """Whether the next request may not begin before this one is answered."""
-    return not exchange.api.pipelined or exchange.client.is_holding

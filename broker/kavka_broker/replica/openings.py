@@ -6,8 +6,8 @@ slice is opened at once, which is all of an ordinary topic, and the others a sli
 What happens to a partition meanwhile is in the image, which is looked at when its turn comes.
 
 The topic's id in a new log is to survive a loss of power before the first record does. Threads sync many of them at a
-time (`secure`), right after they were made, and clients that write to one earlier wait for it (`secured`); whoever does not
-syncs it alone (`Log.secure`).
+time (`secure`), right after they were made. Clients that write to one earlier wait for that (`secured`); whoever else
+does syncs it alone (`Log.secure`).
 """
 
 import asyncio

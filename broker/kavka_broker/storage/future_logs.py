@@ -99,15 +99,15 @@ class FutureLogs:
         future.on_failed = partial(self._failed, found.directory)
         return future
 
-    def settle(self, future: Log, directory: LogDirectory, now_ms: int) -> Log:
-        """Give a finished copy the name of its log, and open it there. Raises KAFKA_STORAGE_ERROR."""
+    def settle(self, future: Log, former: Log, directory: LogDirectory, now_ms: int) -> Log:
+        """Give a finished copy the name of its `former` log, and open it there. Raises KAFKA_STORAGE_ERROR."""
         start_offset, end_offset = future.log_start_offset, future.log_end_offset
         path = os.path.join(directory.path, str(future.name))
         future.close()
         try:
             self._disk.rename(future.directory, path)
             self._disk.sync_directory(directory.path)
-            return Log.open(
+            opened = Log.open(
                 self._disk,
                 path,
                 future.config,
@@ -120,6 +120,9 @@ class FutureLogs:
             with suppress(OSError):
                 self._disk.rename(path, future.directory)
             raise _refused(future.name, "move", problem) from problem
+        # Files have the last batch of each producer. The ones before it, too, may be sent again.
+        opened.producers = former.producers
+        return opened
 
     def set_aside(self, found: FoundCopy) -> None:
         """Nobody knows what this is a copy of: it is kept under another name."""

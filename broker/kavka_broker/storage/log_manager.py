@@ -281,7 +281,7 @@ class LogManager:
             self._forget_former(directory, future.name)
         except OSError as problem:
             raise _refused(future.name, "move", problem) from problem
-        moved = self.futures.settle(future, directory, now_ms)
+        moved = self.futures.settle(future, self._logs[future.name], directory, now_ms)
         self.delete(*moved.name)
         self._add(directory, moved)
         return moved

@@ -3,6 +3,7 @@
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.future_logs import cut_to_common
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
@@ -52,6 +53,23 @@ def test_a_copy_is_cut_where_it_parts_from_its_log(
     cut_to_common(copy, log)
     assert copy.log_end_offset == left
     assert all(log.epoch_at(offset) == copy.epoch_at(offset) for offset in range(left))
+
+
+def test_a_batch_that_was_sent_before_the_move_and_again_after_it_is_known() -> None:
+    _, manager = two()
+    log = manager.create("t", 0, ID, SMALL)
+    batches = [
+        build_batch([(None, b"v")], timestamp_ms=NOW_MS, producer_id=7, producer_epoch=0, base_sequence=sequence)
+        for sequence in range(4)
+    ]
+    for batch in batches:
+        log.append_as_leader(memoryview(bytearray(batch)), 0, NOW_MS)
+
+    moved = manager.replace(copied(manager, log), manager.directories[1], NOW_MS)
+
+    for offset, batch in enumerate(batches):
+        again = moved.append_as_leader(memoryview(bytearray(batch)), 0, NOW_MS)
+        assert (again.duplicate, again.base_offset) == (True, offset)
 
 
 def test_a_copy_takes_the_place_of_its_log() -> None:
