@@ -201,12 +201,13 @@ def test_log_dirs_describes_the_replicas_of_every_broker(cluster: Cluster, tool:
     brokers = json.loads(line)["brokers"]
     assert sorted(broker["broker"] for broker in brokers) == list(NODE_IDS)
     for broker in brokers:
-        (directory,) = broker["logDirs"]
-        assert directory["error"] is None
-        assert Path(directory["logDir"]) == cluster.node(broker["broker"]).data
-        found = sorted(partition["partition"] for partition in directory["partitions"])
-        assert found == [f"{topic}-{index}" for index in range(3)]
-        assert all(partition["offsetLag"] == 0 and not partition["isFuture"] for partition in directory["partitions"])
+        directories = broker["logDirs"]
+        assert all(directory["error"] is None for directory in directories)
+        wanted = [disk.data for disk in cluster.node(broker["broker"]).disks]
+        assert sorted(Path(directory["logDir"]) for directory in directories) == sorted(wanted)
+        found = [partition for directory in directories for partition in directory["partitions"]]
+        assert sorted(one["partition"] for one in found) == [f"{topic}-{index}" for index in range(3)]
+        assert all(one["offsetLag"] == 0 and not one["isFuture"] for one in found)
 
 
 def test_features_are_described_and_refused_beyond_what_is_known(cluster: Cluster, tool: Tool) -> None:
@@ -270,7 +271,7 @@ def test_verifiable_clients_agree(cluster: Cluster, tool: Tool, topic: str) -> N
 
 def test_dump_log_and_metadata_shell_read_every_node_s_metadata(cluster: Cluster, topic: str) -> None:
     for node in cluster.nodes:
-        directory = node.data / "__cluster_metadata-0"
+        directory = node.disks[0].data / "__cluster_metadata-0"
         (log, *_) = sorted(directory.glob("*.log"))
         dumped = kafka_tool("dump-log", "--cluster-metadata-decoder", "--files", str(log))
         assert "REGISTER_BROKER_RECORD" in dumped
@@ -284,7 +285,7 @@ def test_dump_log_and_metadata_shell_read_every_node_s_metadata(cluster: Cluster
 
 
 def test_metadata_shell_shows_a_snapshot(cluster: Cluster, topic: str, tmp_path: Path) -> None:
-    directory = cluster.node(1).data / "__cluster_metadata-0"
+    directory = cluster.node(1).disks[0].data / "__cluster_metadata-0"
 
     def newest_snapshot() -> Path:
         return max(directory.glob("*.checkpoint"))
