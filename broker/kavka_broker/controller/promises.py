@@ -93,6 +93,8 @@ class Promises:
             log.warning(
                 "quorum_state.settled", epoch=newest.leader_epoch, problems="; ".join(problems) or "they differ"
             )
+            with suppress(OSError):  # there are two again before the other one is damaged
+                self.save_state(newest)
         return newest
 
     def save_state(self, state: QuorumState) -> None:

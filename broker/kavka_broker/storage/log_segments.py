@@ -269,7 +269,7 @@ class SegmentedLog:
         if offset < self._bases[0]:
             self.start_at(offset)
             return True
-        holder = self.segments_from(offset)[0].locate(offset)
+        holder = self.segments_from(offset)[0].first_to_go(offset)
         offset = offset if holder is None else min(offset, holder.base_offset)
         keep = bisect_right(self._bases, offset)
         try:

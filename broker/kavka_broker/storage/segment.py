@@ -162,7 +162,7 @@ class Segment:
 
     def truncate(self, offset: int) -> int:
         """Cut off the batch that holds `offset` and all that follow; returns where the segment ends now."""
-        place = self.locate(offset)
+        place = self.first_to_go(offset)
         if place is None:
             return offset
         end = min(offset, place.base_offset)
@@ -174,6 +174,15 @@ class Segment:
         self.is_index_full = False
         self.resume()
         return end
+
+    def first_to_go(self, offset: int) -> Place | None:
+        """As `locate`, for a cut. What stands there may be no batch at all, if it begins with `offset`."""
+        try:
+            return self.locate(offset)
+        except Damage as damage:
+            if damage.next_offset != offset:
+                raise
+            return Place(damage.position, offset, offset, 0)
 
     # --- reading ------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import errno
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.storage.sim_disk import DiskError, Operation
 from tests.support.quorums import Node, Quorums
 
@@ -97,5 +98,27 @@ def test_a_candidate_whose_disk_fails_does_not_keep_the_others_from_a_leader(ope
         mend(failing)
         await cluster.agreed()
         assert failing.topics == well.topics == ["a", "b"]
+
+    Quorums.play(scenario)
+
+
+@pytest.mark.parametrize("position", [8, 9, 10, 11, 16, 17, 26, 57, 70])
+def test_a_voter_with_a_damaged_log_starts_and_fetches_it_again(position: int) -> None:
+    """A length, magic, CRC, delta, count or record: also where nobody can tell any more where the batch ends."""
+
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        for name in ("a", "b", "c"):
+            await leader.write(name)
+        await cluster.agreed()
+        voter = cluster.followers()[0]
+        voter.kill()
+        path = f"{METADATA}{0:020d}.log"
+        batches = [len(batch) for _, batch in split_batches(memoryview(bytes(voter.disk.read_file(path))))]
+        voter.disk.flip_bit(path, sum(batches[:-2]) + position, 1)
+        voter.start()
+        await leader.write("d")
+        await cluster.agreed()
+        assert voter.topics == ["a", "b", "c", "d"]
 
     Quorums.play(scenario)

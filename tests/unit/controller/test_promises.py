@@ -26,6 +26,16 @@ def test_a_vote_is_known_where_one_of_its_files_is_damaged_old_or_gone(name: str
     assert Promises(here, "/m").load_state() == VOTED
 
 
+@pytest.mark.parametrize(("first", "second"), [(FILE_NAME, COPY), (COPY, FILE_NAME)])
+def test_a_vote_is_written_twice_again_before_the_other_file_is_damaged(first: str, second: str) -> None:
+    here = disk()
+    Promises(here, "/m").save_state(VOTED)
+    here.write_file(f"/m/{first}", b"")
+    assert Promises(here, "/m").load_state() == VOTED
+    here.write_file(f"/m/{second}", b"")
+    assert Promises(here, "/m").load_state() == VOTED
+
+
 def test_a_vote_of_which_nothing_is_left_is_not_made_up() -> None:
     here = disk()
     Promises(here, "/m").save_state(VOTED)
