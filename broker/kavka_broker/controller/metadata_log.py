@@ -93,7 +93,7 @@ class MetadataLog:
             return
         log.warning("metadata.log.damaged", offset=self.damage[0], reason=self.damage[1], snapshot=newest.end_offset)
         self.damage = self._first_damage(newest.end_offset)
-        if self.damage is None and newest.end_offset <= self.end_offset:
+        if newest.end_offset <= self.end_offset:
             self._log.advance_start(newest.end_offset)
 
     def _first_damage(self, offset: int) -> tuple[int, str] | None:

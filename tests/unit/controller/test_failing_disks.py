@@ -122,3 +122,32 @@ def test_a_voter_with_a_damaged_log_starts_and_fetches_it_again(position: int) -
         assert voter.topics == ["a", "b", "c", "d"]
 
     Quorums.play(scenario)
+
+
+def test_a_voter_that_is_damaged_below_its_snapshot_and_above_has_no_hole_afterwards() -> None:
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await leader.write("b")
+        await cluster.agreed()
+        voter = cluster.followers()[0]
+        snapshot = await voter.run(voter.quorum.snapshot())  # type: ignore[type-var]
+        assert snapshot is not None
+        await leader.write("c")
+        await leader.write("d")
+        await cluster.agreed()
+        voter.kill()
+        path, position = f"{METADATA}{0:020d}.log", 0
+        for header, batch in split_batches(memoryview(bytes(voter.disk.read_file(path)))):
+            if header.base_offset in (snapshot.end_offset - 1, snapshot.end_offset):
+                voter.disk.flip_bit(path, position + len(batch) - 1, 1)
+            position += len(batch)
+        voter.start()
+        await cluster.agreed()
+        log, next_offset = voter.quorum.log, voter.quorum.log.start_offset
+        for header, _ in log.batches(log.start_offset):
+            assert header.base_offset == next_offset
+            next_offset = header.next_offset
+        assert voter.topics == ["a", "b", "c", "d"]
+
+    Quorums.play(scenario)
