@@ -4,7 +4,7 @@ A vote, and the end of the log that a leader counts on, are promises. Both are o
 but a disk may change or lose a file afterwards, and a log that ends early looks like any other.
 
     synced-offset        the log was on the disk up to here: written behind each sync, removed before each cut
-    quorum-state.copy    the quorum's memory once more, written ahead of `quorum-state`
+    quorum-state.copy    the quorum's memory once more with a checksum, written ahead of `quorum-state`
 
 Apache Kafka knows neither and leaves both alone. After it has run here the copy may be the older of the two.
 """
@@ -13,6 +13,8 @@ import os
 import threading
 from contextlib import suppress
 from typing import Final
+
+from crc32c import crc32c
 
 from kavka_broker.core.raft.quorum_state import (
     FILE_NAME,
@@ -79,9 +81,9 @@ class Promises:
     def load_state(self) -> QuorumState:
         """What the file says or its copy, whichever knows more. Raises UnreadableState where neither can be read."""
         states, problems = [], []
-        for name in (COPY, FILE_NAME):
+        for name, state_in in ((COPY, _checked), (FILE_NAME, bytes)):
             try:
-                states.append(parse_state(self._disk.read_file(self._path(name)).decode()))
+                states.append(parse_state(state_in(self._disk.read_file(self._path(name))).decode()))
             except FileNotFoundError:
                 problems.append(f"{self._path(name)} is not there")
             except (UnreadableState, UnicodeDecodeError) as problem:
@@ -100,8 +102,16 @@ class Promises:
     def save_state(self, state: QuorumState) -> None:
         """Blocks until it would survive a loss of power."""
         data = format_state(state).encode()
-        self._disk.write_file(self._path(COPY), data)
+        self._disk.write_file(self._path(COPY), b"%b\n%08x" % (data, crc32c(data)))
         self._disk.write_file(self._path(FILE_NAME), data)
+
+
+def _checked(data: bytes) -> bytes:
+    """What stands before the checksum. Raises UnreadableState where that does not hold."""
+    state, _, checksum = data.rpartition(b"\n")
+    if checksum != b"%08x" % crc32c(state):
+        raise UnreadableState("its checksum is wrong")
+    return state
 
 
 def _knowledge(state: QuorumState) -> tuple[int, bool, bool]:

@@ -36,6 +36,21 @@ def test_a_vote_is_written_twice_again_before_the_other_file_is_damaged(first: s
     assert Promises(here, "/m").load_state() == VOTED
 
 
+@pytest.mark.parametrize("name", [FILE_NAME, COPY])
+def test_no_bit_of_one_file_makes_it_another_vote_of_the_same_epoch(name: str) -> None:
+    here = disk()
+    Promises(here, "/m").save_state(VOTED)
+    written = here.read_file(f"/m/{name}")
+    for bit in range(8 * len(written)):
+        flipped = bytearray(written)
+        flipped[bit // 8] ^= 1 << bit % 8
+        here.write_file(f"/m/{name}", bytes(flipped))
+        found = Promises(here, "/m").load_state()
+        same_vote = (found.voted_id, found.voted_directory_id) == (VOTED.voted_id, VOTED.voted_directory_id)
+        assert found.leader_epoch > VOTED.leader_epoch or (found.leader_epoch == VOTED.leader_epoch and same_vote), bit
+        Promises(here, "/m").save_state(VOTED)
+
+
 def test_a_vote_of_which_nothing_is_left_is_not_made_up() -> None:
     here = disk()
     Promises(here, "/m").save_state(VOTED)
