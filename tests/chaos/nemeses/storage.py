@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.chaos import damage, power
 from tests.chaos.nemeses.nemesis import Nemesis
-from tests.chaos.nodes import Cluster
+from tests.chaos.nodes import Cluster, Node
 
 
 def fill_disk(cluster: Cluster, chance: random.Random) -> str:
@@ -40,13 +40,19 @@ def fail_directory(cluster: Cluster, chance: random.Random) -> str:
     return f"EIO on {disk.path.name} of {node.node_id}"
 
 
-def start_without_directory(cluster: Cluster, chance: random.Random) -> str:
-    """A start while one log directory cannot be used, or is not mounted; it is back later, as old as it was."""
+def taken_down(cluster: Cluster, chance: random.Random) -> Node:
+    """A node that has just been killed, or stopped as it should be."""
     node = chance.choice(cluster.nodes)
     if chance.random() < 0.5:
         node.kill()
     else:
         node.stop()
+    return node
+
+
+def start_without_directory(cluster: Cluster, chance: random.Random) -> str:
+    """A start while one log directory cannot be used, or is not mounted; it is back later, as old as it was."""
+    node = taken_down(cluster, chance)
     by_a_loop = chance.random() < 0.5
     node.disks[-1].hide(by_a_loop=by_a_loop)
     node.start()
@@ -57,11 +63,7 @@ def start_without_directory(cluster: Cluster, chance: random.Random) -> str:
 
 def damage_file(cluster: Cluster, chance: random.Random) -> str:
     """A file is not what it was when the node comes back."""
-    node = chance.choice(cluster.nodes)
-    if chance.random() < 0.5:
-        node.kill()
-    else:
-        node.stop()
+    node = taken_down(cluster, chance)
     return f"{node.node_id}: {damage.strike([disk.data for disk in node.disks], chance)}"
 
 
