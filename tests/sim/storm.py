@@ -2,7 +2,9 @@
 
 Each seed draws its own mix: some kinds of fault never, others often (swarm testing: a rare pair of faults is found
 where the rest is quiet). There are two waves side by side, each with chance and pace of its own: of processes, links
-and disks that stop (`faults`), and of calls, clocks and media that are not as they should be (`disk_faults`).
+and disks that stop (`faults`), and of calls, clocks and media that are not as they should be (`disk_faults`). Damage to
+the metadata of a voter that is down (`damaged_metadata`) is played where it is asked for by name, not in storms yet: a
+voter that has forgotten, while the removal of another's vote is not committed, leaves a quorum that cannot elect.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
+from tests.sim.damaged_metadata import METADATA_FAULTS
 from tests.sim.disk_faults import DISK_FAULTS
 from tests.sim.faults import FAULTS, Fault
 
@@ -27,7 +30,8 @@ async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequenc
     are drawn from these.
     """
     if kinds:
-        await wave(simulation, simulation.random, {**FAULTS, **DISK_FAULTS}, list(kinds), PACES, only)
+        named = {**FAULTS, **DISK_FAULTS, **METADATA_FAULTS}
+        await wave(simulation, simulation.random, named, list(kinds), PACES, only)
         return
     random, chance = simulation.random, simulation.chance
     drawn = [name for name in FAULTS if random.random() < SHARE] or [random.choice(list(FAULTS))]
