@@ -14,12 +14,17 @@ HELD_SECONDS_MAX: Final = 10.0
 POLL_SECONDS: Final = 0.05
 
 
+def part(cluster: Cluster, one: int, other: int) -> None:
+    """Nothing of either arrives at the other; 0 stands for the clients."""
+    cluster.network.cut(one, other)
+    cluster.network.cut(other, one)
+
+
 def isolate(cluster: Cluster, chance: random.Random) -> str:
     """A node alone: no other node, no client."""
     node = leader_of_most(cluster) if chance.random() < 0.5 else chance.choice(cluster.nodes)
     for other in (CLIENTS, *(other.node_id for other in cluster.nodes if other is not node)):
-        cluster.network.cut(node.node_id, other)
-        cluster.network.cut(other, node.node_id)
+        part(cluster, node.node_id, other)
     return f"{node.node_id} alone"
 
 
@@ -30,16 +35,14 @@ def split(cluster: Cluster, chance: random.Random) -> str:
     rest = [node_id for node_id in node_ids if node_id not in few]
     for one in few:
         for other in rest:
-            cluster.network.cut(one, other)
-            cluster.network.cut(other, one)
+            part(cluster, one, other)
     return f"{few} and {rest} apart, clients reach both"
 
 
 def bridge(cluster: Cluster, chance: random.Random) -> str:
     """Two nodes cannot reach each other, the others reach both."""
     one, other = chance.sample(cluster.nodes, 2)
-    cluster.network.cut(one.node_id, other.node_id)
-    cluster.network.cut(other.node_id, one.node_id)
+    part(cluster, one.node_id, other.node_id)
     return f"{one.node_id} and {other.node_id} apart"
 
 
