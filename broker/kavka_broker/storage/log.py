@@ -3,6 +3,7 @@
     append   check the header, give the batch its offsets, write it as it came       here
     read     a slice of the file's map, whole batches from the one that holds an offset  log_reading
     roll     begin a new segment when the active one is full, old, or its index is   log_segments
+    flush    sync what was appended, and the recovery point follows                  log_sync
     truncate cut off the end, as a follower that has what its leader has not         log_segments
     advance  move the start, as retention and DeleteRecords do                       log_segments, retention
 

@@ -1,0 +1,232 @@
+"""What of a log survives a loss of power: the recovery point, and the syncs that move it.
+
+Bytes below the recovery point were synced; recovery trusts them. So it moves forward only after a sync, and goes back,
+on disk too, before the log is cut and written anew below it (`on_recovery_point_lowered`).
+"""
+
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.partition.leader_epochs import EpochEnd, LeaderEpochs
+from kavka_broker.core.partition.producer_state import ProducerStates
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage import checkpoints
+from kavka_broker.storage.discarded_files import DiscardedFiles
+from kavka_broker.storage.disk import Disk, is_out_of_files
+from kavka_broker.storage.names import LEADER_EPOCHS, PARTITION_METADATA, PartitionName
+from kavka_broker.storage.producer_snapshot import ProducerSnapshots
+from kavka_broker.storage.segment import Segment
+
+log = get("storage")
+
+
+class SyncedLog:
+    """A row of segments, the last of which is active, and how much of it is synced."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        name: PartitionName,
+        config: LogConfig,
+        segments: list[Segment],
+        *,
+        epochs: LeaderEpochs,
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        is_as_left: bool,
+        topic_id: bytes = ZERO,
+    ) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.name = name
+        self.topic, self.partition = name
+        self.topic_id = topic_id
+        self.segments = segments
+        self.epochs = epochs
+        self.producers = ProducerStates()
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = self.found_end_offset = log_end_offset
+        self.recovery_point = recovery_point
+        self.has_aborted = self.has_doubted = False
+        self.proof_problem = ""  # why an index in doubt could not be compared
+        self.is_failed = False
+        self.damage = ""  # what the start found, of what was synced once
+        self.is_foreign = False  # and that it is another partition's
+        self.is_closed = False
+        self.flushed_ms = segments[-1].created_ms
+        # Called when the recovery point went back, so that the checkpoint never promises more than was synced.
+        self.on_recovery_point_lowered: Callable[[], None] = _nothing
+        # Called once, when nobody knows any more what is on the disk; perhaps in the thread that found out.
+        self.on_failed: Callable[[], None] = _nothing
+        self.discarded = DiscardedFiles(disk)
+        self._bases = [segment.base_offset for segment in segments]
+        self._active = segments[-1]
+        self._readers: dict[int, tuple[Segment, int]] = {}
+        self._upper: tuple[int, Segment, int] | None = None
+        self.truncations = 0  # how often it was cut: what was read before may be gone
+        self._flush_lock = threading.Lock()
+        # Held while something is synced: who comes meanwhile must not count as durable what is only being synced.
+        self._sync_lock = threading.Lock()
+        # Whether the topic's id is known to survive a loss of power; with it, no record can outlive it.
+        self.is_secured = self._has_begun = is_as_left or log_end_offset > 0
+        self._unsynced_paths = [os.path.join(directory, PARTITION_METADATA)]
+        # Nothing of a log that was closed and opened again needs a sync.
+        self._is_directory_changed = self._are_epochs_changed = not is_as_left
+        self._snapshots = ProducerSnapshots(disk, directory)
+        self.config = config
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        is_plain = config.compression_type == "producer" and not config.log_append_time and not config.compacts
+        self._is_plain = is_plain and self._has_begun
+        self._message_bytes_max = config.max_message_bytes
+        self._segment_bytes_max = config.segment_bytes_max
+        self._segment_ms = config.segment_ms
+        self._before_max_ms = config.message_timestamp_before_max_ms
+        self._after_max_ms = config.message_timestamp_after_max_ms
+        self._flush_messages = config.flush_messages
+        for segment in self.segments:
+            segment.index_interval_bytes = config.index_interval_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.epochs.latest
+
+    # --- flush --------------------------------------------------------------------------------------------------
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.log_end_offset - self.recovery_point
+
+    @property
+    def has_unflushed_segments(self) -> bool:
+        """A segment was rolled, and not everything before the active one is synced."""
+        return self.recovery_point < self._bases[-1]
+
+    def flush(self) -> None:
+        """Make everything appended so far survive a loss of power. Blocks; may run in a thread beside appends."""
+        with self._sync_lock:
+            if not (self.unflushed_messages or self._are_epochs_changed or self._is_directory_changed):
+                return
+            truncations, end_offset = self.truncations, self.log_end_offset
+            # The segment that ends at the recovery point too: a roll has added to its indexes.
+            self._try_sync(lambda: self._sync(self.segments_from(self.recovery_point - 1)))
+            if self.is_closed:
+                return
+            with self._flush_lock:
+                if truncations == self.truncations:
+                    self.recovery_point = max(self.recovery_point, end_offset)
+
+    def secure(self) -> None:
+        """Make the id of a new log's topic survive a loss of power, ahead of any record. Blocks, as `flush` does."""
+        with self._sync_lock:
+            if not self.is_secured:
+                self._try_sync(lambda: self.sync_id(is_named=False), is_repeatable=True)
+                self.is_secured = True
+
+    def _try_sync(self, sync: Callable[[], None], *, is_repeatable: bool = False) -> None:
+        try:
+            sync()
+        except OSError as problem:
+            if self.is_closed:
+                return
+            # The kernel may have dropped the pages it could not write: a second sync would prove nothing.
+            if not (is_repeatable and is_out_of_files(problem)):
+                self.fail()
+            raise self._storage_error("sync", problem) from problem
+
+    def sync_id(self, *, is_named: bool) -> None:
+        """What `secure` does; where `is_named`, another syncs the log directory, for many logs. Raises OSError."""
+        with suppress(FileNotFoundError):
+            self.disk.sync_file(os.path.join(self.directory, PARTITION_METADATA))
+        self.disk.sync_directory(self.directory)
+        if not is_named:
+            self.disk.sync_directory(os.path.dirname(self.directory))
+
+    def _sync_names(self) -> None:
+        self.disk.sync_directory(self.directory)
+        self.disk.sync_directory(os.path.dirname(self.directory))
+        self.is_secured = True
+
+    def _sync(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            segment.sync()
+        paths, self._unsynced_paths = self._unsynced_paths, []
+        for path in paths:
+            with suppress(FileNotFoundError):
+                self.disk.sync_file(path)
+        if self._are_epochs_changed:
+            self._are_epochs_changed = False
+            self._write_epochs(durable=True)
+        if self._is_directory_changed:
+            self._is_directory_changed = False
+            self._sync_names()
+
+    def sync_later(self, path: str) -> None:
+        """With the next flush this file and its name are synced too."""
+        self._unsynced_paths.append(path)
+        self._is_directory_changed = True
+
+    def segments_from(self, offset: int) -> list[Segment]:
+        """The segments that hold `offset` and what follows."""
+        return self.segments[max(0, bisect_right(self._bases, offset) - 1) :]
+
+    def _lower_recovery_point(self, offset: int) -> None:
+        with self._flush_lock:
+            self.truncations += 1
+            is_lower = offset < self.recovery_point
+            self.recovery_point = min(self.recovery_point, offset)
+        if is_lower:
+            self.on_recovery_point_lowered()
+
+    # --- epochs -------------------------------------------------------------------------------------------------
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """A leader of `epoch` writes from `start_offset` on."""
+        if self.epochs.assign(epoch, start_offset):
+            self._are_epochs_changed = True
+            with suppress(OSError):
+                # Not synced: a flush does that, and recovery reads the epochs of what was not flushed.
+                self._write_epochs(durable=False)
+
+    def epoch_end_offset(self, epoch: int) -> EpochEnd:
+        return self.epochs.end_offset(epoch, self.log_end_offset)
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of the record at `offset`; -1 where it is not known."""
+        return self.epochs.epoch_at(offset)
+
+    def _write_epochs(self, *, durable: bool) -> None:
+        path = os.path.join(self.directory, LEADER_EPOCHS)
+        checkpoints.write_epochs(self.disk, path, [*self.epochs.entries], durable=durable)
+
+    def fail(self) -> None:
+        """Nobody knows what is on the disk: no more of this log."""
+        if not self.is_failed:
+            self.is_failed = True
+            self.on_failed()
+
+    def _storage_error(self, what: str, problem: OSError) -> BrokerError:
+        log.error("log.failed", log=str(self.name), what=what, reason=str(problem))
+        return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {what}: {problem.strerror}")
+
+
+def _nothing() -> None:
+    return

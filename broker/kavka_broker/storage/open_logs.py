@@ -1,0 +1,236 @@
+"""The logs that a broker has open, over its log directories: what is done to all of them time and again, and the end.
+
+A directory that fails goes offline with all its logs; the others go on. What takes time is made for threads and touches
+no log's structure: `secure`, `flush_due`, `write_checkpoints`, `remove_deleted`, `close`. `retain` changes logs, and
+runs on the loop.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.storage.disk import Disk, is_out_of_files
+from kavka_broker.storage.found_logs import Unusable
+from kavka_broker.storage.future_logs import FutureLogs
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.names import PartitionName
+from kavka_broker.storage.set_aside import STRAY_RETENTION_MS, SetAside
+from kavka_broker.storage.side_by_side import side_by_side
+
+log = get("storage")
+
+HighWatermark = Callable[[Log], int]
+
+
+class OpenLogs:
+    """The logs by topic and partition, and the directories that they are in."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        cluster_id: str,
+        directories: list[LogDirectory],
+        *,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        threads_max: int = 4,
+    ) -> None:
+        self.disk = disk
+        self._threads_max = threads_max
+        self.cluster_id = cluster_id
+        self.directories = directories
+        # Told when a directory has failed; its logs are offline already.
+        self.on_offline: Callable[[LogDirectory], None] = _nothing
+        self._logs: dict[PartitionName, Log] = {}
+        self._homes: dict[PartitionName, LogDirectory] = {}
+        self._unusable: dict[PartitionName, Unusable] = {}
+        self.missed: dict[PartitionName, None] = {}  # logs that are gone: the checkpoints are their only trace
+        # New logs whose topic's id is not synced yet.
+        self._unsecured: list[Log] = []
+        self.aside = SetAside(disk, random_bytes, self._fail)
+        self.futures = FutureLogs(disk, random_bytes, self.aside, self._fail)
+        self._is_loaded = False
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(list(self._logs.values()))
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.is_online]
+
+    @property
+    def has_room(self) -> bool:
+        """Whether every directory can take some more, after one could not."""
+        return all(directory.has_room for directory in self.online)
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self._logs.get(PartitionName(topic, partition))
+
+    def directory_of(self, topic: str, partition: int) -> LogDirectory | None:
+        return self._homes.get(PartitionName(topic, partition))
+
+    def high_watermark(self, topic: str, partition: int) -> int:
+        """What the last run knew to be committed, between the log's start and its end."""
+        name = PartitionName(topic, partition)
+        home, opened = self._homes[name], self._logs[name]
+        known = home.high_watermarks.get(name, opened.log_start_offset)
+        return max(opened.log_start_offset, min(known, opened.log_end_offset))
+
+    @property
+    def _spoken_for(self) -> tuple[PartitionName, ...]:
+        return (*self._unusable, *self.missed)
+
+    # --- upkeep -------------------------------------------------------------------------------------------------
+
+    @property
+    def has_unsecured(self) -> bool:
+        """Whether there are new logs whose topic's id would not survive a loss of power."""
+        return bool(self._unsecured)
+
+    def secure(self) -> None:
+        """Sync the ids of new logs, ahead of their first records. Blocks: call it in a thread."""
+        logs, self._unsecured = self._unsecured, []
+        for directory in self.online:
+            inside = [one for one in logs if self._homes.get(one.name) is directory and not one.is_closed]
+            try:
+                with side_by_side(self._threads_max, "securing") as mapped:
+                    list(mapped(self._sync_id, inside))
+                self.disk.sync_directory(directory.path)
+                for one in inside:
+                    one.is_secured = True
+            except OSError as problem:
+                if not is_out_of_files(problem):  # else each log tries again with its first record
+                    self._fail(directory, problem)
+
+    def _sync_id(self, one: Log) -> None:
+        try:
+            one.sync_id(is_named=True)
+        except FileNotFoundError:
+            if not one.is_closed:
+                raise
+
+    def flush_due(self, now_ms: int) -> None:
+        """Sync rolled segments, and what is older than `flush.ms`. Blocks: call it in a thread."""
+        for one in self:
+            is_late = one.unflushed_messages > 0 and now_ms - one.flushed_ms >= one.config.flush_ms
+            if not one.is_failed and (is_late or one.has_unflushed_segments):
+                one.flushed_ms = now_ms
+                self._try_flush(one)
+
+    def _try_flush(self, one: Log) -> None:
+        with suppress(BrokerError):  # its directory knows already
+            one.flush()
+
+    def _log_failed(self, one: Log) -> None:
+        """Wherever it was found: in a sync within an append too, whose leader must not go on refusing for ever."""
+        home = self._homes.get(one.name)
+        if home is not None and self._logs.get(one.name) is one:
+            self._fail(home)
+
+    def retain(
+        self, now_ms: int, high_watermark_of: HighWatermark | None = None, *, expiration_ms: int = 86_400_000
+    ) -> int:
+        """Delete what the topics' retention gives up, and forget silent producers; returns how many segments went."""
+        count = 0
+        for one in self:
+            if one.is_failed:
+                continue
+            one.producers.expire(now_ms, expiration_ms)
+            high_watermark = one.log_end_offset if high_watermark_of is None else high_watermark_of(one)
+            try:
+                count += one.delete_expired(now_ms, high_watermark)
+            except BrokerError as problem:
+                log.error("retention.failed", log=str(one.name), reason=str(problem))
+            one.release_idle()
+        return count
+
+    @property
+    def has_deleted(self) -> bool:
+        """Whether something waits to be removed."""
+        return len(self.aside) > 0 or any(len(one.discarded) for one in self)
+
+    def remove_deleted(self, now_ms: int, *, stray_retention_ms: int = STRAY_RETENTION_MS) -> None:
+        """Remove what was renamed away long enough ago. Blocks: call it in a thread."""
+        for one in self:
+            one.discarded.remove()
+        self.aside.free(now_ms, stray_retention_ms=stray_retention_ms)
+
+    def write_checkpoints(self, high_watermark_of: HighWatermark | None = None) -> None:
+        """Write down recovery points, log starts and high watermarks. Blocks: call it in a thread."""
+        for directory in self.online:
+            try:
+                directory.write_checkpoints(partial(self._logs_in, directory), self._spoken_for, high_watermark_of)
+            except OSError as problem:
+                log.error("checkpoint.failed", directory=directory.path, reason=str(problem))
+
+    def _write_recovery_points(self, directory: LogDirectory) -> None:
+        directory.write_recovery_points(partial(self._logs_in, directory), self._spoken_for)
+
+    def _logs_in(self, directory: LogDirectory) -> list[Log]:
+        return [one for one in self if self._homes.get(one.name) is directory]
+
+    def _fail(self, directory: LogDirectory, problem: OSError | None = None) -> None:
+        if not directory.is_online:
+            return
+        directory.is_online = False
+        reason = "" if problem is None else str(problem)
+        log.error("directory.offline", directory=directory.path, logs=len(self._logs_in(directory)), reason=reason)
+        for one in self._logs_in(directory):
+            one.is_failed = True
+        self.on_offline(directory)
+
+    # --- stop ---------------------------------------------------------------------------------------------------
+
+    def close(self, *, broker_epoch: int = -1, high_watermark_of: HighWatermark | None = None) -> None:
+        """Close every log and mark the directories clean. Blocks: call it in a thread."""
+        if not self._is_loaded:
+            self._leave_as_found(broker_epoch)
+            return
+        with side_by_side(self._threads_max, "closing") as mapped:
+            list(mapped(self._close, self))
+        for directory in self.online:
+            try:
+                directory.write_checkpoints(partial(self._logs_in, directory), self._spoken_for, high_watermark_of)
+                if self._is_clean(directory):
+                    directory.mark_clean(broker_epoch)
+            except OSError as problem:
+                log.error("directory.not_clean", directory=directory.path, reason=str(problem))
+        for directory in self.directories:
+            directory.release()
+
+    def _is_clean(self, directory: LogDirectory) -> bool:
+        """Whether no log of it needs recovery.
+
+        One does whose sync has failed: nobody knows what is on the disk. And one that could not be opened, unless the
+        last stop was clean.
+        """
+        if self._unusable and not directory.is_clean:
+            return False
+        return not any(one.is_failed for one in self._logs_in(directory))
+
+    def _leave_as_found(self, broker_epoch: int) -> None:
+        """The start did not come to its end: what was clean stays so, what needs recovery still does. A registration on
+        the way here has taken the place of the one that the mark named.
+        """
+        for one in self:
+            one.abandon()
+        for directory in self.directories:
+            if directory.is_online and directory.is_clean and directory.broker_epoch is not None:
+                directory.mark_clean(broker_epoch if broker_epoch >= 0 else directory.broker_epoch)
+            directory.release()
+
+    def _close(self, one: Log) -> None:
+        try:
+            one.close()
+        except BrokerError:
+            self._fail(self._homes[one.name])
+
+
+def _nothing(directory: LogDirectory) -> None:
+    del directory
