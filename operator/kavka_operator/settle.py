@@ -14,11 +14,10 @@ from itertools import groupby
 from typing import TypeVar
 
 from kavka_operator.api.model import Resource
-from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.topic import Topic
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.mishaps import Mishaps
-from kavka_operator.quota.entities import entity_of
 from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile import quotas, topics
 from kavka_operator.reconcile.plan import AlterQuota, CreateTopic, KafkaAction, Plan, Word, reconciling, stalled

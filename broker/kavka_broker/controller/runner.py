@@ -446,6 +446,9 @@ class Runner:
         except Unreachable as problem:
             is_lost = self._clock.monotonic_ms() - started_ms < self._request_timeout_ms
             log.debug("raft.unreachable", node=send.peer.node_id, request=request.NAME, reason=str(problem))
+        except AssertionError as error:  # ours, and no answer
+            self.fail(error)
+            return
         except Exception as error:  # noqa: BLE001 - rules that never hear of their question again would wait for ever
             log.error("raft.unasked", node=send.peer.node_id, request=request.NAME, reason=repr(error))
 

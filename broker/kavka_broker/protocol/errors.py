@@ -2,7 +2,8 @@
 
 - `ProtocolViolation`: the peer sent bytes that are no message. The connection is closed.
 - `BrokerError`: expected; it carries one of Kafka's codes and becomes part of a response.
-- `InvariantViolation`: our own mistake. It is never caught: a broker in doubt about its own state stops.
+- `InvariantViolation`: our own mistake, as a failed assertion is. A broker in doubt about its own state stops:
+  whoever catches one on its way hands it on.
 
 The codes are those of Apache Kafka 4.3, by Kafka's names; a test compares them with kafka-clients.
 """

@@ -15,11 +15,10 @@ from kavka_operator.api import API_VERSION
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.complaints import complaints, nearest, shown
 from kavka_operator.api.kinds import KINDS, AnyResource
-from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.settings import broker_faults, topic_faults
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.yaml_lines import Document, Where, YamlError, documents
-from kavka_operator.quota.entities import entity_of
 
 FILE_SIZE_MAX = 4 * 1024 * 1024
 RESOURCES_MAX = 10_000

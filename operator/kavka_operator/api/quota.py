@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, Part
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.model import (
     AGE_COLUMN,
@@ -32,6 +33,8 @@ ENTITY_NAME_LENGTH_MAX = 1024
 OVERRIDES_MAX = 32
 RELATED_MAX = 64
 BROKERS_MAX = 1000
+
+AnyEntity = Entity | IpEntity
 
 LIMIT_MAX = 1e12
 Positive = Annotated[float, Field(gt=0, le=LIMIT_MAX)]
@@ -90,6 +93,21 @@ class EntitySpec(Model):
     user: EntityPart | None = Field(default=None, description="The principal's name, without the User: prefix.")
     client_id: EntityPart | None = Field(default=None, description="The client.id that clients give themselves.")
     ip: EntityPart | None = Field(default=None, description="The address that connections come from.")
+
+
+def entity_of(spec: EntitySpec) -> AnyEntity:
+    """Whom a resource limits, as the broker's own entity."""
+    if spec.ip is not None:
+        ip = _part(spec.ip)
+        assert ip is not None, "a rule of the model"
+        return IpEntity(ip)
+    return Entity(_part(spec.user), _part(spec.client_id))
+
+
+def _part(spec: EntityPart | None) -> Part:
+    if spec is None:
+        return None
+    return spec.name if spec.name is not None else DEFAULT
 
 
 class Limits(Model):

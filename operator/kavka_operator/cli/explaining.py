@@ -4,12 +4,12 @@ from pathlib import Path
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import spell
-from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.cli.words import CommandError, complain, say, state_directory, the_cluster
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
-from kavka_operator.quota.entities import AnyEntity, entity_of, entity_text
+from kavka_operator.quota.entities import entity_text
 from kavka_operator.quota.shadows import Explanation, explain, level_words
 from kavka_operator.table import aligned
 

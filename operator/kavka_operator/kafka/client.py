@@ -30,10 +30,11 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from kavka_operator.api.quota import AnyEntity
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.surveying import IN_SYNC_MIN, METADATA_TOPIC, partitions_of, quorum_of
 from kavka_operator.kafka.topic_ids import text_of, uuid_of
-from kavka_operator.quota.entities import AnyEntity, from_wire, to_wire
+from kavka_operator.quota.entities import from_wire, to_wire
 from kavka_operator.reconcile.plan import (
     AddPartitions,
     AlterBrokers,

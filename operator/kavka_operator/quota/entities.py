@@ -1,30 +1,13 @@
-"""Between the entity of a resource, the broker's own `Entity`, and what the admin protocol calls it.
+"""Between the broker's own `Entity` and what the admin protocol calls it.
 
-The admin protocol names the parts `user`, `client-id`, `ip` and spells the default as null; a resource says
-`{default: true}`. In between stands the broker's `Entity`, where the default is a type of its own.
+The admin protocol names the parts `user`, `client-id`, `ip` and spells the default as null. In `Entity` the default is
+a type of its own (`api/quota.py` makes one of what a resource says).
 """
 
 from collections.abc import Mapping
 
 from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, IpEntity, Part
-from kavka_operator.api.quota import EntityPart, EntitySpec
-
-AnyEntity = Entity | IpEntity
-
-
-def entity_of(spec: EntitySpec) -> AnyEntity:
-    """Whom a resource limits."""
-    if spec.ip is not None:
-        ip = _part(spec.ip)
-        assert ip is not None, "a rule of the model"
-        return IpEntity(ip)
-    return Entity(_part(spec.user), _part(spec.client_id))
-
-
-def _part(spec: EntityPart | None) -> Part:
-    if spec is None:
-        return None
-    return spec.name if spec.name is not None else DEFAULT
+from kavka_operator.api.quota import AnyEntity
 
 
 def to_wire(entity: AnyEntity) -> dict[str, str | None]:

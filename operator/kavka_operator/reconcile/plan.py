@@ -1,8 +1,8 @@
 """Plans: small values that say what to do to a cluster, and the words for the status meanwhile.
 
-An action is a sentence with a subject; effects are somebody else's business (`kafka/effects.py`). A word is a condition
-without a time: `settled` puts the words beside the conditions that were there and moves `lastTransitionTime` only when
-a status changes, so that a converged resource is not written again.
+An action is a sentence with a subject; `kafka/client.py` and `platform` carry it out. A word is a condition without a
+time: `settled` puts the words beside the conditions that were there and moves `lastTransitionTime` only when a status
+changes, so that a converged resource is not written again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,8 @@ from typing import Literal
 from kavka_operator.api.cluster import RolloutStatus
 from kavka_operator.api.model import MESSAGE_LENGTH_MAX, Condition
 from kavka_operator.api.quantity import spell
-from kavka_operator.quota.entities import AnyEntity, entity_text
+from kavka_operator.api.quota import AnyEntity
+from kavka_operator.quota.entities import entity_text
 from kavka_operator.words import counted, some
 
 

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from kavka_broker.core.quota.entity import ENFORCED, WHOLE_KEYS
 from kavka_operator.api.quantity import spell
-from kavka_operator.api.quota import KAFKA_KEYS, ClientQuota, Override
-from kavka_operator.quota.entities import AnyEntity, entity_of, entity_text
+from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
+from kavka_operator.quota.entities import entity_text
 from kavka_operator.reconcile.plan import AlterQuota, Plan, Word, ready, reconciling, stalled
 
 NOT_PER_BROKER = frozenset({"controller_mutation_rate"})

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kavka_operator.quota.entities import AnyEntity
+from kavka_operator.api.quota import AnyEntity
 
 BEHIND_MS_MAX = 2000  # Kafka's controller.quorum.fetch.timeout.ms: beyond it, a voter looks for another leader
 

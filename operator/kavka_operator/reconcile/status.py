@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus
-from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota
+from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
 from kavka_operator.api.topic import Topic, TopicStatus
-from kavka_operator.quota.entities import entity_of, entity_text
+from kavka_operator.quota.entities import entity_text
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.plan import Plan, Word, settled

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kavka_operator.api.cluster import RolloutStatus
 from kavka_operator.reconcile.plan import ElectLeaders, Plan, RestartNode
+from kavka_operator.reconcile.rollout.roll import is_on, roll
 from kavka_operator.reconcile.seen import (
     NodeState,
     SeenBroker,
@@ -20,7 +21,6 @@ from kavka_operator.reconcile.seen import (
     Survey,
     WantedNode,
 )
-from kavka_operator.rollout.roll import is_on, roll
 from tests.unit.operator.fakes import NOW, cluster
 
 TURNS_OF_TROUBLE = 60

@@ -14,7 +14,7 @@ from kavka_broker.core.raft.effects import Peer as At
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.roles import NEVER_MS
 from kavka_broker.peers import Unreachable
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
@@ -95,7 +95,6 @@ class Scene:
         self.runner.happen(lambda _: [send])
         for _ in range(10):
             await asyncio.sleep(0)
-        assert self.crashes == []
         heard: list[Any] = self.rules.heard
         return heard
 
@@ -113,10 +112,21 @@ def test_a_question_that_cannot_even_be_asked_has_no_answer() -> None:
     play(scenario)
 
 
+def test_a_failed_assertion_stops_the_process_also_where_a_peer_is_asked() -> None:
+    async def scenario() -> None:
+        scene = Scene(InvariantViolation("ours"))
+        assert await scene.ask(VoteRequest()) == []
+        assert [str(crash) for crash in scene.crashes] == ["ours"]
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("request_", [FetchRequest(), FetchSnapshotRequest()], ids=lambda one: one.NAME)
 def test_a_leader_that_is_gone_is_lost_whatever_was_fetched(request_: Message) -> None:
     async def scenario() -> None:
-        assert await Scene().ask(request_) == [(request_.NAME, None), "lost"]
+        scene = Scene()
+        assert await scene.ask(request_) == [(request_.NAME, None), "lost"]
+        assert scene.crashes == []
 
     play(scenario)
 

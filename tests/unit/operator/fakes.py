@@ -6,10 +6,9 @@ from itertools import count
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.quota import AnyEntity, ClientQuota
 from kavka_operator.api.topic import Topic
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.quota.entities import AnyEntity
 from kavka_operator.reconcile.plan import (
     AddPartitions,
     AlterBrokers,

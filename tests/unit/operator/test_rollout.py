@@ -7,6 +7,11 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster, RolloutStatus, Window
 from kavka_operator.reconcile.plan import ElectLeaders, Plan, RestartNode
+from kavka_operator.reconcile.rollout.check import at_risk, obstacles
+from kavka_operator.reconcile.rollout.diagnose import Standing, diagnose
+from kavka_operator.reconcile.rollout.plan import plan, plan_hash
+from kavka_operator.reconcile.rollout.roll import APPROVE, is_on, roll
+from kavka_operator.reconcile.rollout.windows import is_open
 from kavka_operator.reconcile.seen import (
     NodeState,
     SeenBroker,
@@ -17,11 +22,6 @@ from kavka_operator.reconcile.seen import (
     Survey,
     WantedNode,
 )
-from kavka_operator.rollout.check import at_risk, obstacles
-from kavka_operator.rollout.diagnose import Standing, diagnose
-from kavka_operator.rollout.plan import plan, plan_hash
-from kavka_operator.rollout.roll import APPROVE, is_on, roll
-from kavka_operator.rollout.windows import is_open
 from tests.unit.operator.fakes import NOW, cluster
 
 NODES = [WantedNode(number, "new") for number in range(3)]

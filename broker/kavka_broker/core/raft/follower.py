@@ -2,7 +2,7 @@
 
 A fetch says where this log ends and means that it is on the disk up to there, so nothing is fetched before the sync
 is done. The leader's answer is records, or where the logs part (cut there, and ask again), or that its log begins
-later (take a snapshot).
+later (take a snapshot). What was committed is neither cut nor replaced, whatever a leader says.
 
 Who follows, and with which patience: a leader that is silent is given up after the fetch timeout. One whose
 connection has died is asked once more at once, and given up after some tens of milliseconds.
@@ -19,7 +19,7 @@ from kavka_broker.core.raft.quorum_state import NOBODY
 from kavka_broker.core.raft.roles import NEVER_MS, Download, Fetching, Follower, Prospective, Unattached
 from kavka_broker.core.raft.transitions import become_prospective, become_unattached, learn
 from kavka_broker.core.raft.voter_history import VoterHistory
-from kavka_broker.protocol.errors import ErrorCode, InvariantViolation, ProtocolViolation
+from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kavka_broker.protocol.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
@@ -127,10 +127,19 @@ def on_fetched(member: Member, send: Send, response: FetchResponse | None) -> No
     _heard(member, before)
     try:
         _take(member, before, answer)
+    except _ContradictionError as problem:
+        # What was committed stays, and others may be asked for their votes: such a leader should not go on.
+        member.warn("raft.leader.contradicts", leader=before.leader.node_id, reason=str(problem))
+        lose_leader(member, before)
+        fetching.retry_at_ms = member.after(member.settings.fetch_wait_max_ms)
     except ProtocolViolation as problem:
         # A damaged batch, on the way or on the leader's disk: nothing of it is written, and it is asked for again.
         member.warn("raft.fetch.damaged", leader=before.leader.node_id, reason=str(problem))
         fetching.retry_at_ms = member.after(member.settings.fetch_wait_max_ms)
+
+
+class _ContradictionError(ProtocolViolation):
+    """The leader would take away what was committed."""
 
 
 def _fetching(member: Member) -> Fetching | None:
@@ -164,7 +173,7 @@ def _take(member: Member, role: Follower, answer: Fetched) -> None:
 
 def _want(member: Member, role: Follower, snapshot: SnapshotId) -> None:
     if snapshot.end_offset < member.high_watermark:
-        raise InvariantViolation(
+        raise _ContradictionError(
             f"the leader of epoch {member.epoch} would put a snapshot that ends at {snapshot.end_offset} in the place "
             f"of the log, of which everything below {member.high_watermark} was committed"
         )
@@ -176,7 +185,7 @@ def _truncate(member: Member, epoch: int, end_offset: int) -> None:
     own_epoch, own_end = member.log.epoch_end(epoch)
     offset = own_end if own_epoch != epoch else min(own_end, end_offset)
     if offset < member.high_watermark:
-        raise InvariantViolation(
+        raise _ContradictionError(
             f"the leader of epoch {member.epoch} would cut the log at {offset}, "
             f"below {member.high_watermark}, which was committed"
         )

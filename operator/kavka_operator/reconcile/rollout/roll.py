@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 
 from kavka_operator.api.cluster import KafkaCluster, RolloutStatus
 from kavka_operator.reconcile.plan import Action, ElectLeaders, Plan, RestartNode, reconciling, stalled
+from kavka_operator.reconcile.rollout import windows
+from kavka_operator.reconcile.rollout.check import obstacles
+from kavka_operator.reconcile.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose
+from kavka_operator.reconcile.rollout.plan import RollPlan, plan
 from kavka_operator.reconcile.seen import SeenCluster, SeenNode, Survey, WantedNode
-from kavka_operator.rollout import windows
-from kavka_operator.rollout.check import obstacles
-from kavka_operator.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose
-from kavka_operator.rollout.plan import RollPlan, plan
 from kavka_operator.words import counted, named, some
 
 APPROVE = "kavka.dev/approve-rollout"

@@ -1,0 +1,83 @@
+"""The walls of `[tool.importlinter]` stand: one forbidden import is planted per wall, and `lint-imports` refuses it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.tree import ROOT
+
+MEMBERS = ("broker/kavka_broker", "operator/kavka_operator", "audit/kavka_audit")
+LINT = Path(sys.executable).parent / "lint-imports"
+
+PLANTS = (
+    # (contract, module that imports, module that it may not import)
+    ("layers", "kavka_broker.core.placement", "kavka_broker.storage.log"),
+    ("layers", "kavka_broker.replica.partition", "kavka_broker.controller.sessions"),
+    ("layers", "kavka_broker.replica.partition", "kavka_broker.coordinator.shard"),
+    ("layers", "kavka_broker.quotas.byte_quota", "kavka_broker.membership.lifecycle"),
+    ("layers", "kavka_broker.timers", "kavka_broker.logs"),
+    ("coordinator", "kavka_broker.coordinator.shard", "kavka_broker.controller.controller"),
+    ("pure", "kavka_broker.core.placement", "random"),
+    ("api", "kavka_broker.api.a00_produce", "kavka_broker.net.connection"),
+    ("operator", "kavka_operator.kafka.client", "kavka_broker.timers"),
+    ("operator", "kavka_operator.kafka.client", "kavka_broker.protocol.codec"),
+    ("operator", "kavka_operator.reconcile.topics", "kavka_broker.core.placement"),
+    ("operator-layers", "kavka_operator.api.quota", "kavka_operator.quota.entities"),
+    ("operator-layers", "kavka_operator.demo.main", "kavka_operator.handlers.desk"),
+    ("reconcile-layers", "kavka_operator.reconcile.rollout.roll", "kavka_operator.reconcile.cluster"),
+    ("members", "kavka_broker.cli", "kavka_operator.words"),
+)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The members and their contracts, to plant in."""
+    copy = tmp_path_factory.mktemp("walls")
+    for member in MEMBERS:
+        shutil.copytree(ROOT / member, copy / member, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    return copy
+
+
+def _lint(copy: Path, *contracts: str) -> str:
+    """What `lint-imports` says of the copy, on lines that end where its own do."""
+    paths = os.pathsep.join(str(copy / Path(member).parent) for member in MEMBERS)
+    command = [LINT, "--no-cache", *(f"--contract={contract}" for contract in contracts)]
+    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "400"}
+    ran = subprocess.run(command, cwd=copy, env=environment, check=False, capture_output=True, text=True)
+    assert (ran.returncode == 0) == ("0 broken." in ran.stdout), ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_nothing_is_refused_before_something_is_planted(copy: Path) -> None:
+    assert "0 broken." in _lint(copy)
+
+
+@pytest.mark.parametrize(("contract", "source", "target"), PLANTS)
+def test_a_planted_import_is_refused(copy: Path, contract: str, source: str, target: str) -> None:
+    file = _file(copy, source)
+    before = file.read_text(encoding="utf-8")
+    file.write_text(f"{before}\nimport {target}\n", encoding="utf-8")
+    try:
+        said = _lint(copy, contract)
+    finally:
+        file.write_text(before, encoding="utf-8")
+    assert "0 kept, 1 broken." in said
+    assert f"{source} -> {target} (l.{before.count(chr(10)) + 2})" in " ".join(said.split())
+
+
+def _file(copy: Path, module: str) -> Path:
+    member, path = module.split(".", maxsplit=1)[0], module.replace(".", "/") + ".py"
+    [root] = (copy / each for each in MEMBERS if each.endswith(f"/{member}"))
+    return root.parent / path
+
+
+def test_every_wall_is_tried() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = {contract["id"] for contract in settings["tool"]["importlinter"]["contracts"]}
+    assert contracts == {contract for contract, _, _ in PLANTS}
