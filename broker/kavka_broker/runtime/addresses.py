@@ -5,7 +5,9 @@ from dataclasses import replace
 
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
+from kavka_broker.core.config.unserved import check_promises, without_effect
 from kavka_broker.logs import get
 from kavka_broker.net.listener import Limits, Listener
 from kavka_broker.seams import Clock
@@ -87,8 +89,14 @@ def check(config: BrokerConfig) -> None:
     for address in config.all_listeners:
         if address.security_protocol not in SERVED_PROTOCOLS:
             raise StartError(f"listeners: {address.name} is {address.security_protocol}; this version serves PLAINTEXT")
+    try:
+        check_promises(config.given)
+    except ConfigError as error:
+        raise StartError(str(error)) from None
     for name in config.unknown:
         log.warning("config.unknown", key=name)
+    for name in without_effect(config.given):
+        log.warning("config.unserved", key=name)
 
 
 def limits_of(config: BrokerConfig) -> Limits:

@@ -38,6 +38,7 @@ from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.housekeeping import Housekeeping
+from kavka_broker.runtime.unserved import tell, tell_altered
 from kavka_broker.runtime.world import World
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.timers import Timers
@@ -139,8 +140,12 @@ class Wiring:
             if any(isinstance(record, ClientQuotaRecord) for record in records):
                 quotas.update(metadata.quotas.limits)
 
+        def tell_unserved(records: Sequence[Message]) -> None:
+            tell(records, broker.node_id)
+
         quotas.update(metadata.quotas.limits)
-        self._quorum.subscribers.extend((broker.replicas.apply, limit, broker.groups.apply))
+        tell_altered(metadata.configs, broker.node_id)
+        self._quorum.subscribers.extend((broker.replicas.apply, limit, broker.groups.apply, tell_unserved))
 
     # --- of a controller ----------------------------------------------------------------------------------------
 

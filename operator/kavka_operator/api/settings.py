@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from kavka_broker.core.config.broker import KEYS as BROKER_KEYS
 from kavka_broker.core.config.definition import ConfigError, Definition, Mode
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
+from kavka_broker.core.config.unserved import empty_promise
 from kavka_operator.api.complaints import nearest
 
 DEFAULTS_OF_TOPICS = frozenset(each.synonym for each in TOPIC_KEYS.values() if each.synonym in BROKER_KEYS)
@@ -22,7 +23,8 @@ def topic_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def broker_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What is wrong with the settings of a cluster, as (name, words)."""
-    return _faults(config, BROKER_KEYS, "broker")
+    yield from _faults(config, BROKER_KEYS, "broker")
+    yield from _empty_promises(config)
 
 
 def dynamic(name: str) -> bool:
@@ -38,6 +40,13 @@ def same_value(name: str, first: str, second: str) -> bool:
         return bool(TOPIC_KEYS[name].parse(first) == TOPIC_KEYS[name].parse(second))
     except ConfigError:
         return False
+
+
+def _empty_promises(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Settings with which a broker of this version does not start, because it would not do what they promise."""
+    for name, value in config.items():
+        if (problem := empty_promise(name, value)) is not None:
+            yield name, problem
 
 
 def _faults(config: Mapping[str, str], known: Mapping[str, Definition], owner: str) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from kavka_broker.core.config.unserved import topic_without_effect, without_effect
 from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
 from kavka_operator.api.topic import Topic, TopicStatus
@@ -18,6 +19,7 @@ from kavka_operator.reconcile.plan import Plan, Word, settled
 from kavka_operator.reconcile.quotas import active_override, target_values
 from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.reconcile.topics import FORGET
+from kavka_operator.words import some
 
 Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus
 
@@ -156,5 +158,24 @@ def _common(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word],
     generation = resource.metadata.generation
     return {
         "observed_generation": generation,
-        "conditions": settled(words, resource.status.conditions, generation, now),
+        "conditions": settled([*words, *_unserved_words(resource)], resource.status.conditions, generation, now),
     }
+
+
+def _unserved_words(resource: KafkaCluster | Topic | ClientQuota) -> list[Word]:
+    """Settings that Kafka knows, that are kept, and that change nothing."""
+    match resource:
+        case KafkaCluster():
+            idle = without_effect(resource.spec.config)
+        case Topic():
+            idle = topic_without_effect(resource.spec.config)
+        case _:
+            return []
+    if not idle:
+        return []
+    words = f"{some(sorted(idle))}: kept and described, and nothing in this version reads {_them(len(idle))}"
+    return [Word("NotServed", "True", "WithoutEffect", words)]
+
+
+def _them(count: int) -> str:
+    return "it" if count == 1 else "them"

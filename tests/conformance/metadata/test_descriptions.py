@@ -24,7 +24,6 @@ SETTINGS = {
     "num.partitions": "3",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
-    "ssl.keystore.password": "sesame",
     "some.plugin.key": "7",
 }
 #: Where the two servers have to differ: their addresses and directories. And Apache Kafka forgets the file's

@@ -7,6 +7,7 @@ import pytest
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.settings import broker_faults
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import ignored, unsupported
@@ -250,3 +251,12 @@ def test_the_settings_that_changed_are_known_by_name() -> None:
         rendered(cluster(config={"queued.max.requests": 9})),
     )
     assert after.changed(before.properties) == ("num.partitions", "queued.max.requests")
+
+
+def test_a_setting_that_promises_what_brokers_do_not_do_is_refused_before_a_node_is_touched() -> None:
+    faults = dict(broker_faults({"authorizer.class.name": "com.example.A", "num.io.threads": "4"}))
+    assert list(faults) == ["authorizer.class.name"]
+    assert "no authorizer runs" in faults["authorizer.class.name"]
+    assert list(dict(broker_faults({"listener.name.a.ssl.client.auth": "required"}))) == [
+        "listener.name.a.ssl.client.auth"
+    ]

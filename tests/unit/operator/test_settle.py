@@ -223,3 +223,14 @@ def test_records_are_counted_only_where_it_matters() -> None:
     outcome = settle([topic("a", config={"segment.ms": 5}), cut], kafka, NOW)
     assert set(counted) == {"b"}
     assert ready(outcome.statuses[key_of(cut)]) == ("False", "Refused")
+
+
+def test_a_topic_says_which_of_its_settings_change_nothing() -> None:
+    wanted = topic(config={"preallocate": "true", "retention.ms": "5"})
+    status = settle([wanted], FakeKafka(), NOW).statuses[key_of(wanted)]
+    word = status.condition("NotServed")
+    assert word is not None
+    assert (word.status, word.reason) == ("True", "WithoutEffect")
+    assert word.message.startswith("preallocate: ")
+    plain = topic(config={"retention.ms": "5"})
+    assert settle([plain], FakeKafka(), NOW).statuses[key_of(plain)].condition("NotServed") is None

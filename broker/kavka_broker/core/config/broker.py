@@ -37,19 +37,23 @@ EVERYWHERE: Final = ("", "0.0.0.0")
 
 #: Kavka's own keys; all of them begin with "kavka.", so none can meet one of Kafka's.
 KAVKA_KEYS: Final = {
-    "kavka.admin.listener": Definition("kavka.admin.listener", ConfigType.STRING, ""),
-    "kavka.log.format": Definition("kavka.log.format", ConfigType.STRING, "text", check=OneOf(("text", "json"))),
+    "kavka.admin.listener": Definition("kavka.admin.listener", ConfigType.STRING, "", served=True),
+    "kavka.log.format": Definition(
+        "kavka.log.format", ConfigType.STRING, "text", check=OneOf(("text", "json")), served=True
+    ),
     "kavka.log.level": Definition(
-        "kavka.log.level", ConfigType.STRING, "info", check=OneOf(("debug", "info", "warning", "error"))
+        "kavka.log.level", ConfigType.STRING, "info", check=OneOf(("debug", "info", "warning", "error")), served=True
     ),
     "kavka.log.stray.retention.ms": Definition(
-        "kavka.log.stray.retention.ms", ConfigType.LONG, 7 * 24 * HOUR_MS, check=Range(0)
+        "kavka.log.stray.retention.ms", ConfigType.LONG, 7 * 24 * HOUR_MS, check=Range(0), served=True
     ),
 }
 
 #: Throttles of replication: altered while a broker runs, and never part of its file (KIP-73). Shown once they are set.
 THROTTLE_KEYS: Final = {
-    name: Definition(name, ConfigType.LONG, LONG_MAX, check=Range(0), mode=Mode.CLUSTER_WIDE, internal=True)
+    name: Definition(
+        name, ConfigType.LONG, LONG_MAX, check=Range(0), mode=Mode.CLUSTER_WIDE, internal=True, served=True
+    )
     for name in (
         "follower.replication.throttled.rate",
         "leader.replication.throttled.rate",

@@ -146,6 +146,7 @@ class Definition:
     mode: Mode = Mode.READ_ONLY
     internal: bool = False
     synonym: str | None = None  # the broker config that stands in for a topic's
+    served: bool = False  # something reads it; tests/tidy holds the mark to the code
 
     @property
     def sensitive(self) -> bool:

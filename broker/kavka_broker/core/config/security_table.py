@@ -113,6 +113,7 @@ SECURITY_KEYS: Final = by_name(
             "PLAINTEXT",
             MEDIUM,
             OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
+            served=True,
         ),
         Definition("security.providers", STRING, None, LOW),
         Definition("ssl.allow.dn.changes", BOOLEAN, False, LOW),

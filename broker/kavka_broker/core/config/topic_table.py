@@ -27,6 +27,7 @@ TOPIC_KEYS: Final = by_name(
             ("delete",),
             check=OneOf(("compact", "delete")),
             synonym="log.cleanup.policy",
+            served=True,
         ),
         Definition(
             "compression.gzip.level",
@@ -34,16 +35,20 @@ TOPIC_KEYS: Final = by_name(
             -1,
             check=Range(1, 9, also=(-1,)),
             synonym="compression.gzip.level",
+            served=True,
         ),
-        Definition("compression.lz4.level", INT, 9, check=Range(1, 17), synonym="compression.lz4.level"),
+        Definition("compression.lz4.level", INT, 9, check=Range(1, 17), synonym="compression.lz4.level", served=True),
         Definition(
             "compression.type",
             STRING,
             "producer",
             check=OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
             synonym="compression.type",
+            served=True,
         ),
-        Definition("compression.zstd.level", INT, 3, check=Range(-131_072, 22), synonym="compression.zstd.level"),
+        Definition(
+            "compression.zstd.level", INT, 3, check=Range(-131_072, 22), synonym="compression.zstd.level", served=True
+        ),
         Definition(
             "delete.retention.ms",
             LONG,
@@ -51,13 +56,17 @@ TOPIC_KEYS: Final = by_name(
             check=Range(0),
             synonym="log.cleaner.delete.retention.ms",
         ),
-        Definition("file.delete.delay.ms", LONG, 60_000, check=Range(0), synonym="log.segment.delete.delay.ms"),
-        Definition("flush.messages", LONG, LONG_MAX, check=Range(1), synonym="log.flush.interval.messages"),
-        Definition("flush.ms", LONG, LONG_MAX, check=Range(0), synonym="log.flush.interval.ms"),
-        Definition("follower.replication.throttled.replicas", LIST, (), check=throttled_replicas),
-        Definition("index.interval.bytes", INT, 4096, check=Range(0), synonym="log.index.interval.bytes"),
-        Definition("internal.segment.bytes", INT, None, internal=True),
-        Definition("leader.replication.throttled.replicas", LIST, (), check=throttled_replicas),
+        Definition(
+            "file.delete.delay.ms", LONG, 60_000, check=Range(0), synonym="log.segment.delete.delay.ms", served=True
+        ),
+        Definition(
+            "flush.messages", LONG, LONG_MAX, check=Range(1), synonym="log.flush.interval.messages", served=True
+        ),
+        Definition("flush.ms", LONG, LONG_MAX, check=Range(0), synonym="log.flush.interval.ms", served=True),
+        Definition("follower.replication.throttled.replicas", LIST, (), check=throttled_replicas, served=True),
+        Definition("index.interval.bytes", INT, 4096, check=Range(0), synonym="log.index.interval.bytes", served=True),
+        Definition("internal.segment.bytes", INT, None, internal=True, served=True),
+        Definition("leader.replication.throttled.replicas", LIST, (), check=throttled_replicas, served=True),
         Definition("local.retention.bytes", LONG, -2, check=Range(-2), synonym="log.local.retention.bytes"),
         Definition("local.retention.ms", LONG, -2, check=Range(-2), synonym="log.local.retention.ms"),
         Definition(
@@ -67,13 +76,14 @@ TOPIC_KEYS: Final = by_name(
             check=Range(1),
             synonym="log.cleaner.max.compaction.lag.ms",
         ),
-        Definition("max.message.bytes", INT, 1_048_588, check=Range(0), synonym="message.max.bytes"),
+        Definition("max.message.bytes", INT, 1_048_588, check=Range(0), synonym="message.max.bytes", served=True),
         Definition(
             "message.timestamp.after.max.ms",
             LONG,
             3_600_000,
             check=Range(0),
             synonym="log.message.timestamp.after.max.ms",
+            served=True,
         ),
         Definition(
             "message.timestamp.before.max.ms",
@@ -81,6 +91,7 @@ TOPIC_KEYS: Final = by_name(
             LONG_MAX,
             check=Range(0),
             synonym="log.message.timestamp.before.max.ms",
+            served=True,
         ),
         Definition(
             "message.timestamp.type",
@@ -88,6 +99,7 @@ TOPIC_KEYS: Final = by_name(
             "CreateTime",
             check=OneOf(("CreateTime", "LogAppendTime")),
             synonym="log.message.timestamp.type",
+            served=True,
         ),
         Definition(
             "min.cleanable.dirty.ratio",
@@ -97,17 +109,23 @@ TOPIC_KEYS: Final = by_name(
             synonym="log.cleaner.min.cleanable.ratio",
         ),
         Definition("min.compaction.lag.ms", LONG, 0, check=Range(0), synonym="log.cleaner.min.compaction.lag.ms"),
-        Definition("min.insync.replicas", INT, 1, check=Range(1), synonym="min.insync.replicas"),
+        Definition("min.insync.replicas", INT, 1, check=Range(1), synonym="min.insync.replicas", served=True),
         Definition("preallocate", BOOLEAN, False, synonym="log.preallocate"),
         Definition("remote.log.copy.disable", BOOLEAN, False),
         Definition("remote.log.delete.on.disable", BOOLEAN, False),
         Definition("remote.storage.enable", BOOLEAN, False),
-        Definition("retention.bytes", LONG, -1, synonym="log.retention.bytes"),
-        Definition("retention.ms", LONG, 604_800_000, check=Range(-1), synonym="log.retention.ms"),
-        Definition("segment.bytes", INT, 1_073_741_824, check=Range(1_048_576), synonym="log.segment.bytes"),
-        Definition("segment.index.bytes", INT, 10_485_760, check=Range(4), synonym="log.index.size.max.bytes"),
+        Definition("retention.bytes", LONG, -1, synonym="log.retention.bytes", served=True),
+        Definition("retention.ms", LONG, 604_800_000, check=Range(-1), synonym="log.retention.ms", served=True),
+        Definition(
+            "segment.bytes", INT, 1_073_741_824, check=Range(1_048_576), synonym="log.segment.bytes", served=True
+        ),
+        Definition(
+            "segment.index.bytes", INT, 10_485_760, check=Range(4), synonym="log.index.size.max.bytes", served=True
+        ),
         Definition("segment.jitter.ms", LONG, 0, check=Range(0), synonym="log.roll.jitter.ms"),
-        Definition("segment.ms", LONG, 604_800_000, check=Range(1), synonym="log.roll.ms"),
-        Definition("unclean.leader.election.enable", BOOLEAN, False, synonym="unclean.leader.election.enable"),
+        Definition("segment.ms", LONG, 604_800_000, check=Range(1), synonym="log.roll.ms", served=True),
+        Definition(
+            "unclean.leader.election.enable", BOOLEAN, False, synonym="unclean.leader.election.enable", served=True
+        ),
     )
 )

@@ -13,6 +13,7 @@ from kavka_broker.core.config.definition import ConfigError, ConfigType, Definit
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic import check_topic_config
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
+from kavka_broker.core.config.unserved import check_promises
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.configs import Resource, ResourceType
 from kavka_broker.core.metadata.features import ELR_FEATURE
@@ -180,6 +181,10 @@ def _check_group(values: Mapping[str, str]) -> None:
 
 def _check_broker_key(name: str, value: str, *, every_broker: bool) -> None:
     definition = KEYS.get(name)
+    try:
+        check_promises({name: value})
+    except ConfigError as error:
+        raise _request(str(error)) from None
     if definition is None:
         return  # as Kafka: a plugin of some broker may know it
     match definition.mode:

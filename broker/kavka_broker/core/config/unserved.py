@@ -1,0 +1,79 @@
+"""What a configuration asks for and does not get here.
+
+A key without the mark `served` is known, described and kept, and nothing reads it. Most of those cost a user at most
+some speed, so they are only named. A few promise something that a user relies on, above all that not everybody may do
+everything: such a promise is refused, at the start as well as while the broker runs.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kavka_broker.core.config.broker import KEYS
+from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.core.config.security_table import SECURITY_KEYS
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
+
+OF_A_LISTENER: Final = "listener.name."
+_OPEN: Final = "every client may do everything here; take it away, and let only a trusted network reach the listeners"
+_PLAIN: Final = "this version serves neither TLS nor SASL; take it away, and use listeners that are PLAINTEXT"
+_POLICY: Final = "this version asks no policy, so everything would be allowed; take it away"
+
+#: Keys that promise what users rely on, each with what is so instead and what to do.
+PROMISES: Final[Mapping[str, str]] = {
+    "allow.everyone.if.no.acl.found": f"no ACLs are kept, {_OPEN}",
+    "alter.config.policy.class.name": _POLICY,
+    "authorizer.class.name": f"no authorizer runs, {_OPEN}",
+    "client.quota.callback.class": "quotas are resolved by Kafka's own rule and nobody is called; take it away",
+    "config.providers": "values are taken as they stand and none is fetched; take it away, and write the values out",
+    "connections.max.reauth.ms": _PLAIN,
+    "create.topic.policy.class.name": _POLICY,
+    "delegation.token.secret.key": "this version knows no delegation tokens; take it away",
+    "principal.builder.class": "no principal is built, every client is User:ANONYMOUS; take it away",
+    "remote.log.storage.system.enable": "there is no remote storage here, its records would be missing; take it away",
+    "security.providers": _PLAIN,
+    "super.users": f"no authorizer runs, {_OPEN}",
+    **{name: _PLAIN for name in SECURITY_KEYS if name.startswith(("sasl.", "ssl."))},
+}
+#: What keys of an authorizer say where they ask for nothing; they are in no table, since they are its own.
+_IDLE: Final = {"allow.everyone.if.no.acl.found": "true", "super.users": ""}
+
+
+def empty_promise(name: str, text: str) -> str | None:
+    """What is so instead, where this setting promises what this version does not do; None where it promises nothing."""
+    plain = plain_name(name)
+    return PROMISES[plain] if plain in PROMISES and _asks(plain, text) else None
+
+
+def check_promises(given: Mapping[str, str]) -> None:
+    """Raise ConfigError for the first setting that promises what this version does not do."""
+    for name, text in given.items():
+        if (problem := empty_promise(name, text)) is not None:
+            raise ConfigError(name, problem)
+
+
+def plain_name(name: str) -> str:
+    """The config that a name is about: `listener.name.` with a listener and a SASL mechanism may stand before it."""
+    if not name.startswith(OF_A_LISTENER):
+        return name
+    rest = name.removeprefix(OF_A_LISTENER).partition(".")[2]
+    return rest if rest in KEYS else rest.partition(".")[2] if rest.partition(".")[2] in KEYS else rest
+
+
+def without_effect(names: Iterable[str]) -> tuple[str, ...]:
+    """Those of some broker configs that nothing reads. What is said for one listener alone is never read."""
+    return tuple(name for name in names if name.startswith(OF_A_LISTENER) or (name in KEYS and not KEYS[name].served))
+
+
+def topic_without_effect(names: Iterable[str]) -> tuple[str, ...]:
+    """Those of some topic configs that nothing reads."""
+    return tuple(name for name in names if name in TOPIC_KEYS and not TOPIC_KEYS[name].served)
+
+
+def _asks(name: str, text: str) -> bool:
+    """Whether the key asks for something: its default is the same as nothing said."""
+    if name in _IDLE:
+        return text.strip().lower() != _IDLE[name]
+    try:
+        return bool(KEYS[name].parse(text) != KEYS[name].default)
+    except ConfigError:
+        return True
