@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.chaos.asking import partitions_of
 from tests.chaos.moves import Mover

@@ -1,7 +1,7 @@
 """One broker for all conformance tests, and names that no other test uses."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
@@ -43,7 +43,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the broker's last lines with the failure."""
     report = yield
     if report.failed and isinstance(item, pytest.Function):

@@ -71,7 +71,8 @@ class Availability:
         state = self._simulation.invariants.partition_state(place)
         if state is None:
             return False
-        return len({*state.isr} & {*self._connected}) >= self._simulation.shape.min_isr
+        connected = {*state.isr} & {*self._connected}
+        return bool(len(connected) >= self._simulation.shape.min_isr)
 
     async def watch(self) -> None:
         while True:
@@ -96,7 +97,7 @@ def well_connected(simulation: Simulation) -> tuple[int, ...]:
 def has_majority(nodes: Iterable[Node]) -> bool:
     by_id = {node.node_id: node for node in nodes}
     for node in by_id.values():
-        voters = [one.node_id for one in node.server.broker.quorum.voters]
+        voters = [one.node_id for one in node.broker.quorum.voters]
         if len([one for one in voters if one in by_id]) <= len(voters) // 2:
             return False
     return True

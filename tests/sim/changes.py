@@ -62,8 +62,8 @@ class Changer(Client):
     controllers: tuple[Voter, ...] = ()
     replication_factor = 3
     places: tuple[Place, ...] = ()
-    # The id of a broker that is down and may be forgotten; None where there is none.
-    gone: Callable[[], int | None] = lambda self: None
+    # Gives the id of a broker that is down and may be forgotten; None where there is none.
+    gone: Callable[[], int | None] = staticmethod(lambda: None)
 
     async def run(self) -> None:
         pace = self.random.choice((0.3, 1.5, 4.0))

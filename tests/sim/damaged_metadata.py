@@ -34,7 +34,7 @@ def is_whole(node: Node) -> bool:
     """Whether it serves, and its metadata log has all that it has promised."""
     if not node.is_serving or not hasattr(node.server, "broker"):
         return False
-    log = node.server.broker.quorum.log
+    log = node.broker.quorum.log
     return bool(log.end_offset >= log.promised_offset)
 
 
@@ -128,7 +128,7 @@ async def damaged_metadata(simulation: Simulation) -> None:
     node: Node = chance.choice(simulation.nodes)
     if not is_whole(node):
         return
-    quorum = node.server.broker.quorum
+    quorum = node.broker.quorum
     voters = [one.node_id for one in quorum.voters]
     if not allow(simulation, "damaged_metadata", may_lose_metadata(simulation, node, voters)):
         return

@@ -245,7 +245,7 @@ async def damaged_log(simulation: Simulation) -> None:
             simulation.invariants.lost_power(node)  # it may have lost as much: a recovery cuts what it cannot trust
     await start_again(simulation, node)
     while node.is_damaged:
-        await a_while(simulation)
+        await a_while(simulation)  # type: ignore[unreachable] # it was not, before the fault
         simulation.read_anew(node)
 
 
@@ -272,7 +272,9 @@ def unread_epoch(simulation: Simulation, node: Node, path: str) -> int | None:
     """The epoch in which it leads what it cannot read, though nothing keeps it from handing over; else None."""
     name = parse_partition(path.split("/")[2])
     state = None if name is None else simulation.invariants.partition_state(tuple(name))
-    is_free = state is not None and state.leader == node.node_id and len(state.isr) > 1
+    if state is None:
+        return None
+    is_free = state.leader == node.node_id and len(state.isr) > 1
     are_well = all(one.is_serving and not one.process.is_busy for one in simulation.nodes)
     return int(state.leader_epoch) if is_free and are_well and not simulation.network.has_cuts else None
 
@@ -292,8 +294,8 @@ async def bad_sector(simulation: Simulation) -> None:
     inode.is_unreadable = node.has_flipped = True
     simulation.invariants.lost_power(node)
     unmoved = 0.0
-    while node.is_damaged and node.is_alive:
-        simulation.read_anew(node)
+    while node.is_damaged and node.is_alive:  # type: ignore[unreachable] # it was not, before the fault
+        simulation.read_anew(node)  # type: ignore[unreachable] # likewise
         failed, epoch = inode.failed_reads, unread_epoch(simulation, node, path)
         await asyncio.sleep(STEP_ASIDE_SECONDS / 4)
         is_stuck = epoch is not None and epoch == unread_epoch(simulation, node, path) and inode.failed_reads > failed

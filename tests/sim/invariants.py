@@ -228,7 +228,7 @@ class Invariants:
         shape = self.simulation.shape
         if seen.place != METADATA:
             return None, self._least_in_sync(seen)
-        quorum = self.simulation.nodes[seen.node_id - 1].server.broker.quorum
+        quorum = self.simulation.nodes[seen.node_id - 1].broker.quorum
         voters = [one.node_id for one in quorum.voters]
         # Within the step the set may have become another by one voter, after the majority of the former had agreed.
         return voters, (len(voters) + 1) // 2 if shape.has_voters_in_log else len(voters) // 2 + 1
@@ -236,11 +236,11 @@ class Invariants:
     def _least_in_sync(self, seen: Seen) -> int:
         """min.insync.replicas as this node knows it now, or knew it when it was looked at before."""
         shape = self.simulation.shape
-        return min(self.configured(seen, "min.insync.replicas", shape.min_isr), shape.replication_factor)
+        return min(self.configured(seen, "min.insync.replicas", shape.min_isr), int(shape.replication_factor))
 
     def configured(self, seen: Seen, key: str, default: int) -> int:
         """What a topic's config is to this node now, or was when it was looked at before: the lesser of both."""
-        image = self.simulation.nodes[seen.node_id - 1].server.broker.quorum.metadata
+        image = self.simulation.nodes[seen.node_id - 1].broker.quorum.metadata
         now = int(image.configs.topic(seen.place[0].partition("/")[0]).get(key, default))
         before = self._configured.get((seen.node_id, seen.place, key), now)
         self._configured[seen.node_id, seen.place, key] = now
@@ -486,4 +486,4 @@ class Invariants:
     def compare_images(self) -> None:
         """After healing all nodes must have the same image."""
         for node in self.simulation.nodes:
-            self.compare_image(node.node_id, node.server.broker.quorum.metadata)
+            self.compare_image(node.node_id, node.broker.quorum.metadata)

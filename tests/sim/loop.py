@@ -124,7 +124,7 @@ def no_call() -> None:
     """What is left of a callback that was cancelled."""
 
 
-class SimFuture(asyncio.Future):
+class SimFuture(asyncio.Future[Any]):
     """A future whose place in a set does not depend on where it lies in memory."""
 
     _number = 0
@@ -132,21 +132,21 @@ class SimFuture(asyncio.Future):
 
     def __hash__(self) -> int:
         if not self._number:
-            self._number = self.get_loop().number()
+            self._number = number_in(self.get_loop())
         return self._number
 
     def __eq__(self, other: object) -> bool:
         return self is other
 
 
-class SimTask(asyncio.Task):
+class SimTask(asyncio.Task[Any]):
     """A task, likewise."""
 
     _number = 0
 
     def __hash__(self) -> int:
         if not self._number:
-            self._number = self.get_loop().number()
+            self._number = number_in(self.get_loop())
         return self._number
 
     def __eq__(self, other: object) -> bool:
@@ -154,7 +154,13 @@ class SimTask(asyncio.Task):
 
 
 class SimLoop(asyncio.BaseEventLoop):
-    """`network` opens its connections; `failed` is told of errors that nobody caught."""
+    """`network` opens its connections; `failed` is told of errors that nobody caught.
+
+    Its handles have what asyncio asks of them and no more: mypy is told so where they are made.
+    """
+
+    _ready: deque[SimHandle]  # of asyncio, as is the next
+    _stopping: bool
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -200,8 +206,8 @@ class SimLoop(asyncio.BaseEventLoop):
         future.process = PROCESS.get()
         return future
 
-    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> SimTask:
-        task = SimTask(coro, loop=self, name=name or "a task", context=context)
+    def create_task(self, coro: Any, *, name: object = None, context: Any = None) -> SimTask:
+        task = SimTask(coro, loop=self, name=str(name or "a task"), context=context)
         self.tasks.append(task)
         if len(self.tasks) > TASKS_KEPT_MAX:
             with keeping_quiet():
@@ -210,14 +216,18 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # --- running ------------------------------------------------------------------------------------------------
 
-    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> SimHandle:
+    def call_soon(  # type: ignore[override] # a handle of its own
+        self, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> SimHandle:
         handle = SimHandle(callback, args, context)
         self._ready.append(handle)
         return handle
 
-    call_soon_threadsafe = call_soon
+    call_soon_threadsafe = call_soon  # type: ignore[assignment] # a handle of its own
 
-    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> SimHandle:
+    def call_at(  # type: ignore[override] # a handle of its own
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> SimHandle:
         is_later, when = when > self._now, round(when, TIME_DIGITS)
         if is_later and when <= self._now:
             when = self.after(10**-TIME_DIGITS)  # who waits for less gets on all the same
@@ -226,7 +236,9 @@ class SimLoop(asyncio.BaseEventLoop):
         heappush(self._timers, (when, self._numbers, handle))
         return handle
 
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> SimHandle:
+    def call_later(  # type: ignore[override] # a handle of its own
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> SimHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def _run_once(self) -> None:
@@ -315,7 +327,9 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # --- threads ------------------------------------------------------------------------------------------------
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> SimFuture:
+    def run_in_executor(  # type: ignore[override] # the default executor alone
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> SimFuture:
         if executor is not None:
             raise Escaped(f"{func} is to run in a pool of its own; use asyncio.to_thread")
         process = PROCESS.get()
@@ -354,6 +368,11 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """Nobody sleeps."""
+
+
+def number_in(loop: asyncio.AbstractEventLoop) -> int:
+    assert isinstance(loop, SimLoop)
+    return loop.number()
 
 
 @contextmanager

@@ -301,8 +301,9 @@ class Pipe:
     def _behind(self) -> bytes:
         """What has arrived together with the first piece."""
         now, pieces, behind = self.network.loop.time(), self._pieces, b""
-        while pieces and isinstance(pieces[0][1], bytes) and pieces[0][0] <= now:
-            behind += pieces.popleft()[1]
+        while pieces and isinstance(piece := pieces[0][1], bytes) and pieces[0][0] <= now:
+            pieces.popleft()
+            behind += piece
         return behind
 
     def _answer_with_reset(self, piece: Piece) -> None:
@@ -364,8 +365,8 @@ class Transport(asyncio.Transport):
         if not isinstance(self._protocol, asyncio.BufferedProtocol):
             self._protocol.data_received(data)
             return len(data)
-        room = self._protocol.get_buffer(len(data))
-        assert len(room), "get_buffer() gave no room"
+        room = memoryview(self._protocol.get_buffer(len(data)))
+        assert room, "get_buffer() gave no room"
         taken = min(len(room), len(data))
         room[:taken] = data[:taken]
         self._protocol.buffer_updated(taken)

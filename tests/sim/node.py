@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
+from kavka_broker.api.broker import Broker
 from kavka_broker.controller.format import Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.raft.voters import Voter
@@ -165,7 +166,8 @@ class Node:
         self.lives = 0
         self.image_offset = -1  # of the metadata that was looked at last
         self.state: list[Any] = []  # of all that was looked at last
-        self.process: Process | None = None
+        self.process = Process(self.host, self.host)  # before the first there is one that has never lived
+        self.process.is_alive = False
         self.server: Server | None = None
         # Told of every new process, before anything of it runs.
         self.on_start: list[Callable[[Node], None]] = []
@@ -185,8 +187,14 @@ class Node:
         return Voter(self.node_id, directory_id, ((CONTROLLER, self.host, CONTROLLER_PORT),))
 
     @property
+    def broker(self) -> Broker:
+        """What it serves with; there is one once it has started."""
+        assert self.server is not None
+        return self.server.broker
+
+    @property
     def is_alive(self) -> bool:
-        return self.process is not None and self.process.is_alive
+        return self.process.is_alive
 
     @property
     def is_serving(self) -> bool:
@@ -250,7 +258,7 @@ class Node:
             for entry in self.disk.directories(directory):
                 name = parse_partition(entry)
                 if name is not None and name != CLUSTER_METADATA:
-                    yield tuple(name), f"{directory}/{entry}", self.disk.peek(f"{directory}/{entry}")
+                    yield (name.topic, name.partition), f"{directory}/{entry}", self.disk.peek(f"{directory}/{entry}")
 
     def batches(self) -> Iterator[tuple[Place, str, int, BatchHeader, memoryview]]:
         """Of all its logs, with path and position, as they were written."""
@@ -324,7 +332,7 @@ class Node:
     async def stop(self, reason: str) -> None:
         """A controlled shutdown, in the node's own process."""
         process, server = self.process, self.server
-        if not self.is_serving or process is None or server is None:
+        if not self.is_serving or server is None:
             return
         self._is_stopping = True
         stopping = self.loop.create_task(server.stop(reason), name=f"stop {process}", context=process.context())
@@ -336,14 +344,12 @@ class Node:
     def set_disk_delay(self, delay_ms: tuple[float, float] | None) -> None:
         """How long blocking work takes, at least and at most; None: as long as usual."""
         self.disk_delay = delay_ms or DISK_DELAY_MS
-        if self.process is not None:
-            self.process.disk_delay = self.disk_delay
+        self.process.disk_delay = self.disk_delay
 
     def set_step_seconds(self, seconds: float) -> None:
         """What each step of this machine's process takes: it is slow, and all others go on meanwhile."""
         self.step_seconds = seconds
-        if self.process is not None:
-            self.process.step_seconds = seconds
+        self.process.step_seconds = seconds
 
     def make_well(self) -> None:
         """Nothing is wrong with this machine any more. What its process has made of it stays."""

@@ -137,10 +137,11 @@ class View:
 
     def _look_for_files(self, log: Any) -> list[File]:
         """Which files make up the log. What was read of one that is not as it was goes, and all that follows it."""
-        known, batches, start, count = {}, self.batches, 0, len(self.batches)
-        for file in self._files:
-            known[file.base_offset] = file, batches[start : start + file.count]
-            start += file.count
+        known = dict[int, tuple[File | None, list[Written]]]()
+        batches, start, count = self.batches, 0, len(self.batches)
+        for old in self._files:
+            known[old.base_offset] = old, batches[start : start + old.count]
+            start += old.count
         there = log.disk.peek(log.directory)
         self._segments, self._files, self.batches = log.segments, [], []
         is_same = True
@@ -148,7 +149,7 @@ class View:
             inode = there.get(f"{segment.base_offset:020}.log")
             file, batches = known.get(segment.base_offset, (None, []))
             is_same = is_same and file is not None and inode in (file.inode, None) and file.is_as_it_was
-            self._files.append(file if is_same else File(segment.base_offset, inode or NO_FILE))
+            self._files.append(file if is_same and file else File(segment.base_offset, inode or NO_FILE))
             self.batches += batches if is_same else []
         self.version += 1
         self.losses += len(self.batches) < count

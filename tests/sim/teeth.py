@@ -13,7 +13,9 @@ from typing import Any, Final
 from kavka_broker.api import follower_fetch
 from kavka_broker.controller import quorum
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.snapshots import build
 from kavka_broker.core.metadata import alter_partition, registration_commands
+from kavka_broker.core.metadata.leadership import withdraw
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.core.raft import quorum_state
@@ -118,7 +120,6 @@ def stale_alter_partition_accepted(patch: Patch) -> None:
     "a broker that stopped uncleanly stays an eligible leader (KIP-966)", "power_loss kill pause", 10, is_synced=False
 )
 def unclean_broker_stays_eligible(patch: Patch) -> None:
-    withdraw = registration_commands.withdraw
     patch.setattr(
         registration_commands, "forfeit", lambda metadata, broker_id, policy, **_: withdraw(metadata, broker_id, policy)
     )
@@ -163,7 +164,6 @@ def vote_without_fsync(patch: Patch) -> None:
 @tooth("a snapshot lacks the last record of the image", "kill controlled_restart kill_all", 5,
        metadata_log_max_record_bytes_between_snapshots="2000")  # fmt: skip
 def snapshot_one_record_short(patch: Patch) -> None:
-    build = quorum.build
     patch.setattr(quorum, "build", lambda control, records, **how: build(control, records[:-1], **how))
 
 

@@ -7,7 +7,7 @@ from kavka_broker.core.metadata import registration_commands
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.storage import log_manager, segment
-from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory
+from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.log_reading import SCARCE, ReadableLog
 from kavka_broker.storage.set_aside import Aside, SetAside
@@ -70,7 +70,7 @@ def twins_refuse_the_start(patch: Patch) -> None:
 
 @tooth("a broker with one bad log directory does not start", "bad_start", 5, directories=2)
 def bad_directory_ends_the_start(patch: Patch) -> None:
-    opened = log_manager.open_directories
+    opened = open_directories
 
     def all_or_nothing(*args: Any, **options: Any) -> Any:
         cluster_id, directories = opened(*args, **options)

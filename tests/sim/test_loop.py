@@ -36,6 +36,7 @@ class Echo(asyncio.Protocol):
         self.lost: list[Exception | None] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
@@ -63,7 +64,8 @@ class World:
         await spawn(self.loop, self.server, self.loop.create_server(self.accept, "s", 9))
 
     async def connect(self) -> Echo:
-        _, protocol = await spawn(self.loop, self.client, self.loop.create_connection(Echo, "s", 9))
+        connected = await spawn(self.loop, self.client, self.loop.create_connection(Echo, "s", 9))
+        protocol: Echo = connected[1]
         return protocol
 
 

@@ -19,7 +19,8 @@ WORLDS = 4
 def leader_of(simulation: Simulation, index: int = 0) -> Node:
     """Of the topic's partition, as the newest image has it."""
     state = simulation.invariants.partition_state((simulation.places[index][0], index))
-    return simulation.nodes[state.leader - 1]
+    leader: Node = simulation.nodes[state.leader - 1]
+    return leader
 
 
 def play(seed: int, scenario: Callable[[Simulation], Awaitable[None]], shape: Shape | None = None) -> Outcome:

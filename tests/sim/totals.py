@@ -70,5 +70,5 @@ class Totals:
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> "Totals":
         digests = {int(seed): digest for seed, digest in fields.pop("digests").items()}
-        counters = {name: Counter(fields.pop(name)) for name in ("faults", "refused", "events")}
+        counters: dict[str, Any] = {name: Counter(fields.pop(name)) for name in ("faults", "refused", "events")}
         return cls(digests, **counters, **fields)

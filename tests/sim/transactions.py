@@ -64,7 +64,7 @@ class Transactor(Producer):
         while not self.is_stopping:
             producer_id, epoch = await self._identify()
             sequence = 0
-            while not self.is_stopping and sequence >= 0:
+            while not self.is_stopping and sequence >= 0:  # type: ignore[redundant-expr] # set from outside
                 sequence = await self._transact(producer_id, epoch, sequence)
 
     async def _transact(self, producer_id: int, epoch: int, sequence: int) -> int:
@@ -143,7 +143,7 @@ class Transactor(Producer):
 async def append(node: Any, batch: bytearray) -> ErrorCode:
     """In the process of a node: as if a client had sent it there."""
     try:
-        partition = node.server.broker.replicas.leader(*PLACE)
+        partition = node.broker.replicas.leader(*PLACE)
         appended = partition.append(memoryview(batch), ACKS_ALL, Origin.CLIENT)
         committed = partition.when_committed(appended.last_offset)
         if committed is not None:

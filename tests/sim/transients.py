@@ -12,7 +12,7 @@ Every value says of which topic and partition it is. What must never be:
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -34,7 +34,8 @@ from tests.sim.workloads import Workload
 ALL = -1
 
 
-class Incarnation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Incarnation:
     """One partition of one topic id; `place` is as the invariants know it."""
 
     topic: str

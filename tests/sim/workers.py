@@ -9,7 +9,7 @@ import gc
 import multiprocessing
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -41,7 +41,7 @@ def run_timed(seed: int, nodes: int | None, only: Sequence[str], lines: int | No
 
 def run_seeds(
     seeds: Sequence[int], nodes: int | None, only: Sequence[str], *, jobs: int, lines: int | None = STORY_LINES
-) -> Iterator[Timed]:
+) -> Generator[Timed, None, None]:
     """So many at a time. Who stops asking for more ends those that run."""
     gc.collect()
     gc.freeze()  # what is loaded stays: no collection looks at it, and no child gets a copy
@@ -56,8 +56,9 @@ def run_seeds(
                     continue
             if not children:
                 return
-            if children[0].timed is not None:
-                yield children.popleft().timed
+            if (timed := children[0].timed) is not None:
+                children.popleft()
+                yield timed
             else:
                 ready = wait([child.answer for child in running])
                 for child in running:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from struct import pack
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from kavka_broker.controller.format import AS_CONFIGURED, Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
@@ -76,7 +76,7 @@ class InProcess:
         topic_id = os.urandom(16)
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
         command = CreateTopic(name, topic_id, partitions, 1, configs=dotted)
-        await self.broker.controller.submit(lambda metadata, _: create_topics(metadata, [command], Defaults()))
+        await self.broker.active.submit(lambda metadata, _: create_topics(metadata, [command], Defaults()))
         return topic_id
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ def crash(error: BaseException) -> NoReturn:
     raise error
 
 
-def batch(*values: bytes, timestamp_ms: int | None = None, **options: int) -> bytes:
+def batch(*values: bytes, timestamp_ms: int | None = None, **options: Any) -> bytes:
     """An uncompressed batch of records without keys, stamped now unless said otherwise."""
     stamp = int(asyncio.get_running_loop().time()) if timestamp_ms is None else timestamp_ms
     records = [Record(offset, stamp, None, value, []) for offset, value in enumerate(values)]

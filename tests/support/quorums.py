@@ -35,6 +35,7 @@ from tests.sim.node import EPOCH_MS, SimClock
 from tests.support.cluster import CLUSTER_ID, uuid
 
 R = TypeVar("R", bound=Message)
+T = TypeVar("T")
 Scenario = Callable[["Quorums"], Coroutine[None, None, None]]
 
 GREETING = ApiVersionsResponse(supported_features=[SupportedFeatureKey("kraft.version", 0, 1)])
@@ -140,7 +141,12 @@ class Node:
         assert self.process is not None
         self._cluster.loop.resume(self.process)
 
-    async def run(self, work: Coroutine[Any, Any, R]) -> R:
+    @property
+    def leads(self) -> bool:
+        """Whether its controller is the active one."""
+        return self.controller is not None and self.controller.is_active
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Await something within the node's process."""
         assert self.process is not None
         return await asyncio.get_running_loop().create_task(work, context=self.process.context())
@@ -148,8 +154,8 @@ class Node:
     async def stop(self) -> None:
         assert self.process is not None
         if self.controller is not None:
-            await self.run(self.controller.finish())  # type: ignore[type-var]
-        await self.run(self.quorum.stop())  # type: ignore[type-var]
+            await self.run(self.controller.finish())
+        await self.run(self.quorum.stop())
         self.process.die()
         self.disk.kill()
 
@@ -158,7 +164,7 @@ class Node:
         assert self.controller is not None
         topic_id = self.controller.new_uuid()
         work = self.controller.submit(lambda *_: Decision([TopicRecord(name, topic_id)], None))
-        await self.run(work)  # type: ignore[type-var]
+        await self.run(work)
 
     @property
     def topics(self) -> list[str]:

@@ -47,7 +47,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _lint(copy: Path, *contracts: str) -> str:
     """What `lint-imports` says of the copy, on lines that end where its own do."""
     paths = os.pathsep.join(str(copy / Path(member).parent) for member in MEMBERS)
-    command = [LINT, "--no-cache", *(f"--contract={contract}" for contract in contracts)]
+    command = [str(LINT), "--no-cache", *(f"--contract={contract}" for contract in contracts)]
     environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "400"}
     ran = subprocess.run(command, cwd=copy, env=environment, check=False, capture_output=True, text=True)
     assert (ran.returncode == 0) == ("0 broken." in ran.stdout), ran.stdout + ran.stderr

@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from tests.conformance.clients.records import COUNT, FIRST_PART, PARTITIONS, RECORDS, Pair, assert_resumed
+from tests.support.messages import pair_of
 from tests.support.servers import Server
 
 SECONDS_MAX = 60.0
@@ -39,7 +40,7 @@ def consume(server: Server, topic: str, group: str, count: int) -> list[Pair]:
         message = consumer.poll(1.0)
         if message is not None:
             assert message.error() is None
-            seen.append((message.key().decode(), message.value().decode()))
+            seen.append(pair_of(message))
             consumer.store_offsets(message)
     consumer.commit(asynchronous=False)
     consumer.close()

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.nodes import Nodes
 from tests.support.servers import READY_SECONDS_MAX

@@ -12,6 +12,7 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
+from tests.support.messages import place_of, value_of
 from tests.support.servers import Server, start_server
 from tests.support.topics import create_topic
 
@@ -58,7 +59,7 @@ def fill(server: Server, topic: str) -> tuple[dict[tuple[int, int], bytes], str]
         if error is not None:
             errors.append(error.name())
         else:
-            acknowledged[message.partition(), message.offset()] = message.value()
+            acknowledged[place_of(message)] = value_of(message)
 
     settings = {"bootstrap.servers": server.bootstrap, "acks": "all", "linger.ms": 0, "retries": 0}
     producer = confluent_kafka.Producer({**settings, "enable.idempotence": False, "compression.type": "none"})
@@ -95,6 +96,6 @@ def read_all_values(server: Server, topic: str) -> dict[tuple[int, int], bytes]:
         message = consumer.poll(SECONDS_MAX)
         assert message is not None
         assert message.error() is None
-        seen[message.partition(), message.offset()] = message.value()
+        seen[place_of(message)] = value_of(message)
     consumer.close()
     return seen

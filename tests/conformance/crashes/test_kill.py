@@ -5,6 +5,7 @@ from collections.abc import Callable
 import confluent_kafka
 
 from tests.conformance.clients.records import Pair
+from tests.support.messages import pair_of, place_of, polled
 from tests.support.servers import Server
 from tests.support.topics import create_topic
 
@@ -38,9 +39,9 @@ class Acknowledged:
         if error is not None:
             self.failures.append(str(error))
             return
-        place = (message.partition(), message.offset())
+        place = place_of(message)
         assert place not in self.at, f"two records were acknowledged at {place}"
-        self.at[place] = (message.key().decode(), message.value().decode())
+        self.at[place] = pair_of(message)
 
 
 def read_all(server: Server, topic: str, partitions: int) -> dict[tuple[int, int], Pair]:
@@ -54,7 +55,7 @@ def read_all(server: Server, topic: str, partitions: int) -> dict[tuple[int, int
         message = consumer.poll(SECONDS_MAX)
         assert message is not None, f"{len(seen)} of {sum(ends.values())} records came"
         assert message.error() is None
-        seen[message.partition(), message.offset()] = (message.key().decode(), message.value().decode())
+        seen[place_of(message)] = pair_of(message)
     consumer.close()
     return seen
 
@@ -96,11 +97,11 @@ def test_a_group_goes_on_after_a_kill(start: Callable[..., Server], name: str) -
     settings = {"bootstrap.servers": server.bootstrap, "group.id": name, "enable.auto.commit": False}
     with_commit = confluent_kafka.Consumer({**settings, "auto.offset.reset": "earliest"})
     with_commit.subscribe([name])
-    read = [with_commit.poll(SECONDS_MAX) for _ in range(40)]
+    read = [polled(with_commit, SECONDS_MAX) for _ in range(40)]
     with_commit.commit(message=read[-1], asynchronous=False)
     server.kill()
     server.start()
-    rest = [with_commit.poll(SECONDS_MAX) for _ in range(60)]
+    rest = [polled(with_commit, SECONDS_MAX) for _ in range(60)]
     assert [message.offset() for message in [*read, *rest]] == list(range(100))
     with_commit.close()
     again = confluent_kafka.Consumer({**settings, "auto.offset.reset": "error"})

@@ -8,6 +8,8 @@ from typing import Final
 
 import confluent_kafka
 
+from tests.support.messages import place_of
+
 TOPIC: Final = "load"
 PARTITIONS: Final = 3
 PAUSE_SECONDS: Final = 0.02
@@ -73,7 +75,7 @@ class Load:
             message = self._consumer.poll(POLL_SECONDS)
             if message is None or message.error():
                 continue
-            place, value = (message.partition(), message.offset()), int(message.value())
+            place, value = place_of(message), int(message.value() or b"")
             if self.read.setdefault(place, value) != value:
                 self.failed.append(f"{place} was {self.read[place]}, and then {value}")
         self._consumer.close()

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 from tests.conformance.side_by_side.load import PARTITIONS, load
 from tests.conformance.side_by_side.load import TOPIC as LOAD
@@ -47,7 +46,7 @@ class Cluster:
         made = self._admin.create_topics([NewTopic(topic, len(replicas), replica_assignment=replicas)])
         made[topic].result(SECONDS_MAX)
 
-    def partition(self, index: int) -> confluent_kafka.admin.PartitionMetadata:
+    def partition(self, index: int) -> PartitionMetadata:
         return self._admin.list_topics(TOPIC, SECONDS_MAX).topics[TOPIC].partitions[index]
 
     def wait_in_sync(self) -> None:

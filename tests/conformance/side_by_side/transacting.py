@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 import confluent_kafka
@@ -53,9 +54,7 @@ def write_plainly(bootstrap: str, word: str, topic: str = TOPIC) -> None:
     assert producer.flush(SECONDS_MAX) == 0
 
 
-def seen(
-    bootstrap: str, partition: int = 0, topic: str = TOPIC, isolation: str = "read_committed"
-) -> dict[str | None, int]:
+def seen(bootstrap: str, partition: int = 0, topic: str = TOPIC, isolation: str = "read_committed") -> dict[str, int]:
     """How often each word is read, up to the end that a reader of this isolation level has."""
     consumer = confluent_kafka.Consumer(
         {
@@ -67,7 +66,7 @@ def seen(
         }
     )
     consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0)])
-    words: Counter[str | None] = Counter()
+    words: Counter[str] = Counter()
     try:
         while True:
             message = consumer.poll(SECONDS_MAX)
@@ -82,7 +81,7 @@ def seen(
 
 
 def expect(
-    expected: dict[str | None, int],
+    expected: Mapping[str, int],
     bootstrap: str,
     partition: int = 0,
     topic: str = TOPIC,

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,7 +86,8 @@ def test_a_line_a_broker(cluster: Kavka) -> None:
 
 def test_what_was_acknowledged_survives_kill_9_of_a_leader(cluster: Kavka) -> None:
     with writing(cluster):
-        for find in (lambda: partitions(cluster)[0][0], lambda: active_controller(cluster)):
+        finders: tuple[Callable[[], int], ...] = (lambda: partitions(cluster)[0][0], lambda: active_controller(cluster))
+        for find in finders:
             wait_until(lambda: find() >= 0, "somebody leads")  # noqa: B023 - awaited at once
             node = find()
             before = cluster.pid(node)

@@ -65,7 +65,7 @@ def test_many_small_topics_spread_as_one_large_topic_does(
     sites = sites_of(where)
     factor = data.draw(st.integers(1, len(sites)))
     together = place(sum(sizes), factor, sites, rotation)
-    apart = []
+    apart: list[tuple[int, ...]] = []
     for size in sizes:
         apart += place(size, factor, sites, rotation + len(apart))
     assert apart == together

@@ -1,6 +1,6 @@
 """Whatever is wanted and whatever is there: what a plan asks for is enough, and then nothing more is asked for."""
 
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,7 +55,7 @@ def resources(draw: st.DrawFn) -> list[Topic | ClientQuota]:
         )
     )
     return [
-        *(topic(name, metadata=meta, **spec) for name, (spec, meta) in topics.items()),
+        *(topic(name, metadata=meta, **cast("dict[str, Any]", spec)) for name, (spec, meta) in topics.items()),
         *(
             quota(name, entity, limit, metadata=meta, scope=scope, mode=mode)
             for name, (entity, limit, meta, scope, mode) in quotas.items()

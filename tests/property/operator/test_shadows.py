@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, Part
 from kavka_broker.core.quota.resolve import candidates, resolve
+from kavka_operator.api.quota import AnyEntity
 from kavka_operator.quota.entities import entity_text, from_wire, to_wire
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 
@@ -29,7 +30,7 @@ def test_texts_tell_entities_apart(pair: tuple[Entity, Entity]) -> None:
 @given(pairs)
 def test_a_pair_against_the_resolver(pair: tuple[Entity, Entity]) -> None:
     one, other = pair
-    limits = {one: {KEY: 1.0}, other: {KEY: 2.0}}
+    limits: dict[AnyEntity, dict[str, float]] = {one: {KEY: 1.0}, other: {KEY: 2.0}}
     hidden = {each.entity: each.clients for each in shadowed_by(one, limits)}
     mine = [client for client in CLIENTS if one in candidates(*client)]
     lost = [client for client in mine if (won := resolve({one: 1.0, other: 2.0}, *client)) and won.entity == other]
@@ -48,7 +49,7 @@ def test_the_level_is_the_place_among_the_candidates(entity: Entity, client: tup
 
 @given(st.lists(entities, unique=True, max_size=12), entities)
 def test_only_what_may_meet_is_looked_at_and_nothing_is_missed(others: list[Entity], one: Entity) -> None:
-    limits = {each: {KEY: 1.0} for each in [*others, one]}
+    limits: dict[AnyEntity, dict[str, float]] = {each: {KEY: 1.0} for each in [*others, one]}
     expected = [each for each in others if each != one and shadowed_by(one, {one: {KEY: 1.0}, each: {KEY: 1.0}})]
     assert {each.entity for each in shadowed_by(one, limits)} == {entity_text(each) for each in expected}
     near = Neighbours(limits)

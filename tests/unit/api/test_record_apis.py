@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ async def produce(
 
 
 def fetch_request(
-    offset: int, *, topic: str = "t", wait_ms: int = 0, min_bytes: int = 1, bytes_max: int = 1 << 20, **more: int
+    offset: int, *, topic: str = "t", wait_ms: int = 0, min_bytes: int = 1, bytes_max: int = 1 << 20, **more: Any
 ) -> FetchRequest:
     wanted = FetchPartition(
         0, more.pop("leader_epoch", -1), offset, more.pop("fetched_epoch", -1), partition_max_bytes=bytes_max
@@ -169,7 +170,7 @@ def test_a_long_poll_hears_that_its_topic_is_gone(tmp_path: Path) -> None:
             await asyncio.sleep(0.002)
         topic = inside.broker.metadata.topics.get("t")
         assert topic is not None
-        await inside.broker.controller.submit(lambda *_: delete_topic(topic))
+        await inside.broker.active.submit(lambda *_: delete_topic(topic))
         answer = await client.receive(FetchResponse, 12)
         assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,7 +104,7 @@ def test_too_few_while_it_waits_is_a_time_out_and_a_retry_gets_the_offset(
     """NOT_ENOUGH_REPLICAS_AFTER_APPEND is a race of Apache Kafka's threads: strict min ISR commits nothing."""
 
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
-        idempotent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+        idempotent: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
         await decide(inside, min_isr(2))
         client.send(request(0, wait_ms=300, **idempotent), VERSION)
         await appended(inside, 1)

@@ -32,7 +32,7 @@ def test_a_run_is_counted_with_all_it_sent() -> None:
         name = "kavka"
 
     outcome = Outcome(1_000_000, 500_000.0)
-    measure = sections.loaded("produce", Named(), 0, what, outcome, cost)  # type: ignore[arg-type]
+    measure = sections.loaded("produce", Named(), 0, what, outcome, cost)
     assert measure.case == "1000 B, 6 partitions, acks=all, rdkafka"
     assert measure.figures["cpu_seconds_per_gb"] == pytest.approx(3.0)
     assert measure.figures["megabytes_per_second"] == pytest.approx(500.0)

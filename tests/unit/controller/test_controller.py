@@ -123,7 +123,7 @@ def test_a_controller_that_stops_waits_for_a_decision_whose_client_has_gone() ->
                 steps += 1
                 return type(loop).call_soon(loop, *args, **options)
 
-            loop.call_soon = call_soon  # type: ignore[method-assign]
+            loop.call_soon = call_soon  # type: ignore[method-assign, assignment] # it counts
             finishing = asyncio.create_task(controller.finish())
             for _ in range(100):
                 await asyncio.sleep(0)
@@ -314,7 +314,7 @@ def test_old_snapshots_and_the_log_below_them_go() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await join(controller, machine)
-            newest = GENESIS
+            newest: SnapshotId | None = GENESIS
             for number in range(5):
                 await create(controller, f"t{number}")
                 newest = await controller.snapshot()

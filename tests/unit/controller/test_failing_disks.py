@@ -131,7 +131,7 @@ def test_a_voter_that_is_damaged_below_its_snapshot_and_above_has_no_hole_afterw
         await leader.write("b")
         await cluster.agreed()
         voter = cluster.followers()[0]
-        snapshot = await voter.run(voter.quorum.snapshot())  # type: ignore[type-var]
+        snapshot = await voter.run(voter.quorum.snapshot())
         assert snapshot is not None
         await leader.write("c")
         await leader.write("d")

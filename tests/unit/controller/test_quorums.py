@@ -17,6 +17,7 @@ from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTo
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.vote_request import VoteRequest
+from kavka_broker.protocol.messages.vote_response import VoteResponse
 from tests.support.cluster import CLUSTER_ID
 from tests.support.quorums import Node, Quorums
 
@@ -26,7 +27,7 @@ AT_ONCE_MS = 500
 
 
 @pytest.mark.parametrize("settings", [{}, {"controller_quorum_voters": STATIC}])
-def test_one_is_elected_and_all_agree(settings: dict[str, str]) -> None:
+def test_one_is_elected_and_all_agree(settings: dict[str, Any]) -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
@@ -89,7 +90,7 @@ def test_a_leader_that_is_silent_is_followed_after_the_fetch_timeout() -> None:
         successor = await cluster.leader(other_than=[leader])
         await successor.write("a")
         assert leader.topics == []
-        await cluster.until(lambda: not leader.controller.is_active)  # it hears of no majority any more
+        await cluster.until(lambda: not leader.leads)  # it hears of no majority any more
 
     Quorums.play(scenario)
 
@@ -155,6 +156,7 @@ def test_a_vote_is_on_the_disk_before_it_is_given() -> None:
                 for asker, asked, request, answer in cluster.traffic
                 if isinstance(request, VoteRequest)
                 and not request.topics[0].partitions[0].pre_vote
+                and isinstance(answer, VoteResponse)
                 and answer.topics[0].partitions[0].vote_granted
             ]
 
@@ -193,8 +195,9 @@ def test_who_is_behind_the_log_is_sent_a_snapshot() -> None:
         await cluster.agreed()
         behind = cluster.followers()[0]
         behind.kill()
-        topic_id = leader.quorum.metadata.topics.get("gone").topic_id
-        await remove(leader, topic_id)
+        gone = leader.quorum.metadata.topics.get("gone")
+        assert gone is not None
+        await remove(leader, gone.topic_id)
         for number in range(30):
             await leader.write(f"t{number}")
         assert await leader.run(leader.quorum.snapshot()) is not None
@@ -220,6 +223,7 @@ def test_who_is_behind_the_log_is_sent_a_snapshot() -> None:
 
 
 async def remove(leader: Node, topic_id: bytes) -> None:
+    assert leader.controller is not None
     await leader.run(leader.controller.submit(lambda *_: Decision([RemoveTopicRecord(topic_id)], None)))
 
 
@@ -245,6 +249,7 @@ def test_a_broker_finds_the_leader_and_observes() -> None:
 def test_the_active_controller_changes_hands_many_times() -> None:
     async def scenario(cluster: Quorums) -> None:
         epochs = []
+        leader = await cluster.leader()
         for number in range(10):
             leader = await cluster.leader()
             epochs.append(leader.quorum.epoch)
@@ -328,7 +333,7 @@ def test_a_damaged_snapshot_is_refused_and_downloaded_again() -> None:
             await leader.write(f"t{number}")
         await leader.run(leader.quorum.snapshot())
         behind.start()
-        save, damaged = behind.quorum.log.files.save_piece, []
+        save, damaged = behind.quorum.log.files.save_piece, list[int]()
 
         def damage(snapshot: SnapshotId, position: int, piece: Buffer) -> None:
             if not damaged:
@@ -439,7 +444,7 @@ def test_a_follower_that_stood_still_does_not_take_the_leader_for_lost() -> None
             await asyncio.sleep(10)
             follower.resume()
             await asyncio.sleep(10)
-        assert leader.controller.is_active
+        assert leader.leads
         assert {node.quorum.epoch for node in cluster.nodes.values()} == {epoch}
         await leader.write("b")
         await cluster.agreed()
@@ -457,7 +462,7 @@ def test_a_leader_that_stood_still_hears_that_another_leads() -> None:
         await successor.write("b")
         leader.resume()
         await cluster.agreed()
-        assert not leader.controller.is_active
+        assert not leader.leads
         assert leader.topics == ["a", "b"]
 
     Quorums.play(scenario)

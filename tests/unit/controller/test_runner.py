@@ -68,14 +68,15 @@ class Failing:
 
 class Scene:
     def __init__(self, error: Exception | None = None) -> None:
-        self.rules: Any = Rules()
+        rules: Any = Rules()
+        self.rules: Rules = rules
         self.crashes: list[BaseException] = []
         self.disk = asyncio.Event()
         clock = StillClock()
         anything: Any = None
         peers: Any = Failing(error or Unreachable("gone"))
         self.runner = Runner(
-            self.rules,
+            rules,
             anything,
             anything,
             peers=peers,
@@ -100,7 +101,7 @@ class Scene:
 
 
 def play(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 5))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(scenario(), 5))
 
 
 def test_a_question_that_cannot_even_be_asked_has_no_answer() -> None:

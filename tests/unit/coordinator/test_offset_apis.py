@@ -127,7 +127,7 @@ def test_offsets_go_with_their_topic(tmp_path: Path) -> None:
         await commit(client, commit_request("g", 5))
         topic = inside.broker.metadata.topics.get("t")
         assert topic is not None
-        await inside.broker.controller.submit(lambda *_: delete_topic(topic))
+        await inside.broker.active.submit(lambda *_: delete_topic(topic))
         assert await committed(client, "g") == -1
 
     play(tmp_path, scenario)

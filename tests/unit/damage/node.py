@@ -115,6 +115,11 @@ async def _prepare(directory: Path) -> Written:
     return Written(home, old, other, records, ends, aborted)
 
 
+async def make(server: Server, topic: str) -> None:
+    command = CreateTopic(topic, os.urandom(16), 1, 1, configs=CONFIGS)
+    await server.broker.active.submit(lambda image, _: create_topics(image, [command], Defaults()))
+
+
 async def _live(
     directory: Path, cluster: str, node_id: int, turn: int, topics: tuple[str, ...] = TOPICS
 ) -> tuple[dict[str, dict[int, bytes]], dict[str, int], int]:
@@ -125,14 +130,13 @@ async def _live(
     try:
         for topic in topics:
             if not turn:
-                command = CreateTopic(topic, os.urandom(16), 1, 1, configs=CONFIGS)
-                await server.broker.controller.submit(lambda image, _, c=command: create_topics(image, [c], Defaults()))
+                await make(server, topic)
             partition = server.broker.replicas.leader(topic, 0)
             for number in range(turn * ROUND, (turn + 1) * ROUND):
                 write(partition, topic, number)
                 if number % 10 == 7:
                     abort(partition, number // 10)
-        await server.broker.controller.snapshot()
+        await server.broker.active.snapshot()
         found = {topic: read(server.broker.replicas.leader(topic, 0))[0] for topic in topics}
         ends = {topic: server.broker.replicas.leader(topic, 0).log.log_end_offset for topic in topics}
         log = server.broker.replicas.leader("t", 0).log

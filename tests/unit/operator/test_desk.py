@@ -68,9 +68,10 @@ def test_a_handler_decodes_delegates_and_writes_into_the_patch() -> None:
     office = Office()
     patch = kopf.Patch()
     memo = kopf.Memo(desk=office.desk)
+    handler: Any
     for handler, value in ((main.HANDLERS[0], live_cluster()), (main.HANDLERS[1], a_topic())):
         patch = kopf.Patch()
-        asyncio.run(handler(event={"type": "ADDED"}, body=kopf.Body(value), patch=patch, memo=memo))
+        asyncio.run(handler(event={"type": "ADDED"}, body=value, patch=patch, memo=memo))
     assert office.kafka.topics["orders"].partitions == 3
     assert patch["metadata"]["finalizers"] == [FINALIZER]
     assert patch["status"]["topicId"] == "id-1"

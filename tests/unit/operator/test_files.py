@@ -4,6 +4,7 @@
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -112,6 +113,10 @@ def test_what_exists_can_be_pointed_at_and_cannot_be_changed_at_will(tmp_path: P
 def test_partitions_that_were_never_made_may_be_taken_back(
     there: int | None, before: int | None, wanted: int | None, is_kept: bool
 ) -> None:
-    old = topic(status={"partitions": there} if there else {}, **({"partitions": before} if before else {}))
-    new = topic(**({"partitions": wanted} if wanted else {}))
+    old = topic(status={"partitions": there} if there else {}, **asked(before))
+    new = topic(**asked(wanted))
     assert bool(list(new.forbidden_changes(old))) != is_kept
+
+
+def asked(partitions: int | None) -> dict[str, Any]:
+    return {"partitions": partitions} if partitions else {}

@@ -55,6 +55,8 @@ def test_work_beside_the_main_loop_is_fetched_once_it_is_done() -> None:
     assert work.result()
     assert work.is_done
 
+
+def test_work_beside_the_main_loop_fails_where_it_is_fetched() -> None:
     def fail() -> None:
         raise ValueError("no")
 

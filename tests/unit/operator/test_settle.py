@@ -16,7 +16,7 @@ from tests.unit.operator.fakes import NOW, FakeKafka, quota, topic
 GONE = {"deletionTimestamp": "2026-11-21T12:00:00Z"}
 
 
-R = TypeVar("R", Topic, ClientQuota)
+R = TypeVar("R", Topic, ClientQuota, Topic | ClientQuota)
 
 
 def after(resource: R, outcome: Outcome) -> R:
@@ -38,7 +38,7 @@ def ready(status: object) -> tuple[str, str]:
 
 def test_everything_is_made_and_then_at_rest() -> None:
     kafka = FakeKafka()
-    wanted = [topic("a", partitions=3), topic("b", config={"retention.ms": 1000}), quota()]
+    wanted: list[Topic | ClientQuota] = [topic("a", partitions=3), topic("b", config={"retention.ms": 1000}), quota()]
     first = settle(wanted, kafka, NOW)
     assert [str(action) for action in first.done] == [
         'create topic "a"',
@@ -151,7 +151,7 @@ def test_what_cannot_be_seen_is_an_error() -> None:
 
 def test_deleting_does_what_the_policy_says_and_lets_go() -> None:
     kafka = FakeKafka()
-    wanted = [topic("kept"), topic("gone", deletionPolicy="Delete"), quota()]
+    wanted: list[Topic | ClientQuota] = [topic("kept"), topic("gone", deletionPolicy="Delete"), quota()]
     made = [after(each, (first := settle(wanted, kafka, NOW))) for each in wanted]
     assert first.released == []
     kafka.held["gone"] = 100
@@ -200,7 +200,7 @@ def test_thousands_of_resources_take_few_requests() -> None:
 
     batches: list[int] = []
     kafka = Counting()
-    wanted = [
+    wanted: list[Topic | ClientQuota] = [
         *(topic(f"t{number}") for number in range(500)),
         *(quota(f"q{number}", {"user": {"name": f"u{number}"}}) for number in range(500)),
     ]

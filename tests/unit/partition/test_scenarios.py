@@ -14,6 +14,7 @@
     advance 20s                      time passes, and leaders look at their in-sync sets
     controller holds|answers|CODE    what becomes of proposals
     trim 3                           DeleteRecords up to an offset
+    full 1 | room 1                  the disk of a broker takes nothing any more, and takes all again
     flip 2 offset=1                  a bit of the batch at this offset turns over on the disk
     log 1                            value/epoch of every record
     state                            leader, epoch and ISR; log end and high watermark of each
@@ -203,6 +204,15 @@ class Stage:
             self._waiting.append((f"trim {names[0]}", moved))
         return f"low watermark {leader.low_watermark}" + ("" if moved is None else ", waits")
 
+    def do_full(self, names: list[str], options: dict[str, str]) -> str:
+        self.node(names[0]).disk.space_bytes = 0
+        return ""
+
+    def do_room(self, names: list[str], options: dict[str, str]) -> str:
+        node = self.node(names[0])
+        node.disk.space_bytes, node.steps_aside = None, False
+        return ""
+
     def do_flip(self, names: list[str], options: dict[str, str]) -> str:
         partition = self.node(names[0]).partition
         assert partition is not None
@@ -229,6 +239,7 @@ class Stage:
             for node in world.alive
             if node.partition is not None
         ]
+        parts += [f"{node.node_id} steps aside" for node in world.alive if node.steps_aside]
         return f"{self._decided()}; {', '.join(parts)}"
 
 

@@ -53,6 +53,7 @@ class Node:
     epoch: int = 1
     is_isolated: bool = False
     is_fenced: bool = False
+    steps_aside: bool = False  # its disk has refused records
     partition: Partition | None = None
     checkpoint: int = 0
     contacts: dict[int, Contact] = field(default_factory=dict)
@@ -90,6 +91,10 @@ class Surroundings:
 
     def damaged(self, partition: Partition) -> None:
         """Nothing: the scenarios act as the controller themselves."""
+
+    def refused(self, partition: Partition) -> None:
+        """The broker asks the controller to take it for fenced; the scenario says when that does."""
+        self._node.steps_aside = True
 
     def propose(self, partition: Partition, change: IsrChange) -> None:
         self._world.proposals.append((self._node, partition, change))

@@ -92,7 +92,7 @@ def test_a_late_report_does_not_take_the_place_of_a_newer_one_for_long(tmp_path:
                         await asyncio.sleep(0.001)
                 epoch = inside.broker.lifecycle.broker_epoch
                 await inside.broker.active.submit(
-                    lambda metadata, _, epoch=epoch: assign_directories(metadata, 1, epoch, late)
+                    lambda metadata, _: assign_directories(metadata, 1, epoch, late)  # noqa: B023 - awaited at once
                 )
 
     asyncio.run(scenario())

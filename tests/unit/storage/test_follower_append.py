@@ -54,7 +54,7 @@ def test_a_batch_of_a_wrong_length_is_corrupt() -> None:
     batch = bytearray(fetched(b"a"))
     for length in (0, 40, 2**31 - 1, -1):
         batch[8:12] = length.to_bytes(4, "big", signed=True)
-        assert refusal(log, batch) == ErrorCode.CORRUPT_MESSAGE
+        assert refusal(log, bytes(batch)) == ErrorCode.CORRUPT_MESSAGE
     assert refusal(log, b"\0" * 10) == ErrorCode.CORRUPT_MESSAGE
 
 

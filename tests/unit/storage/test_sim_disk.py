@@ -1,5 +1,6 @@
 """The faults of the simulated disk: full, lying, dropping what it could not write, without a volume, out of order."""
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -163,7 +164,12 @@ def test_each_change_is_counted() -> None:
     disk = simulated()
     before = disk.changes
     file = disk.open("/d/f")
-    for change in (lambda: file.append(b"x"), lambda: file.truncate(0), lambda: disk.rename("/d/f", "/d/g")):
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: file.append(b"x"),
+        lambda: file.truncate(0),
+        lambda: disk.rename("/d/f", "/d/g"),
+    )
+    for change in changes:
         before = disk.changes
         change()
         assert disk.changes > before

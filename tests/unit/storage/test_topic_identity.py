@@ -244,7 +244,12 @@ def test_ids_are_synced_together_and_once() -> None:
     manager = start(disk)
     synced = list[str]()
     sync_file = disk.sync_file
-    disk.sync_file = lambda path: (synced.append(path), sync_file(path))[1]  # type: ignore[method-assign]
+
+    def sync(path: str) -> None:
+        synced.append(path)
+        sync_file(path)
+
+    disk.sync_file = sync  # type: ignore[method-assign] # a spy
     logs = [manager.create("t", partition, ID, SMALL) for partition in range(5)]
     assert synced == []
     manager.secure()
