@@ -46,7 +46,7 @@ rate(kavka_client_bytes_total[1m])
   / on (user, client_id, quota_type, instance) group_right kavka_client_quota_limit_bytes_per_second
 ```
 
-Who is held back, and for what share of the time (above 1: by several connections at once)?
+Who is held back, and for what share of the time (above 1: several of its connections at once)?
 
 ```promql
 topk(10, rate(kavka_client_throttle_seconds_total[5m]))

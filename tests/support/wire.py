@@ -43,6 +43,13 @@ class Connection:
         size = self._receive_exactly(4)
         return None if size is None else self._receive_exactly(struct.unpack(">i", size)[0])
 
+    def receive_size(self) -> int:
+        """How large the next frame is; the frame itself is not read. Raises ConnectionResetError where none comes."""
+        size = self._receive_exactly(4)
+        if size is None:
+            raise ConnectionResetError("closed without an answer")
+        return int(struct.unpack(">i", size)[0])
+
     def is_closed(self) -> bool:
         """Wait for the peer to close; True unless it sends something instead."""
         try:

@@ -9,7 +9,7 @@
 - A transaction's first batch in a partition waits for its coordinator's word that the partition is part of it
   (`admission`); requests of one transactional id are written in the order in which they came.
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
-- The answer leaves at once with `throttle_time_ms`; a client over its quota is muted afterwards.
+- The answer names `throttle_time_ms`; a client over its quota is muted from the charge on.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
 """
 
@@ -31,6 +31,7 @@ from kavka_broker.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from kavka_broker.protocol.records.batch import TRANSACTIONAL_BIT
+from kavka_broker.quotas.client_quotas import PRODUCE
 from kavka_broker.replica.partition import Partition
 
 TOPIC_ID_VERSION = 13
@@ -81,7 +82,9 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
 def charge(broker: Broker, client: Client) -> None:
     """Count the request's bytes, and say how long a client over its quota has to wait."""
     now_ms = int(broker.clock.monotonic_ms())
-    client.throttle_time_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, now_ms)
+    delay_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, now_ms)
+    if delay_ms:
+        client.throttle(delay_ms, broker.quotas.held(PRODUCE, client.user, client.client_id, now_ms))
 
 
 def keep(request: ProduceRequest) -> None:

@@ -10,7 +10,8 @@
 - On a controller's listener there is only the metadata log, with rules of its own (`metadata_fetch`).
 - A follower reads to the end of the log (`follower_fetch`). A consumer may read from a follower too, below the high
   watermark that the follower knows; with racks the leader sends it there (`read_replica`).
-- A client over its quota gets an empty answer with `throttle_time_ms`, and is muted afterwards.
+- A client over its quota gets an empty answer with `throttle_time_ms`, and is muted for as long. A full fetch opens no
+  session then: the client would not know of it, since it throws an empty full answer away.
 Versions: flexible from 12; topic ids from 13.
 """
 
@@ -39,6 +40,7 @@ from kavka_broker.protocol.messages.fetch_response import (
     PartitionData,
 )
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.quotas.client_quotas import FETCH
 from kavka_broker.replica.feeds import Feed
 from kavka_broker.replica.fetch_sessions import FetchContext, SessionPartition
 from kavka_broker.replica.partition import Partition
@@ -113,6 +115,7 @@ def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, clien
         bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, now_ms)
     else:
         broker.replicas.heard_from(follower.broker_id)
+        broker.fetch_sessions.open(context, broker.clock.monotonic_ms())
         feed = feed_of(context, broker.fetch_sessions, client)
         partitions = with_news(partitions, feed)
     return Fetch(
@@ -243,13 +246,13 @@ def current_leader(wanted: SessionPartition, broker: Broker) -> LeaderIdAndEpoch
 
 def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> FetchResponse:
     """The response, with the session's bookkeeping and the quota's verdict."""
-    context, throttle_time_ms = fetch.context, 0
+    context, throttle_time_ms, now_ms = fetch.context, 0, int(broker.clock.monotonic_ms())
     if fetch.follower is None:
-        now_ms = int(broker.clock.monotonic_ms())
         throttle_time_ms = broker.quotas.fetch(client.user, client.client_id, reading.size_bytes, now_ms)
     if throttle_time_ms:
-        client.throttle_time_ms = throttle_time_ms
+        client.throttle(throttle_time_ms, broker.quotas.held(FETCH, client.user, client.client_id, now_ms))
         return FetchResponse(throttle_time_ms, 0, context.session_id)
+    broker.fetch_sessions.open(context, now_ms)
     topics: dict[bytes | str, list[PartitionData]] = {}
     if fetch.feed is not None and context.session is None:
         fetch.feed.close()

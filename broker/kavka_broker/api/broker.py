@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kavka_broker.peers import Peers
     from kavka_broker.protocol.message import Message
     from kavka_broker.quotas.client_quotas import ClientQuotas
+    from kavka_broker.quotas.sensor import HeldTime
     from kavka_broker.replica.fetch_sessions import FetchSessions
     from kavka_broker.replica.replica_manager import ReplicaManager
     from kavka_broker.seams import Clock
@@ -101,8 +102,8 @@ class Broker:
 class Client:
     """Who sent this request, and how. One a request.
 
-    `throttle_time_ms` is set by a handler whose client is over a quota. The connection takes it, and is muted for that
-    long from then on; the answer, which says so as well, leaves when it is there (KIP-219).
+    A handler whose client is over a quota calls `throttle`. The connection takes `held`, counts in it, and is muted for
+    `throttle_time_ms` from then on; the answer, which says so as well, leaves when it is there (KIP-219).
     """
 
     version: int
@@ -115,11 +116,16 @@ class Client:
     throttle_time_ms: int = 0
     role: Role = "broker"  # of the listener that it came through
     peer: Peer | None = None  # its connection; None where the request was made in this process
+    held: HeldTime | None = None  # where the connection is to count how long it is muted, until it does
     # Set by a handler that waits before it does anything: what comes behind it on its connection waits until `let_go`.
     is_holding: bool = False
     on_let_go: Callable[[], None] | None = None
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
+
+    def throttle(self, throttle_time_ms: int, held: HeldTime) -> None:
+        """Have the connection muted for so long."""
+        self.throttle_time_ms, self.held = throttle_time_ms, held
 
     def let_go(self) -> None:
         """Let the next requests of the connection begin, after `is_holding`."""

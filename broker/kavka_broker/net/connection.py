@@ -13,6 +13,7 @@ While held back the socket is read only until the inbox is full; then the kernel
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kavka_broker.api.broker import Peer
@@ -24,6 +25,7 @@ from kavka_broker.timers import Timer
 
 if TYPE_CHECKING:
     from kavka_broker.net.listener import Listener
+    from kavka_broker.quotas.sensor import HeldTime
 
 OUTBOX_BYTES_MAX = 1024 * 1024
 IN_FLIGHT_MAX = 64
@@ -41,8 +43,10 @@ class Connection(asyncio.BufferedProtocol):
         self._is_blocked = False
         self._is_paused = False
         self._mute: Timer | None = None
+        self._held: HeldTime  # of the share that it is muted for
         self._muted_until_ms = 0.0
         self.last_active_ms = 0.0
+        self._taken_bytes = 0  # by the peer, at the last sweep
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -56,8 +60,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._listener.closed(self)
         self.outbox.clear()
-        if self._mute is not None:
-            self._mute.cancel()
+        self._end_mute()
         for exchange in self._exchanges:
             if exchange.waiting is not None:
                 exchange.waiting.cancel()
@@ -96,10 +99,12 @@ class Connection(asyncio.BufferedProtocol):
         """Called on idle connections: keep little memory."""
         self._inbox.shrink()
 
-    @property
-    def is_quiet(self) -> bool:
-        """Nothing of this connection is under way."""
-        return not self._exchanges and not self.outbox.waiting_bytes and self._mute is None
+    def idle_ms(self, now_ms: float) -> float:
+        """How long nothing has come in or gone out. Asked once a sweep: what the peer took since then counts as now."""
+        taken_bytes = self.outbox.sent_bytes - self._transport.get_write_buffer_size()
+        if taken_bytes != self._taken_bytes:
+            self._taken_bytes, self.last_active_ms = taken_bytes, now_ms
+        return now_ms - self.last_active_ms
 
     @property
     def is_muted(self) -> bool:
@@ -168,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
             self._is_blocked = not exchange.api.pipelined
             if exchange.client.is_holding:
                 self._is_blocked = True
-                exchange.client.on_let_go = self._let_go
+                exchange.client.on_let_go = partial(self._let_go, exchange)
             exchange.waiting.add_done_callback(lambda _: self._on_done(exchange))
 
     def _on_done(self, exchange: Exchange) -> None:
@@ -190,9 +195,10 @@ class Connection(asyncio.BufferedProtocol):
             self._answer(self._exchanges.popleft())
         self._advance()
 
-    def _let_go(self) -> None:
-        """What held the requests behind it has done what had to come first."""
+    def _let_go(self, exchange: Exchange) -> None:
+        """What held the requests behind it has done what had to come first, and has been charged for it."""
         if not self._transport.is_closing():
+            self._mute_if_charged(exchange)
             self._is_blocked = False
             self._advance()
 
@@ -202,18 +208,24 @@ class Connection(asyncio.BufferedProtocol):
 
     def _mute_if_charged(self, exchange: Exchange) -> None:
         """Take no more requests where the client is over a quota; a shorter delay does not end a longer one."""
-        throttle_time_ms = exchange.client.throttle_time_ms
-        if not throttle_time_ms:
+        held, exchange.client.held = exchange.client.held, None
+        if held is None:
             return
-        exchange.client.throttle_time_ms = 0
-        until_ms = self._listener.clock.monotonic_ms() + throttle_time_ms
-        if until_ms <= self._muted_until_ms:
+        throttle_time_ms, now_ms = exchange.client.throttle_time_ms, self._listener.clock.monotonic_ms()
+        if now_ms + throttle_time_ms <= self._muted_until_ms:
             return
-        if self._mute is not None:
-            self._mute.cancel()
-        self._muted_until_ms = until_ms
+        self._end_mute()
+        held.begin(int(now_ms))
+        self._held = held
+        self._muted_until_ms = now_ms + throttle_time_ms
         self._mute = self._listener.timers.after(throttle_time_ms, self._unmute)
 
+    def _end_mute(self) -> None:
+        if self._mute is not None:
+            self._mute.cancel()
+            self._held.end(int(self._listener.clock.monotonic_ms()))
+            self._mute = None
+
     def _unmute(self) -> None:
-        self._mute = None
+        self._end_mute()
         self._advance()

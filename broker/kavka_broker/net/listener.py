@@ -2,7 +2,8 @@
 
 Limits are Kafka's: `socket.request.max.bytes`, `max.connections`, `max.connections.per.ip` with overrides, and
 `connections.max.idle.ms`. One sweep a while looks after all idle connections, so ten thousand of them cost memory and
-no timers.
+no timers. Idle is, as in Apache Kafka, whose bytes neither come nor go, whatever it waits for: a peer that is
+throttled, reads nothing or waits for an answer may be gone, and nobody would hear of it.
 """
 
 import asyncio
@@ -116,8 +117,8 @@ class Listener:
         self._sweep = None
         now = self.clock.monotonic_ms()
         for connection in list(self.connections):
-            idle_ms = now - connection.last_active_ms
-            if idle_ms > self.limits.idle_ms_max and connection.is_quiet:
+            idle_ms = connection.idle_ms(now)
+            if idle_ms > self.limits.idle_ms_max:
                 connection.close(f"idle for {idle_ms / 1000:.0f} s (connections.max.idle.ms)")
             elif idle_ms > SWEEP_MS_MAX:
                 connection.shrink()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share, resolve, share_of
-from kavka_broker.quotas.sensor import OTHER, Sensor, Usage
+from kavka_broker.quotas.sensor import OTHER, HeldTime, Sensor, Usage
 
 SENSORS_MAX = 10_000
 SERIES_MAX = 100
@@ -50,7 +50,7 @@ class ByteQuota:
 
     def charge(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record what cannot be taken back, and give the milliseconds to wait."""
-        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id)
+        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         sensor.bytes_total += size_bytes
         if sensor.limit is None:
@@ -67,7 +67,7 @@ class ByteQuota:
         A single answer that is larger than the whole window allows could never pass. It goes through when nothing else
         was sent lately, and the client then waits for as long as its bytes take at the limit.
         """
-        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id)
+        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         if sensor.limit is None:
             sensor.bytes_total += size_bytes
@@ -81,9 +81,13 @@ class ByteQuota:
 
     def clamp(self, user: str, client_id: str, bytes_max: int, now_ms: int) -> int:
         """No more than a window that is empty has room for; an answer beyond that would surely be withheld."""
-        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id)
+        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         return bytes_max if sensor.limit is None else min(bytes_max, int(self._window.value_max(sensor.limit)))
+
+    def held(self, user: str, client_id: str, now_ms: int) -> HeldTime:
+        """Where the time is counted for which a connection of this client is held back."""
+        return (self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)).held
 
     def update(self, limits: Mapping[Entity | IpEntity, float]) -> None:
         """Other limits hold from the next request on; sensors keep what they have recorded."""
@@ -102,7 +106,7 @@ class ByteQuota:
             if sensor.is_named:
                 self._labels.discard(labels_of(sensor))
             else:
-                self._expired = summed(self._expired, sensor)
+                self._expired = summed(self._expired, sensor, now_ms)
         if idle:
             self._resolved.clear()
 
@@ -113,7 +117,7 @@ class ByteQuota:
             if sensor.is_named:
                 yield usage_of(sensor, now_ms)
             else:
-                other = summed(other, sensor)
+                other = summed(other, sensor, now_ms)
         if self.overflows_total:
             yield other
 
@@ -136,13 +140,13 @@ class ByteQuota:
         self.delay_ms_total += delay_ms
         self.delay_counts[bisect_left(DELAY_BUCKETS_MS, delay_ms)] += 1
 
-    def _resolve(self, user: str, client_id: str) -> Sensor:
+    def _resolve(self, user: str, client_id: str, now_ms: int) -> Sensor:
         effective = resolve(self._limits, user, client_id)
         share = Share(user, client_id) if effective is None else share_of(effective, user, client_id)
         sensor = self._sensors.get(share) or self._new_sensor(share, effective, (user, client_id))
         sensor.apply(effective, self._window)
         if not sensor.is_named:
-            self._name(sensor)
+            self._name(sensor, now_ms)
         if len(self._resolved) >= self._sensors_max:
             self._resolved.clear()
         self._resolved[user, client_id] = sensor
@@ -155,7 +159,7 @@ class ByteQuota:
         overflow = Overflow(None if effective is None else effective.entity)
         return self._sensors.setdefault(overflow, Sensor(None, client))
 
-    def _name(self, sensor: Sensor) -> None:
+    def _name(self, sensor: Sensor, now_ms: int) -> None:
         """A series of its own, while there is room, and unless another share looks the same in labels.
 
         Clients without a quota leave half of the room to those with one. What was counted before stays in the sum of
@@ -167,8 +171,8 @@ class ByteQuota:
             self.overflows_total += 1
             return
         self._labels.add(labels)
-        self._expired = summed(self._expired, sensor)
-        sensor.reset_counters()
+        self._expired = summed(self._expired, sensor, now_ms)
+        sensor.reset_counters(now_ms)
         sensor.is_named = True
 
 
@@ -183,7 +187,7 @@ def usage_of(sensor: Sensor, now_ms: int) -> Usage:
     return Usage(
         *labels_of(sensor),
         sensor.bytes_total,
-        sensor.throttle_ms_total,
+        sensor.held.total_ms(now_ms),
         sensor.throttled_requests_total,
         sensor.effective,
         sensor.rate.measure(now_ms) if sensor.rate is not None and sensor.limit is not None else None,
@@ -191,11 +195,11 @@ def usage_of(sensor: Sensor, now_ms: int) -> Usage:
     )
 
 
-def summed(total: Usage, sensor: Sensor) -> Usage:
+def summed(total: Usage, sensor: Sensor, now_ms: int) -> Usage:
     return Usage(
         total.user,
         total.client_id,
         total.bytes_total + sensor.bytes_total,
-        total.throttle_ms_total + sensor.throttle_ms_total,
+        total.held_ms_total + sensor.held.total_ms(now_ms),
         total.throttled_requests_total + sensor.throttled_requests_total,
     )

@@ -1,8 +1,8 @@
 """The byte quotas of clients, as handlers see them.
 
-A handler records what a request has moved and gets the milliseconds that the client has to wait. The answer leaves at
-once with them in `throttle_time_ms`, and the connection is then muted for as long (KIP-219), so that a client which
-does not wait by itself waits all the same.
+A handler records what a request has moved and gets the milliseconds that the client has to wait. The answer names them
+in `throttle_time_ms`, and the connection is muted for as long from the moment of the charge (KIP-219), so that a client
+which does not wait by itself waits all the same. The connection counts in `held` how long that really was.
 
 - Produce counts the size of the request, whatever became of its records. They are in the log, nothing can be withheld.
 - Fetch counts the size of the answer. When the client has to wait, the answer goes out empty and its bytes are taken
@@ -19,6 +19,7 @@ from typing import Final
 from kavka_broker.core.quota.entity import ENFORCED, Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.quotas.byte_quota import SENSORS_MAX, ByteQuota
+from kavka_broker.quotas.sensor import HeldTime
 
 PRODUCE: Final = "produce"
 FETCH: Final = "fetch"
@@ -42,6 +43,10 @@ class ClientQuotas:
     def produce(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record a produce request; the `throttle_time_ms` of its answer."""
         return self._produce.charge(user, client_id, size_bytes, now_ms)
+
+    def held(self, quota_type: str, user: str, client_id: str, now_ms: int) -> HeldTime:
+        """Where the time is counted for which a connection of this client is held back."""
+        return self.by_type[quota_type].held(user, client_id, now_ms)
 
     def fetch(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record a fetch answer; unless the result is 0, it must go out empty and counts for nothing."""

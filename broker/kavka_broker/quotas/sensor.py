@@ -12,6 +12,39 @@ from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share
 
 
+class HeldTime:
+    """The time for which connections are held back because of one share, those that still are counted until now.
+
+    Each connection counts for itself, and never for more than the time that goes by: what it is told to wait for
+    several requests overlaps, what it really waits does not. In whole milliseconds: a sum of fractions could fall by
+    the last digit, which a counter must not.
+    """
+
+    __slots__ = ("_connections", "_offset_ms")
+
+    def __init__(self) -> None:
+        self._connections = 0
+        self._offset_ms = 0
+
+    def begin(self, now_ms: int) -> None:
+        """One more connection is held."""
+        self._connections += 1
+        self._offset_ms -= now_ms
+
+    def end(self, now_ms: int) -> None:
+        """One of them is held no longer."""
+        assert self._connections, "nobody is held"
+        self._connections -= 1
+        self._offset_ms += now_ms
+
+    def total_ms(self, now_ms: int) -> int:
+        return self._connections * now_ms + self._offset_ms
+
+    def reset(self, now_ms: int) -> None:
+        """Count from now on."""
+        self._offset_ms -= self.total_ms(now_ms)
+
+
 class Sensor:
     """The counters and the rate of one share."""
 
@@ -20,13 +53,13 @@ class Sensor:
         "client",
         "delays",
         "effective",
+        "held",
         "held_until_ms",
         "is_named",
         "last_used_ms",
         "limit",
         "rate",
         "share",
-        "throttle_ms_total",
         "throttled_requests_total",
     )
 
@@ -40,12 +73,13 @@ class Sensor:
         self.delays: Delays | None = None
         self.held_until_ms = 0
         self.last_used_ms = 0
-        self.reset_counters()
+        self.held = HeldTime()
+        self.reset_counters(0)
 
-    def reset_counters(self) -> None:
+    def reset_counters(self, now_ms: int) -> None:
         self.bytes_total = 0
-        self.throttle_ms_total = 0
         self.throttled_requests_total = 0
+        self.held.reset(now_ms)
 
     def apply(self, effective: Effective | None, window: SampleWindow) -> None:
         """A limit was set, changed or taken away. What has been recorded stays."""
@@ -58,7 +92,6 @@ class Sensor:
 
     def throttled(self, delay_ms: int, now_ms: int, window: SampleWindow) -> None:
         """A request of this share has to wait."""
-        self.throttle_ms_total += delay_ms
         self.throttled_requests_total += 1
         if self.delays is None:
             self.delays = Delays(SampledRate(window), SampledRate(window))
@@ -85,7 +118,7 @@ class Usage:
     user: str  # "" where any user is meant
     client_id: str  # "" where any client id is meant
     bytes_total: int = 0
-    throttle_ms_total: int = 0
+    held_ms_total: int = 0
     throttled_requests_total: int = 0
     effective: Effective | None = None
     byte_rate: float | None = None  # only under a quota

@@ -101,15 +101,19 @@ class FetchSession:
 
 
 class FetchContext:
-    """One fetch: the partitions to look at, and whether unchanged ones are left out of the answer."""
+    """One fetch: the partitions to look at, and whether unchanged ones are left out of the answer.
 
-    __slots__ = ("is_incremental", "partitions", "session")
+    `asked_for` is the session that its client asks for, until it is opened.
+    """
+
+    __slots__ = ("asked_for", "is_incremental", "partitions", "session")
 
     def __init__(
         self, partitions: Iterable[SessionPartition], session: FetchSession | None, *, is_incremental: bool
     ) -> None:
         self.partitions = list(partitions)
         self.session = session
+        self.asked_for: FetchSession | None = None
         self.is_incremental = is_incremental
 
     @property
@@ -135,7 +139,10 @@ class FetchSessions:
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def enter(self, request: FetchRequest, uses_ids: bool, now_ms: float) -> FetchContext:
-        """The context of this fetch. Raises FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and kin."""
+        """The context of this fetch. Raises FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and kin.
+
+        A new session takes its place in `open`.
+        """
         if request.session_epoch > EPOCH_NEW:
             return self._continue(request, uses_ids, now_ms)
         self.drop(request.session_id)
@@ -143,13 +150,20 @@ class FetchSessions:
             (topic, partition.partition): SessionPartition(topic, partition)
             for topic, partition in wanted_partitions(request)
         }
-        session = None
-        is_of_follower = request.replica_state.replica_id >= 0 or request.replica_id >= 0
-        has_room = request.session_epoch == EPOCH_NEW and wanted and self._has_room(now_ms, len(wanted), is_of_follower)
-        if has_room:
-            session = self._create(uses_ids, now_ms, is_of_follower)
-            session.partitions.update(wanted)
-        return FetchContext(wanted.values(), session, is_incremental=False)
+        context = FetchContext(wanted.values(), None, is_incremental=False)
+        if request.session_epoch == EPOCH_NEW and wanted:
+            is_of_follower = request.replica_state.replica_id >= 0 or request.replica_id >= 0
+            context.asked_for = FetchSession(NO_SESSION, uses_ids, now_ms, is_of_follower=is_of_follower)
+            context.asked_for.partitions.update(wanted)
+        return context
+
+    def open(self, context: FetchContext, now_ms: float) -> None:
+        """Begin the session that was asked for, if there is room: to be called once the answer will name it."""
+        session, context.asked_for = context.asked_for, None
+        if session is not None and self._has_room(now_ms, len(session.partitions), session.is_of_follower):
+            session.session_id = self._fresh_id()
+            session.last_used_ms = now_ms
+            self._sessions[session.session_id] = context.session = session
 
     def _continue(self, request: FetchRequest, uses_ids: bool, now_ms: float) -> FetchContext:
         session = self._sessions.get(request.session_id)
@@ -200,13 +214,11 @@ class FetchSessions:
                 break
         return None
 
-    def _create(self, uses_ids: bool, now_ms: float, is_of_follower: bool) -> FetchSession:
+    def _fresh_id(self) -> int:
         session_id = self._next_id()
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._next_id()
-        session = FetchSession(session_id, uses_ids, now_ms, is_of_follower=is_of_follower)
-        self._sessions[session_id] = session
-        return session
+        return session_id
 
 
 def wanted_partitions(request: FetchRequest) -> Iterable[tuple[TopicKey, FetchPartition]]:

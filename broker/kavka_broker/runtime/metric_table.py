@@ -51,7 +51,12 @@ FAMILIES = tuple(
         ),
         # clients and their quotas
         ("kavka_client_bytes_total", Kind.COUNTER, QUOTA, "Bytes that count against a byte quota, or would."),
-        ("kavka_client_throttle_seconds_total", Kind.COUNTER, QUOTA, "Time that clients were told to wait."),
+        (
+            "kavka_client_throttle_seconds_total",
+            Kind.COUNTER,
+            QUOTA,
+            "Time for which connections were held back, each for itself.",
+        ),
         ("kavka_client_throttled_requests_total", Kind.COUNTER, QUOTA, "Requests whose client was told to wait."),
         (
             "kavka_client_quota_limit_bytes_per_second",
@@ -69,7 +74,7 @@ FAMILIES = tuple(
             "kavka_throttle_duration_seconds",
             Kind.HISTOGRAM,
             ("quota_type",),
-            "How long throttled requests had to wait.",
+            "throttle_time_ms of throttled requests: what they were told to wait.",
         ),
         ("kafka_server_produce_byte_rate", Kind.GAUGE, CLIENT, "Bytes a second as the produce quota measures them."),
         ("kafka_server_fetch_byte_rate", Kind.GAUGE, CLIENT, "Bytes a second as the fetch quota measures them."),
@@ -77,9 +82,14 @@ FAMILIES = tuple(
             "kafka_server_produce_throttle_time",
             Kind.GAUGE,
             CLIENT,
-            "Average wait of throttled produce requests, in ms.",
+            "Average throttle_time_ms of throttled produce requests.",
         ),
-        ("kafka_server_fetch_throttle_time", Kind.GAUGE, CLIENT, "Average wait of throttled fetch requests, in ms."),
+        (
+            "kafka_server_fetch_throttle_time",
+            Kind.GAUGE,
+            CLIENT,
+            "Average throttle_time_ms of throttled fetch requests.",
+        ),
         # requests and connections
         ("kavka_requests_total", Kind.COUNTER, ("api",), "Requests answered."),
         ("kavka_request_errors_total", Kind.COUNTER, ("api",), "Requests that ended in an error of the whole request."),

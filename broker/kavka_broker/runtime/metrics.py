@@ -147,7 +147,7 @@ def quota_samples(quota_type: str, quota: ByteQuota, now_ms: int) -> Iterator[Sa
         client = (usage.user, usage.client_id)
         labels = (*client, quota_type)
         yield "kavka_client_bytes_total", labels, usage.bytes_total
-        yield "kavka_client_throttle_seconds_total", labels, usage.throttle_ms_total / 1000
+        yield "kavka_client_throttle_seconds_total", labels, usage.held_ms_total / 1000
         yield "kavka_client_throttled_requests_total", labels, usage.throttled_requests_total
         yield from limit_samples(usage, labels)
         if usage.byte_rate is not None:

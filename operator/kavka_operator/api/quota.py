@@ -236,7 +236,11 @@ class BrokerUsage(Model):
     broker: int = Field(ge=0, description="The broker's id.")
     producer_byte_rate: int | None = Field(default=None, ge=0, description="Bytes a second produced.")
     consumer_byte_rate: int | None = Field(default=None, ge=0, description="Bytes a second fetched.")
-    throttled_seconds: int | None = Field(default=None, ge=0, description="Seconds throttled since the broker started.")
+    throttled_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        description="Seconds for which connections were held back since the broker started, each for itself.",
+    )
 
 
 class ClientQuotaStatus(Status):

@@ -6,14 +6,9 @@ for 2 s, less the time that went by between them.
 
 import time
 from collections.abc import Callable, Iterator
-from struct import pack
-from typing import TypeVar
 
 import pytest
 
-from kavka_broker.protocol.codec import decode, encode
-from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
-from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,
@@ -21,22 +16,13 @@ from kavka_broker.protocol.messages.alter_client_quotas_request import (
     OpData,
 )
 from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
-from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kavka_broker.protocol.messages.fetch_response import FetchResponse
-from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kavka_broker.protocol.messages.produce_response import ProduceResponse
-from kavka_broker.protocol.records.record import build_batch
+from tests.conformance.quotas.speaker import SIZE, TOPIC, Speaker
 from tests.support.servers import Server, is_apache_kafka, start_server
 from tests.support.topics import create_topic
-from tests.support.wire import Connection
 
 LIMIT = 100_000
-SIZE = 600_000
 USER, CLIENT = "user", "client-id"
 NAMED_USER = "ANONYMOUS"  # who a client is on a plain listener
-LAST_WITH_NAMES = 12  # Produce and Fetch name topics by id from 13
-TOPIC = "throttled"
-R = TypeVar("R", bound=Message)
 Entity = list[tuple[str, str | None]]
 
 LEVELS: dict[int, Callable[[str], Entity]] = {
@@ -49,45 +35,6 @@ LEVELS: dict[int, Callable[[str], Entity]] = {
     7: lambda client_id: [(CLIENT, client_id)],
     8: lambda _: [(CLIENT, None)],
 }
-
-
-class Speaker:
-    """A client of one name, on one connection."""
-
-    def __init__(self, server: Server, client_id: str) -> None:
-        self._connection = Connection(server.address)
-        self._client_id = client_id
-
-    def ask(self, request: Message, kind: type[R], version: int) -> R:
-        assert request.API_KEY is not None
-        header = encode_request_header(RequestHeader(request.API_KEY, version, 7, self._client_id))
-        frame = header + encode(request, version)
-        self._connection.send(pack(">i", len(frame)) + frame)
-        answer = self._connection.receive()
-        assert answer is not None
-        _, body = read_response_header(request.API_KEY, version, memoryview(answer))
-        return decode(kind, version, memoryview(answer)[body:])
-
-    def produce(self) -> int:
-        """Send `SIZE` bytes; the milliseconds to wait."""
-        batch = build_batch([(None, bytes(SIZE))])
-        topics = [TopicProduceData(TOPIC, partition_data=[PartitionProduceData(0, batch)])]
-        request = ProduceRequest(acks=1, timeout_ms=10_000, topic_data=topics)
-        answer = self.ask(request, ProduceResponse, LAST_WITH_NAMES)
-        assert answer.responses[0].partition_responses[0].error_code == 0
-        return answer.throttle_time_ms
-
-    def fetch(self, offset: int) -> tuple[int, int]:
-        """The milliseconds to wait, and the bytes that came."""
-        wanted = FetchPartition(0, fetch_offset=offset, partition_max_bytes=1)  # one batch, whatever its size
-        request = FetchRequest(
-            max_wait_ms=0, min_bytes=0, session_epoch=-1, topics=[FetchTopic(TOPIC, partitions=[wanted])]
-        )
-        answer = self.ask(request, FetchResponse, LAST_WITH_NAMES)
-        return answer.throttle_time_ms, sum(len(p.records or b"") for t in answer.responses for p in t.partitions)
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +51,7 @@ def speak(limited: Server) -> Iterator[Callable[[str], Speaker]]:
     speakers: list[Speaker] = []
 
     def made(client_id: str) -> Speaker:
-        speakers.append(Speaker(limited, client_id))
+        speakers.append(Speaker(limited.address, client_id))
         return speakers[-1]
 
     yield made

@@ -81,7 +81,8 @@ class Broker:
         self.taken.append((self.world.now_ms, size))
         delay_ms = self.quota.charge(*CLIENT, size, int(self.world.now_ms))
         waiting = self.world.after(waits_ms, lambda: None) if waits_ms else None
-        client = SimpleNamespace(throttle_time_ms=delay_ms, hurry=None, is_holding=False)
+        held = self.quota.held(*CLIENT, int(self.world.now_ms)) if delay_ms else None
+        client = SimpleNamespace(throttle_time_ms=delay_ms, held=held, hurry=None, is_holding=False)
         return SimpleNamespace(api=SimpleNamespace(pipelined=True), client=client, pieces=None, waiting=waiting)
 
     def complete(self, exchange: Any) -> None:

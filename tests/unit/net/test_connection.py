@@ -2,8 +2,9 @@
 
 The first byte of a request's body says what it is: `s` is answered at once, `w` waits and holds the connection, `p`
 waits and lets the next begin, `t` is answered at once and throttles, `n` gets no answer, `x` breaks the protocol,
-`wx` waits and then cannot be answered, `pt` waits like `p` and throttles, `e` fails as it begins.
-The answer is the body.
+`wx` waits and then cannot be answered, `pt` waits like `p` and throttles, `e` fails as it begins, `h` waits like `p`
+but holds the connection until the test lets go, `l` is answered with `LARGE_BYTES`. The answer of the others is the
+body.
 """
 
 import asyncio
@@ -15,12 +16,17 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.api.broker import Client as Requester
+from kavka_broker.net.connection import Connection
 from kavka_broker.net.listener import Limits, Listener
 from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.quotas.sensor import HeldTime
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.timers import Timers
 
 THROTTLE_MS = 200
+LARGE_BYTES = 16 * 1024 * 1024  # more than any socket takes at once
+HOUR_MS = 3_600_000
 
 
 class Handlers:
@@ -30,6 +36,9 @@ class Handlers:
         self.begun: list[bytes] = []
         self.waiting: dict[bytes, asyncio.Future[None]] = {}
         self.begun_at: dict[bytes, float] = {}
+        self.clients: dict[bytes, Requester] = {}
+        self.held = HeldTime()
+        self.connections: dict[Connection, None] = {}  # the listener's
 
     def begin(self, frame: memoryview, peer: object) -> Any:
         body = bytes(frame)
@@ -40,14 +49,16 @@ class Handlers:
             raise ValueError("an answer that cannot be encoded")
         if kind == b"x":
             raise ProtocolViolation("broken")
-        client = SimpleNamespace(
-            throttle_time_ms=THROTTLE_MS if kind == b"t" or body[:2] == b"pt" else 0, hurry=None, is_holding=False
-        )
+        client = self.clients[body] = Requester(0, "", 0, "", "", is_holding=kind == b"h")
+        if kind == b"t" or body[:2] == b"pt":
+            client.throttle(THROTTLE_MS, self.held)
         exchange = SimpleNamespace(
-            api=SimpleNamespace(pipelined=kind == b"p"), client=client, pieces=None, waiting=None, body=body
+            api=SimpleNamespace(pipelined=kind in b"ph"), client=client, pieces=None, waiting=None, body=body
         )
-        if kind in b"wp":
+        if kind in b"wph":
             exchange.waiting = self.waiting[body] = asyncio.get_running_loop().create_future()
+        elif kind == b"l":
+            exchange.pieces = [framed(bytes(LARGE_BYTES))]
         elif kind != b"n":
             exchange.pieces = [framed(body)]
         return exchange
@@ -92,6 +103,7 @@ async def serving(limits: Limits | None = None) -> AsyncIterator[tuple[Handlers,
     clock = SystemClock()
     timers = Timers(clock, asyncio.get_running_loop())
     listener = Listener("PLAINTEXT", handlers, limits or Limits(), clock, timers)  # type: ignore[arg-type]
+    handlers.connections = listener.connections
     port = await listener.bind("127.0.0.1", 0)
     await listener.serve()
     clients: list[Client] = []
@@ -173,6 +185,89 @@ def test_a_pipelined_request_that_is_charged_mutes_before_its_answer_is_there() 
             client.send("s3")
             assert await client.answer() == body("s3")
             assert asyncio.get_running_loop().time() - before < THROTTLE_MS / 1000, "one charge mutes once"
+
+    asyncio.run(scenario())
+
+
+def test_held_time_is_what_goes_by_and_not_the_sum_of_the_delays() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            clock = SystemClock()
+            client = await connect()
+            client.send("h1", "s2")
+            await until(lambda: body("h1") in handlers.clients)
+            before_ms = clock.monotonic_ms()
+            for _ in range(20):
+                handlers.clients[body("h1")].throttle(THROTTLE_MS, handlers.held)
+                handlers.clients[body("h1")].let_go()
+            await until(lambda: body("s2") in handlers.begun)
+            now_ms = int(clock.monotonic_ms())
+            assert THROTTLE_MS - 1 <= handlers.held.total_ms(now_ms) <= now_ms - before_ms + 1
+            assert handlers.held.total_ms(now_ms + HOUR_MS) == handlers.held.total_ms(now_ms), "nobody is held now"
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_that_is_gone_is_held_no_longer() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("h1")
+            await until(lambda: body("h1") in handlers.clients)
+            requester = handlers.clients[body("h1")]
+            requester.throttle(HOUR_MS, handlers.held)
+            requester.let_go()
+            next(iter(handlers.connections)).abort()
+            await until(lambda: not handlers.connections)
+        now_ms = int(SystemClock().monotonic_ms())
+        assert handlers.held.total_ms(now_ms) == handlers.held.total_ms(now_ms + HOUR_MS)
+
+    asyncio.run(scenario())
+
+
+def test_what_held_the_requests_behind_it_is_charged_before_they_begin() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("h1", "s2")
+            await until(lambda: body("h1") in handlers.clients)
+            requester = handlers.clients[body("h1")]
+            requester.throttle(HOUR_MS, handlers.held)
+            requester.let_go()
+            handlers.waiting[body("h1")].set_result(None)
+            assert await client.answer() == body("h1")
+            assert body("s2") not in handlers.begun
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("kind", ["s", "pt", "p", "w", "l"])
+def test_idle_is_whose_bytes_neither_come_nor_go(kind: str) -> None:
+    """Answered, throttled, waiting, or reading nothing: its peer may be gone, and nobody would hear of it."""
+
+    async def scenario() -> None:
+        async with serving(Limits(idle_ms_max=50)) as (handlers, connect):
+            client = await connect()
+            client.send(kind)
+            await until(lambda: body(kind) in handlers.begun)
+            await until(lambda: not handlers.connections)
+
+    asyncio.run(scenario())
+
+
+def test_a_slow_reader_is_not_idle_while_it_reads() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("l")
+            await until(lambda: bool(handlers.connections) and body("l") in handlers.begun)
+            (connection,) = handlers.connections
+            soon_ms = SystemClock().monotonic_ms() + HOUR_MS
+            connection.idle_ms(soon_ms)
+            assert connection.idle_ms(soon_ms + 1000) == 1000
+            assert len(await client.answer()) == LARGE_BYTES
+            assert connection.idle_ms(soon_ms + 2000) == 0
+            assert connection.idle_ms(soon_ms + 3000) == 1000
 
     asyncio.run(scenario())
 

@@ -151,12 +151,37 @@ def test_throttles_are_counted_beside_usage_and_limit() -> None:
 
     line = usage(limited, "produce")["alice", ""]
 
-    assert (line.bytes_total, line.throttle_ms_total, line.throttled_requests_total) == (30_000, 30_000, 2)
+    assert (line.bytes_total, line.throttled_requests_total) == (30_000, 2)
     assert line.throttle_ms_average == 15_000
     assert line.byte_rate == 3000.0
     assert line.effective is not None
     assert (line.effective.level, line.effective.limit) == (6, 1000.0)
     assert limited.by_type["produce"].delay_counts == [0, 0, 0, 0, 0, 0, 1, 1, 0, 0]
+
+
+def test_held_time_counts_each_connection_for_itself_and_until_now() -> None:
+    limited = producers({Entity("alice"): 1000.0})
+    held = limited.held("produce", "alice", "etl", 0)
+
+    held.begin(0)
+    held.begin(1000)
+    assert usage(limited, "produce", 3000)["alice", ""].held_ms_total == 5000
+    held.end(4000)
+    held.end(4500)
+    assert usage(limited, "produce", 9000)["alice", ""].held_ms_total == 7500
+    assert limited.held("produce", "alice", "other", 0) is held  # they share the quota
+
+
+def test_held_time_stays_where_it_was_counted_when_a_share_gets_its_name() -> None:
+    quota = ByteQuota(WINDOW, series_max=0)
+    held = quota.held("alice", "etl", 0)
+    held.begin(0)
+    quota._series_max = 2
+    quota.update({Entity("alice"): 1000.0})
+    quota.charge("alice", "etl", 1, 1000)
+    quota.charge("alice", "x", 1, 3000)
+
+    assert [line.held_ms_total for line in quota.usages(5000)] == [0, 5000]
 
 
 def test_an_idle_client_is_forgotten_after_an_hour() -> None:

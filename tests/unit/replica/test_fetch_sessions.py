@@ -12,7 +12,7 @@ from kavka_broker.protocol.messages.fetch_request import (
     ForgottenTopic,
     ReplicaState,
 )
-from kavka_broker.replica.fetch_sessions import EVICTION_MS, FetchSessions
+from kavka_broker.replica.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions
 
 ORDERS = b"orders".ljust(16, b"\0")
 
@@ -30,6 +30,13 @@ def request(
     )
 
 
+def entered(sessions: FetchSessions, request: FetchRequest, uses_ids: bool, now_ms: float) -> FetchContext:
+    """The context of a fetch whose answer brings its partitions."""
+    context = sessions.enter(request, uses_ids, now_ms)
+    sessions.open(context, now_ms)
+    return context
+
+
 @pytest.fixture
 def sessions() -> FetchSessions:
     ids = count(1)
@@ -37,19 +44,19 @@ def sessions() -> FetchSessions:
 
 
 def test_an_incremental_fetch_serves_what_was_named_before(sessions: FetchSessions) -> None:
-    first = sessions.enter(request(0, 0, 0, 1), True, 0)
+    first = entered(sessions, request(0, 0, 0, 1), True, 0)
     assert (first.session_id, first.is_incremental) == (1, False)
 
-    second = sessions.enter(request(1, 1, 1, 2, forget=(0,), offset=7), True, 0)
+    second = entered(sessions, request(1, 1, 1, 2, forget=(0,), offset=7), True, 0)
 
     assert second.is_incremental
     assert [(p.index, p.wanted.fetch_offset) for p in second.partitions] == [(1, 7), (2, 7)]
 
 
 def test_a_session_that_forgets_all_its_partitions_ends(sessions: FetchSessions) -> None:
-    sessions.enter(request(0, 0, 0), True, 0)
+    entered(sessions, request(0, 0, 0), True, 0)
 
-    context = sessions.enter(request(1, 1, forget=(0,)), True, 0)
+    context = entered(sessions, request(1, 1, forget=(0,)), True, 0)
 
     assert context.session_id == 0
     assert len(sessions) == 0
@@ -66,25 +73,25 @@ def test_a_session_that_forgets_all_its_partitions_ends(sessions: FetchSessions)
 def test_disagreement_is_told(
     sessions: FetchSessions, session_id: int, epoch: int, uses_ids: bool, code: ErrorCode
 ) -> None:
-    sessions.enter(request(0, 0, 0), True, 0)
+    entered(sessions, request(0, 0, 0), True, 0)
     with pytest.raises(BrokerError) as refused:
-        sessions.enter(request(session_id, epoch), uses_ids, 0)
+        entered(sessions, request(session_id, epoch), uses_ids, 0)
     assert refused.value.code == code
 
 
 @pytest.mark.parametrize(("epoch", "left"), [(-1, 0), (0, 1)])
 def test_a_full_fetch_ends_the_session_it_names(sessions: FetchSessions, epoch: int, left: int) -> None:
-    sessions.enter(request(0, 0, 0), True, 0)
-    sessions.enter(request(1, epoch, 0), True, 0)
+    entered(sessions, request(0, 0, 0), True, 0)
+    entered(sessions, request(1, epoch, 0), True, 0)
     assert len(sessions) == left
 
 
 def test_slots_are_bounded_and_only_idle_sessions_give_way(sessions: FetchSessions) -> None:
     for _ in range(2):
-        sessions.enter(request(0, 0, 0), True, 0)
-    assert sessions.enter(request(0, 0, 0), True, EVICTION_MS - 1).session_id == 0
+        entered(sessions, request(0, 0, 0), True, 0)
+    assert entered(sessions, request(0, 0, 0), True, EVICTION_MS - 1).session_id == 0
 
-    assert sessions.enter(request(0, 0, 0), True, EVICTION_MS).session_id == 3
+    assert entered(sessions, request(0, 0, 0), True, EVICTION_MS).session_id == 3
 
     assert len(sessions) == 2
     assert sessions.evictions == 1
@@ -97,32 +104,43 @@ def of_follower(broker_id: int) -> FetchRequest:
 
 
 def test_a_follower_takes_the_place_of_a_consumer_and_no_consumer_that_of_a_follower(sessions: FetchSessions) -> None:
-    assert sessions.enter(of_follower(7), True, 0).session_id == 1
-    assert sessions.enter(request(0, 0, 0), True, 1).session_id == 2
-    assert sessions.enter(of_follower(8), True, 2).session_id == 3
+    assert entered(sessions, of_follower(7), True, 0).session_id == 1
+    assert entered(sessions, request(0, 0, 0), True, 1).session_id == 2
+    assert entered(sessions, of_follower(8), True, 2).session_id == 3
     assert [session.is_of_follower for session in sessions._sessions.values()] == [True, True]
-    assert sessions.enter(of_follower(9), True, 3).session_id == 0
-    assert sessions.enter(request(0, 0, 0), True, 3).session_id == 0
-    assert sessions.enter(request(0, 0, 0), True, EVICTION_MS).session_id == 4
+    assert entered(sessions, of_follower(9), True, 3).session_id == 0
+    assert entered(sessions, request(0, 0, 0), True, 3).session_id == 0
+    assert entered(sessions, request(0, 0, 0), True, EVICTION_MS).session_id == 4
+
+
+def test_a_session_takes_no_place_before_it_is_opened(sessions: FetchSessions) -> None:
+    throttled = sessions.enter(request(0, 0, 0), True, 0)
+    assert (throttled.session_id, len(sessions)) == (0, 0)
+
+    sessions.open(throttled, 5)
+    sessions.open(throttled, 5)
+
+    assert (throttled.session_id, len(sessions)) == (1, 1)
+    assert [p.index for p in sessions.enter(request(1, 1), True, 6).partitions] == [0]
 
 
 def test_the_partition_that_was_served_goes_last(sessions: FetchSessions) -> None:
-    context = sessions.enter(request(0, 0, 0, 1, 2), True, 0)
+    context = entered(sessions, request(0, 0, 0, 1, 2), True, 0)
     assert context.session is not None
     context.session.serve_last(context.partitions[0])
 
-    assert [p.index for p in sessions.enter(request(1, 1), True, 0).partitions] == [1, 2, 0]
+    assert [p.index for p in entered(sessions, request(1, 1), True, 0).partitions] == [1, 2, 0]
 
 
 def test_all_sessions_together_remember_so_many_partitions() -> None:
     ids = count(1)
     sessions = FetchSessions(10, lambda: next(ids), partitions_max=5)
-    assert sessions.enter(request(0, 0, 0, 1, 2), True, 0).session_id == 1
-    assert sessions.enter(request(0, 0, 0, 1, 2), True, 0).session_id == 0
-    assert sessions.enter(request(0, 0, 0), True, 0).session_id == 2
+    assert entered(sessions, request(0, 0, 0, 1, 2), True, 0).session_id == 1
+    assert entered(sessions, request(0, 0, 0, 1, 2), True, 0).session_id == 0
+    assert entered(sessions, request(0, 0, 0), True, 0).session_id == 2
 
     with pytest.raises(BrokerError) as caught:
-        sessions.enter(request(2, 1, 1, 2), True, 0)
+        entered(sessions, request(2, 1, 1, 2), True, 0)
 
     assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert (len(sessions), sessions.partition_count) == (1, 3)

@@ -37,6 +37,8 @@ def throttled() -> ClientQuotas:
     quotas.update({"producer_byte_rate": {Entity(DEFAULT, "etl"): 1000.0}, "consumer_byte_rate": {Entity("bob"): 1e6}})
     quotas.produce("alice", "etl", 10_000, 5000)
     quotas.produce("alice", "etl", 5000, 5000)
+    quotas.held("produce", "alice", "etl", 5000).begin(0)
+    quotas.held("produce", "alice", "etl", 5000).end(4000)
     quotas.fetch("bob", "report", 500, 5000)
     return quotas
 
@@ -46,7 +48,7 @@ def test_usage_limit_and_throttle_of_a_client_stand_side_by_side() -> None:
     labels = {"user": "alice", "client_id": "etl", "quota_type": "produce"}
 
     assert value(found, "kavka_client_bytes_total", **labels) == 15_000
-    assert value(found, "kavka_client_throttle_seconds_total", **labels) == 5.0
+    assert value(found, "kavka_client_throttle_seconds_total", **labels) == 4.0
     assert value(found, "kavka_client_throttled_requests_total", **labels) == 1
     source = {"level": "4", "source": 'default user with client id "etl"'}
     assert value(found, "kavka_client_quota_limit_bytes_per_second", **labels, **source) == 1000.0
