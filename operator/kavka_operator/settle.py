@@ -20,7 +20,16 @@ from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.mishaps import Mishaps
 from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile import quotas, topics
-from kavka_operator.reconcile.plan import AlterQuota, CreateTopic, KafkaAction, Plan, Word, reconciling, stalled
+from kavka_operator.reconcile.plan import (
+    AlterQuota,
+    CreateTopic,
+    KafkaAction,
+    KafkaPlan,
+    Plan,
+    Word,
+    reconciling,
+    stalled,
+)
 from kavka_operator.reconcile.seen import SeenCluster, SeenTopic, SeenUsage
 from kavka_operator.reconcile.status import Status, quota_status, topic_status, with_words
 
@@ -137,10 +146,10 @@ def _untold(words: str) -> None:
 
 def plan_all(
     resources: Sequence[Topic | ClientQuota], seen: SeenCluster, now: datetime, guard: _Guard
-) -> dict[Key, Plan]:
+) -> dict[Key, KafkaPlan]:
     """A plan for each resource; the deleted ones come first, so that a name is free for who takes it over."""
     claims = claims_of(resources)
-    plans = dict.fromkeys(map(key_of, resources), Plan())
+    plans = dict.fromkeys(map(key_of, resources), KafkaPlan())
     for each in sorted(resources, key=lambda one: one.metadata.deletion_timestamp is None):
         if key_of(each) in guard.failures:
             continue
@@ -156,7 +165,7 @@ def plan_all(
 
 def _plan_topic(
     topic: Topic, seen: SeenCluster, others: Sequence[Topic | ClientQuota], claimed: Collection[str]
-) -> Plan:
+) -> KafkaPlan:
     rivals = [each for each in others if isinstance(each, Topic)]
     there = seen.topics.get(topic.topic_name)
     if topic.metadata.deletion_timestamp is not None:
@@ -164,7 +173,9 @@ def _plan_topic(
     return topics.reconcile(topic, there, seen, _owner(topic, rivals))
 
 
-def _plan_quota(quota: ClientQuota, seen: SeenCluster, others: Sequence[Topic | ClientQuota], now: datetime) -> Plan:
+def _plan_quota(
+    quota: ClientQuota, seen: SeenCluster, others: Sequence[Topic | ClientQuota], now: datetime
+) -> KafkaPlan:
     rivals = [each for each in others if isinstance(each, ClientQuota)]
     values, brokers = seen.quotas.get(entity_of(quota.spec.entity), {}), seen.brokers_to_be
     if quota.metadata.deletion_timestamp is not None:
@@ -207,21 +218,21 @@ def _count_records(
     return replace(seen, topics=counted)
 
 
-def _groups(plans: Mapping[Key, Plan]) -> Iterator[list[Key]]:
+def _groups(plans: Mapping[Key, KafkaPlan]) -> Iterator[list[Key]]:
     """The plans in turn, those together that are one action of a kind that Kafka takes many of at once."""
     for _, group in groupby(plans, key=lambda key: _batch_of(plans[key]) or key):
         keys = list(group)
         yield from (keys[begin : begin + BATCH_MAX] for begin in range(0, len(keys), BATCH_MAX))
 
 
-def _batch_of(plan: Plan) -> type | None:
+def _batch_of(plan: KafkaPlan) -> type | None:
     kinds = {type(action) for action in plan.actions}
     return kinds.pop() if len(plan.actions) == 1 and kinds <= {CreateTopic, AlterQuota} else None
 
 
 def _perform_together(
     keys: Sequence[Key],
-    plans: Mapping[Key, Plan],
+    plans: Mapping[Key, KafkaPlan],
     managed: Mapping[Key, Topic | ClientQuota],
     guard: _Guard,
     admin: Admin,
@@ -231,12 +242,12 @@ def _perform_together(
     for key in _not_done_together(keys, plans, admin, done) if len(keys) > 1 else keys:
         with guard.over(managed[key]):
             for action in plans[key].actions:
-                admin.perform(action)  # type: ignore[arg-type]
-                done.append(action)  # type: ignore[arg-type]
+                admin.perform(action)
+                done.append(action)
 
 
 def _not_done_together(
-    keys: Sequence[Key], plans: Mapping[Key, Plan], admin: Admin, done: list[KafkaAction]
+    keys: Sequence[Key], plans: Mapping[Key, KafkaPlan], admin: Admin, done: list[KafkaAction]
 ) -> list[Key]:
     """Carry out one action of each plan in one request; those that have to be asked for one by one.
 
@@ -244,14 +255,14 @@ def _not_done_together(
     """
     actions = {key: plans[key].actions[0] for key in keys}
     try:
-        errors = dict(zip(keys, admin.perform_many(list(actions.values())), strict=True))  # type: ignore[arg-type]
+        errors = dict(zip(keys, admin.perform_many(list(actions.values())), strict=True))
     except Exception:  # noqa: BLE001 - each by itself says what is wrong, and with which
         return list(keys)
-    done += [action for key, action in actions.items() if errors[key] is None]  # type: ignore[misc]
+    done += [action for key, action in actions.items() if errors[key] is None]
     return [key for key in keys if errors[key] is not None]
 
 
-def _remember(resource: Topic | ClientQuota, plan: Plan, seen: SeenCluster, now: datetime) -> Topic | ClientQuota:
+def _remember(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster, now: datetime) -> Topic | ClientQuota:
     """The resource with what the plan's actions make its own, for the next round."""
     if isinstance(resource, Topic):
         owned = topics.managed_after(resource, plan)
@@ -263,7 +274,7 @@ def _remember(resource: Topic | ClientQuota, plan: Plan, seen: SeenCluster, now:
 
 def _outcome(
     resources: Mapping[Key, Topic | ClientQuota],
-    plans: Mapping[Key, Plan],
+    plans: Mapping[Key, KafkaPlan],
     guard: _Guard,
     seen: SeenCluster,
     done: list[KafkaAction],

@@ -23,7 +23,7 @@ from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.mishaps import Mishaps
 from kavka_operator.platform.base import Platform, PlatformUnavailableError
 from kavka_operator.reconcile import cluster as clusters
-from kavka_operator.reconcile.plan import Plan, Word, settled, stalled, unknown
+from kavka_operator.reconcile.plan import ElectLeaders, Plan, Word, settled, stalled, unknown
 from kavka_operator.reconcile.status import cluster_status
 from kavka_operator.settle import Key, Outcome, key_of, settle
 
@@ -88,7 +88,8 @@ class Desk:
         plan = clusters.reconcile(cluster, nodes, seen, None, None, now)
         try:
             for action in plan.actions:
-                self.platform.perform(action)  # type: ignore[arg-type]
+                assert not isinstance(action, ElectLeaders), "a roll needs a survey, and there is none here"
+                self.platform.perform(action)
         except PlatformUnavailableError as error:
             plan = Plan(words=stalled("PlatformUnavailable", str(error)))
         return _difference(cluster, cluster_status(cluster, nodes, seen, None, plan, now).to_dict())

@@ -12,7 +12,17 @@ from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.settings import broker_faults, dynamic
-from kavka_operator.reconcile.plan import AlterBrokers, Plan, StartNode, StopNode, Word, ready, reconciling, stalled
+from kavka_operator.reconcile.plan import (
+    AlterBrokers,
+    ClusterPlan,
+    Plan,
+    StartNode,
+    StopNode,
+    Word,
+    ready,
+    reconciling,
+    stalled,
+)
 from kavka_operator.reconcile.rollout.roll import is_on, roll
 from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.reconcile.volumes import refusals
@@ -29,7 +39,7 @@ def reconcile(
     survey: Survey | None,
     now: datetime,
     volumes: Mapping[int, Sequence[SeenVolume]] = NO_VOLUMES,
-) -> Plan:
+) -> ClusterPlan:
     """The plan for the nodes of a cluster. `cluster` and `survey` are None while nobody answers.
 
     `volumes` are the log directories of each node, as far as the platform knows them.
@@ -56,7 +66,7 @@ def reconcile(
     return _shrink(surplus, survey) or Plan(words=_words(nodes, seen, cluster, survey))
 
 
-def _shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> Plan | None:
+def _shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> ClusterPlan | None:
     """What becomes of nodes that are no longer wanted; None if they are gone or cannot be judged now."""
     if survey is None:
         return None
@@ -83,7 +93,7 @@ def _kept(number: int, held: Sequence[str]) -> str:
     )
 
 
-def brokers_config(wanted: KafkaCluster, cluster: SeenCluster) -> Plan:
+def brokers_config(wanted: KafkaCluster, cluster: SeenCluster) -> Plan[AlterBrokers]:
     """The settings that brokers take while they run: what has to be altered for all of them."""
     target = {key: value for key, value in wanted.spec.config.items() if dynamic(key)}
     to_set = {key: value for key, value in target.items() if cluster.config.get(key) != value}

@@ -8,7 +8,7 @@ changes, so that a converged resource is not written again.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from kavka_operator.api.cluster import RolloutStatus
 from kavka_operator.api.model import MESSAGE_LENGTH_MAX, Condition
@@ -151,7 +151,9 @@ class StopNode:
 
 
 NodeAction = StartNode | RestartNode | StopNode
+ClusterAction = NodeAction | ElectLeaders
 Action = KafkaAction | NodeAction
+A_co = TypeVar("A_co", bound=Action, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,21 +167,21 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to do, in this order, and what to say about it; `rollout` while a roll is on."""
+class Plan(Generic[A_co]):
+    """What to do, in this order, and what to say about it; `rollout` while a roll is on. `A_co` says what carries it out."""
 
-    actions: tuple[Action, ...] = ()
+    actions: tuple[A_co, ...] = ()
     words: tuple[Word, ...] = field(default=())
     rollout: RolloutStatus | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.actions
 
     @property
     def is_settled(self) -> bool:
         """Nothing to do, and nothing under way that would change by itself."""
         return not self.actions and not any(word.type == "Reconciling" for word in self.words)
+
+
+KafkaPlan = Plan[KafkaAction]
+ClusterPlan = Plan[ClusterAction]
 
 
 def ready(message: str, reason: str = "Ready") -> tuple[Word, ...]:

@@ -13,7 +13,7 @@ from kavka_broker.core.quota.entity import ENFORCED, WHOLE_KEYS
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
 from kavka_operator.quota.entities import entity_text
-from kavka_operator.reconcile.plan import AlterQuota, Plan, Word, ready, reconciling, stalled
+from kavka_operator.reconcile.plan import AlterQuota, KafkaPlan, Plan, Word, ready, reconciling, stalled
 
 NOT_PER_BROKER = frozenset({"controller_mutation_rate"})
 """Counted by the active controller alone, so never divided."""
@@ -25,7 +25,7 @@ def reconcile(
     brokers: int,
     now: datetime,
     older: ClientQuota | None = None,
-) -> Plan:
+) -> KafkaPlan:
     """The plan for one quota.
 
     `seen` are the entity's values in Kafka; `older` claims the same entity and came first.
@@ -42,7 +42,7 @@ def reconcile(
     return Plan(words=_settled_words(wanted, target, brokers, now))
 
 
-def retire(gone: ClientQuota, seen: Mapping[str, float], inherited: Mapping[str, float] | None = None) -> Plan:
+def retire(gone: ClientQuota, seen: Mapping[str, float], inherited: Mapping[str, float] | None = None) -> KafkaPlan:
     """What is left to do for a quota whose resource is deleted: take back what it has set.
 
     `inherited` are the limits that another resource wants for the entity; those are never away in between.

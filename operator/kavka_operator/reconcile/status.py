@@ -15,7 +15,7 @@ from kavka_operator.api.topic import Topic, TopicStatus
 from kavka_operator.quota.entities import entity_text
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile.cluster import managed_after
-from kavka_operator.reconcile.plan import Plan, Word, settled
+from kavka_operator.reconcile.plan import ClusterPlan, Word, settled
 from kavka_operator.reconcile.quotas import active_override, target_values
 from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.reconcile.topics import FORGET
@@ -110,7 +110,7 @@ def cluster_status(
     nodes: Sequence[WantedNode],
     seen_nodes: Mapping[int, SeenNode],
     seen: SeenCluster | None,
-    plan: Plan,
+    plan: ClusterPlan,
     now: datetime,
     *,
     unmanaged: tuple[str, ...] = (),

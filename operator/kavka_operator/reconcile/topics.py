@@ -15,6 +15,7 @@ from kavka_operator.reconcile.plan import (
     AlterTopic,
     CreateTopic,
     DeleteTopic,
+    KafkaPlan,
     MoveReplicas,
     Plan,
     TopicAction,
@@ -31,7 +32,7 @@ DEFAULT_REPLICAS_MAX = 3  # what default.replication.factor comes to, as far as 
 RETENTION_KEYS = ("retention.ms", "retention.bytes")
 
 
-def reconcile(wanted: Topic, seen: SeenTopic | None, cluster: SeenCluster, older: Topic | None = None) -> Plan:
+def reconcile(wanted: Topic, seen: SeenTopic | None, cluster: SeenCluster, older: Topic | None = None) -> KafkaPlan:
     """The plan for one topic. `older` is another resource that claims the same topic and came first."""
     if older is not None:
         return Plan(
@@ -57,7 +58,7 @@ def needs_records(wanted: Topic, seen: SeenTopic) -> bool:
     return wanted.spec.guards.retention_cut == "Refuse" and bool(_retention_cuts(wanted, seen))
 
 
-def retire(gone: Topic, seen: SeenTopic | None, rivals: Sequence[Topic] = ()) -> Plan:
+def retire(gone: Topic, seen: SeenTopic | None, rivals: Sequence[Topic] = ()) -> KafkaPlan:
     """What is left to do for a topic whose resource is deleted. Only the topic that was ours is ever deleted.
 
     `rivals` are all others that claim it: while one of them stays, the topic is that one's now; of several that go
@@ -73,7 +74,7 @@ def retire(gone: Topic, seen: SeenTopic | None, rivals: Sequence[Topic] = ()) ->
     return Plan((DeleteTopic(seen.name, seen.topic_id),))
 
 
-def managed_after(wanted: Topic, plan: Plan) -> tuple[str, ...]:
+def managed_after(wanted: Topic, plan: KafkaPlan) -> tuple[str, ...]:
     """The settings that are this resource's own once `plan` is carried out."""
     dropped = {key for action in plan.actions if isinstance(action, AlterTopic) for key in action.reset}
     kept = {key for key in wanted.status.managed_config if key in wanted.spec.config} - dropped
@@ -85,7 +86,7 @@ def _keys(action: AlterTopic | CreateTopic) -> set[str]:
     return set(action.set if isinstance(action, AlterTopic) else action.config)
 
 
-def _create(wanted: Topic, cluster: SeenCluster) -> Plan:
+def _create(wanted: Topic, cluster: SeenCluster) -> KafkaPlan:
     replicas, there = wanted.spec.replication_factor, len(cluster.brokers)
     expected = max(there, cluster.brokers_expected)
     if replicas is not None and replicas > expected:
@@ -99,7 +100,7 @@ def _create(wanted: Topic, cluster: SeenCluster) -> Plan:
     return Plan((action,), reconciling("Creating", f'topic "{wanted.topic_name}" does not exist yet'))
 
 
-def _missing(wanted: Topic, lost: str) -> Plan:
+def _missing(wanted: Topic, lost: str) -> KafkaPlan:
     return Plan(
         words=stalled(
             "Deleted",
@@ -109,7 +110,7 @@ def _missing(wanted: Topic, lost: str) -> Plan:
     )
 
 
-def _replaced(lost: str, seen: SeenTopic) -> Plan:
+def _replaced(lost: str, seen: SeenTopic) -> KafkaPlan:
     return Plan(
         words=stalled(
             "Replaced",
@@ -119,7 +120,7 @@ def _replaced(lost: str, seen: SeenTopic) -> Plan:
     )
 
 
-def _adjust(wanted: Topic, seen: SeenTopic, cluster: SeenCluster) -> Plan:
+def _adjust(wanted: Topic, seen: SeenTopic, cluster: SeenCluster) -> KafkaPlan:
     refusals = [*_refused_growth(wanted, seen), *_refused_replicas(wanted, seen, cluster), *_refused_cuts(wanted, seen)]
     actions: list[TopicAction] = [*_grow(wanted, seen), *_reconfigure(wanted, seen), *_move(wanted, seen, cluster)]
     if refusals:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_operator.api.cluster import RolloutStatus
-from kavka_operator.reconcile.plan import ElectLeaders, Plan, RestartNode
+from kavka_operator.reconcile.plan import ClusterPlan, ElectLeaders, RestartNode
 from kavka_operator.reconcile.rollout.roll import is_on, roll
 from kavka_operator.reconcile.seen import (
     NodeState,
@@ -101,7 +101,7 @@ class World:
         isr = (*one.isr, *(back if leader is not None else ()))
         return SeenPartition(one.topic, one.index, leader, one.replicas, isr, one.in_sync_min)
 
-    def look(self) -> Plan | None:
+    def look(self) -> ClusterPlan | None:
         wanted = [WantedNode(each.id, "new", None, each.roles) for each in self.nodes.values()]
         seen = {each.id: SeenNode(each.id, each.state, each.fingerprint) for each in self.nodes.values()}
         brokers = {n.id: SeenBroker(n.id, "a:1") for n in self.nodes.values() if "broker" in n.roles and n.serves}
@@ -117,7 +117,7 @@ class World:
         behind = {number: 0 if each.serves and each.caught_up else None for number, each in voters.items()}
         return SeenQuorum(self.active if voters[self.active].serves else None, tuple(voters), behind)
 
-    def act(self, plan: Plan) -> None:
+    def act(self, plan: ClusterPlan) -> None:
         for action in plan.actions:
             match action:
                 case RestartNode(node=number):

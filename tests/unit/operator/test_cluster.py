@@ -16,7 +16,7 @@ from kavka_operator.platform.local.rendering import LocalNode, local_nodes, port
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.cluster import brokers_config, managed_after
-from kavka_operator.reconcile.plan import AlterBrokers, Plan, StartNode, StopNode
+from kavka_operator.reconcile.plan import AlterBrokers, ClusterPlan, StartNode, StopNode
 from kavka_operator.reconcile.seen import (
     NodeState,
     SeenBroker,
@@ -41,7 +41,7 @@ def seen(*states: NodeState, fingerprint: str = "new") -> dict[int, SeenNode]:
 
 def reconcile(
     wanted: KafkaCluster, nodes: list[WantedNode], seen: dict[int, SeenNode], live: SeenCluster | None
-) -> Plan:
+) -> ClusterPlan:
     partitions = (SeenPartition("orders", 0, 0, (0, 1, 2), (0, 1), 2),)
     survey = Survey(partitions, SeenQuorum(0, (0, 1, 2), {1: 0, 2: 0})) if live is not None else None
     return clusters.reconcile(wanted, nodes, seen, live, survey, NOW)
@@ -78,7 +78,7 @@ def test_fewer_nodes_are_refused_while_they_hold_replicas() -> None:
     assert plan.words[0].message.startswith("node 2 holds 1 replica (orders-0); move them to other brokers")
 
 
-def shrunk(state: NodeState, *, replicas: tuple[int, ...] = (0, 1), voters: tuple[int, ...] = (0, 1)) -> Plan:
+def shrunk(state: NodeState, *, replicas: tuple[int, ...] = (0, 1), voters: tuple[int, ...] = (0, 1)) -> ClusterPlan:
     """Two nodes are wanted, and a third one is there."""
     survey = Survey(
         (SeenPartition("orders", 0, 0, replicas, replicas),), SeenQuorum(0, voters, dict.fromkeys(voters, 0))
@@ -230,7 +230,7 @@ def test_what_brokers_take_while_they_run_is_altered_and_not_written_into_their_
     live = SeenCluster("id", 0, {}, config={"log.segment.bytes": "9"})
     assert brokers_config(wanted, live).actions == (AlterBrokers({"log.retention.ms": "5"}),)
     done = SeenCluster("id", 0, {}, config={"log.segment.bytes": "9", "log.retention.ms": "5"})
-    assert brokers_config(wanted, done).is_empty
+    assert not brokers_config(wanted, done).actions
     assert managed_after(wanted, done) == ("log.retention.ms",), "the other one was altered by somebody else"
 
 

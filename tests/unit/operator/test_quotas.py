@@ -29,7 +29,7 @@ def test_there_as_wanted_needs_nothing() -> None:
 
 
 def test_keys_set_by_hand_stay() -> None:
-    assert reconcile(quota(), {"producer_byte_rate": MIB, "request_percentage": 50.0}, 1, NOW).is_empty
+    assert not reconcile(quota(), {"producer_byte_rate": MIB, "request_percentage": 50.0}, 1, NOW).actions
 
 
 def test_keys_taken_out_of_the_resource_go() -> None:
@@ -102,7 +102,7 @@ def test_an_override_begins_and_ends_by_itself() -> None:
     wanted = quota(limits={"producerByteRate": "1Mi", "consumerByteRate": "2Mi"}, overrides=[override])
     usual = {"producer_byte_rate": MIB, "consumer_byte_rate": 2 * MIB}
     raised = {**usual, "producer_byte_rate": 5 * MIB}
-    assert reconcile(wanted, usual, 1, NOW - timedelta(seconds=1)).is_empty
+    assert not reconcile(wanted, usual, 1, NOW - timedelta(seconds=1)).actions
     during = reconcile(wanted, raised, 1, NOW)
     assert during.words[0].message == "override until 2026-11-21T13:00:00Z: backfill of October"
     assert reconcile(wanted, raised, 1, NOW + timedelta(hours=1)).actions == (
@@ -112,10 +112,10 @@ def test_an_override_begins_and_ends_by_itself() -> None:
 
 def test_the_older_resource_wins_and_keeps_its_values_when_the_other_goes() -> None:
     plan = reconcile(quota("mine"), {}, 1, NOW, older=quota("theirs"))
-    assert plan.is_empty
+    assert not plan.actions
     assert plan.words[0].message == 'ClientQuota "theirs" limits client-id=etl too and is older'
     gone = quota("mine", status={"applied": {"producer_byte_rate": MIB}})
-    assert retire(gone, {"producer_byte_rate": MIB}, {"producer_byte_rate": 5.0}).is_empty
+    assert not retire(gone, {"producer_byte_rate": MIB}, {"producer_byte_rate": 5.0}).actions
 
 
 def test_deleting_takes_back_only_what_was_set() -> None:
@@ -123,7 +123,7 @@ def test_deleting_takes_back_only_what_was_set() -> None:
     assert retire(gone, {"producer_byte_rate": MIB, "request_percentage": 5.0}).actions == (
         AlterQuota(ETL, {}, ("producer_byte_rate",)),
     )
-    assert retire(quota(), {"producer_byte_rate": MIB}).is_empty
+    assert not retire(quota(), {"producer_byte_rate": MIB}).actions
 
 
 def test_what_nobody_declares_is_named() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kavka_operator.reconcile.plan import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, MoveReplicas, Plan
+from kavka_operator.reconcile.plan import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, KafkaPlan, MoveReplicas
 from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenTopic
 from kavka_operator.reconcile.topics import FORGET, managed_after, needs_records, reconcile, retire
 from tests.unit.operator.fakes import DEFAULTS, topic
@@ -18,7 +18,7 @@ def seen(partitions: int = 6, replicas: int = 1, *, records: int | None = None, 
     return SeenTopic("orders", "id-1", partitions, replicas, dotted, {**DEFAULTS, **dotted}, records=records)
 
 
-def said(plan: Plan) -> tuple[str, str]:
+def said(plan: KafkaPlan) -> tuple[str, str]:
     """Reason and message of Ready; the other words must agree."""
     ready = plan.words[0]
     assert ready.type == "Ready"
@@ -39,12 +39,12 @@ def test_there_as_wanted_needs_nothing() -> None:
 
 
 def test_left_out_is_left_alone() -> None:
-    assert reconcile(topic(), seen(12, 3, retention_ms="5", cleanup_policy="compact"), ONE_BROKER).is_empty
+    assert not reconcile(topic(), seen(12, 3, retention_ms="5", cleanup_policy="compact"), ONE_BROKER).actions
 
 
 def test_spellings_of_one_value_are_one_value() -> None:
     wanted = topic(config={"cleanup.policy": "compact, delete"})
-    assert reconcile(wanted, seen(cleanup_policy="compact,delete"), ONE_BROKER).is_empty
+    assert not reconcile(wanted, seen(cleanup_policy="compact,delete"), ONE_BROKER).actions
 
 
 def test_grows() -> None:
@@ -76,7 +76,9 @@ def test_topics_wait_for_brokers_that_are_to_come() -> None:
         assert plan.actions == ()
         assert said(plan)[1] == '1 of 3 brokers have joined; topic "orders" waits for the others'
     assert reconcile(topic(replicationFactor=1), None, coming).actions
-    assert reconcile(topic(replicationFactor=1), None, replace(coming, is_forming=True)).is_empty, "it would lie on one"
+    assert not reconcile(topic(replicationFactor=1), None, replace(coming, is_forming=True)).actions, (
+        "it would lie on one"
+    )
     assert said(reconcile(topic(replicationFactor=4), None, coming))[1] == "4 replicas need 4 brokers and there are 3"
 
 
@@ -96,7 +98,7 @@ def test_another_number_of_replicas_is_moved_to() -> None:
     moving = replace(there, replication_factor=2, assignment={0: (0, 1), 1: (1, 2)}, moving=(0, 1))
     plan = reconcile(topic(replicationFactor=2), moving, THREE_BROKERS)
     assert (plan.actions, said(plan)[1]) == ((), "replicas of orders-0, orders-1 are being copied to other brokers")
-    assert reconcile(topic(replicationFactor=3), moving, THREE_BROKERS).is_empty, "first things first"
+    assert not reconcile(topic(replicationFactor=3), moving, THREE_BROKERS).actions, "first things first"
     assert said(reconcile(topic(replicationFactor=2), replace(moving, moving=()), THREE_BROKERS))[0] == "Ready"
 
 
@@ -181,17 +183,17 @@ def test_deletion_policy(policy: str, records: int, goes: bool) -> None:
 
 
 def test_only_the_topic_that_was_ours_is_deleted() -> None:
-    assert retire(topic(deletionPolicy="Delete", status={"topicId": "id-0"}), seen()).is_empty
-    assert retire(topic(deletionPolicy="Delete"), seen()).is_empty
+    assert not retire(topic(deletionPolicy="Delete", status={"topicId": "id-0"}), seen()).actions
+    assert not retire(topic(deletionPolicy="Delete"), seen()).actions
     loser = topic("mine", topicName="orders", deletionPolicy="Delete", status={"topicId": "id-1"})
-    assert retire(loser, seen(), [topic("theirs", topicName="orders")]).is_empty
+    assert not retire(loser, seen(), [topic("theirs", topicName="orders")]).actions
 
 
 @pytest.mark.parametrize("policy", ["Retain", "Delete", "DeleteIfEmpty"])
 def test_a_topic_that_another_resource_claims_passes_to_it(policy: str) -> None:
     gone = topic("mine", topicName="orders", deletionPolicy="Delete", status={"topicId": "id-1"})
     younger = topic("theirs", topicName="orders", deletionPolicy=policy)
-    assert retire(gone, seen(records=5), [younger]).is_empty
+    assert not retire(gone, seen(records=5), [younger]).actions
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def _configure(admin: Admin, cluster: KafkaCluster, outcome: Outcome) -> tuple[t
     actions = brokers_config(cluster, outcome.cluster).actions
     try:
         for action in actions:
-            admin.perform(action)  # type: ignore[arg-type]
+            admin.perform(action)
     except AdminError as error:
         if error.retriable:
             raise

@@ -35,7 +35,7 @@ from kavka_operator.platform.local.store import Store, Unreadable
 from kavka_operator.platform.local.supervisor import Supervisor, read_cluster_id
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quotas
-from kavka_operator.reconcile.plan import ElectLeaders, Plan, Word, stalled, unknown
+from kavka_operator.reconcile.plan import ClusterPlan, ElectLeaders, Plan, Word, stalled, unknown
 from kavka_operator.reconcile.seen import SeenNode
 from kavka_operator.reconcile.status import Status, cluster_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
@@ -228,7 +228,7 @@ class Up:
             for number, each in self._supervisor.seen().items()
         }
 
-    def _pause(self, answer: Answer, plan: Plan) -> float:
+    def _pause(self, answer: Answer, plan: ClusterPlan) -> float:
         """How long until the next look."""
         if answer.fault is not None:
             return self._mishaps.pause_seconds(LOOK)
@@ -237,12 +237,12 @@ class Up:
         at_rest = max(DRIFT_SECONDS, min(LOOKS_APART * self._took, DRIFT_SECONDS_MAX))
         return at_rest if answer.is_settled and plan.is_settled else RETRY_SECONDS
 
-    def _perform(self, plan: Plan) -> None:
+    def _perform(self, plan: ClusterPlan) -> None:
         for action in plan.actions:
             if isinstance(action, ElectLeaders):
                 self.tell(self._looker.elect(action) or str(action))
             else:
-                self._supervisor.perform(action)  # type: ignore[arg-type]
+                self._supervisor.perform(action)
         if plan.rollout is not None and plan.rollout.blocked_by:
             self._say_once(f"roll: {plan.rollout.blocked_by[0]}")
 
@@ -296,10 +296,10 @@ class Up:
         """A cluster that cannot be run is refused at the start; one changed into such is left as it runs."""
         if all(each.state == "Stopped" for each in self._supervisor.seen().values()):
             raise UpError(problem)
-        plan = Plan(words=stalled("Unsupported", problem))
+        plan = ClusterPlan(words=stalled("Unsupported", problem))
         self._store.set_status(cluster, cluster_status(cluster, [], {}, None, plan, now))
 
-    def _note_readiness(self, status: KafkaClusterStatus, plan: Plan) -> None:
+    def _note_readiness(self, status: KafkaClusterStatus, plan: ClusterPlan) -> None:
         stalled_words = [word.message for word in plan.words if word.type == "Stalled"]
         if stalled_words and not self._is_ready:
             if all(node.state in {"Failed", "Stopped"} for node in status.brokers):
@@ -326,7 +326,7 @@ class Up:
         now = _now()
         for each in self._store.all():
             if isinstance(each, KafkaCluster):
-                plan = Plan(words=unknown("Stopped", "not running; start it with `kavka up`"))
+                plan = ClusterPlan(words=unknown("Stopped", "not running; start it with `kavka up`"))
                 wanted, places = self._supervisor.wanted(each), self._supervisor.places()
                 self._store.set_status(each, cluster_status(each, wanted, {}, None, plan, now, places=places))
 

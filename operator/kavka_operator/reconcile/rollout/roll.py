@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kavka_operator.api.cluster import KafkaCluster, RolloutStatus
-from kavka_operator.reconcile.plan import Action, ElectLeaders, Plan, RestartNode, reconciling, stalled
+from kavka_operator.reconcile.plan import (
+    ClusterAction,
+    ClusterPlan,
+    ElectLeaders,
+    Plan,
+    RestartNode,
+    reconciling,
+    stalled,
+)
 from kavka_operator.reconcile.rollout import windows
 from kavka_operator.reconcile.rollout.check import obstacles
 from kavka_operator.reconcile.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose
@@ -35,7 +43,7 @@ def roll(
     live: SeenCluster | None,
     survey: Survey | None,
     now: datetime,
-) -> Plan | None:
+) -> ClusterPlan | None:
     """The next step, or None where the roll is done. `survey` is None while no broker answers."""
     diagnoses = diagnose(nodes, seen, live, survey)
     return _Roll(cluster, diagnoses, plan(nodes, diagnoses, survey), survey, now).step()
@@ -51,7 +59,7 @@ class _Roll:
     survey: Survey | None
     now: datetime
 
-    def step(self) -> Plan | None:
+    def step(self) -> ClusterPlan | None:
         if lost := self._those(Standing.LOST):
             return self._stop(lost)
         held = self._held()
@@ -70,7 +78,7 @@ class _Roll:
             return None
         return held or self._pause() or self._next(self.survey)
 
-    def _held(self) -> Plan | None:
+    def _held(self) -> ClusterPlan | None:
         """What a person has set in the way of any restart."""
         rollout = self.cluster.spec.rollout
         listed = named([each.id for each in self.plan.order])
@@ -83,13 +91,13 @@ class _Roll:
             return self._wait("RolloutWaits", [f"{listed} for a window: {windows.shown(rollout.windows)}"])
         return None
 
-    def _pause(self) -> Plan | None:
+    def _pause(self) -> ClusterPlan | None:
         resume = self._resume_time()
         if resume is None or self.now >= resume:
             return None
         return self._wait("Rolling", [f"until {_clock(resume)} (spec.rollout.delaySeconds)"])
 
-    def _next(self, survey: Survey) -> Plan:
+    def _next(self, survey: Survey) -> ClusterPlan:
         """The first node that may go down, with as many others as may go with it."""
         batch: list[Diagnosis] = []
         first_obstacles: list[str] = []
@@ -107,7 +115,7 @@ class _Roll:
                 break
         return self._restart(batch) if batch else self._wait("Rolling", first_obstacles)
 
-    def _stop(self, lost: Sequence[Diagnosis]) -> Plan:
+    def _stop(self, lost: Sequence[Diagnosis]) -> ClusterPlan:
         words = "; ".join(f"{each.name} did not come back: {each.words}" for each in lost)
         kept = (
             f"; {named(sorted(each.id for each in self.plan.order))} keep their former settings"
@@ -117,15 +125,15 @@ class _Roll:
         advice = "; mend the settings and apply them again"
         return Plan((), stalled("RolloutStopped", words + kept + advice), self._status((words,)))
 
-    def _restart(self, those: Sequence[Diagnosis]) -> Plan:
+    def _restart(self, those: Sequence[Diagnosis]) -> ClusterPlan:
         actions = [RestartNode(each.id, each.words) for each in those]
         return self._act(actions, "; ".join(map(str, actions)), tuple(each.id for each in those))
 
-    def _act(self, actions: Sequence[Action], doing: str, current: tuple[int, ...] = ()) -> Plan:
+    def _act(self, actions: Sequence[ClusterAction], doing: str, current: tuple[int, ...] = ()) -> ClusterPlan:
         status = self._status((), current)
         return Plan(tuple(actions), reconciling("Rolling", f"{_progress(status)}; {doing}"), status)
 
-    def _wait(self, reason: str, what: Sequence[str]) -> Plan:
+    def _wait(self, reason: str, what: Sequence[str]) -> ClusterPlan:
         status = self._status(tuple(what))
         since = f" (since {_clock(status.blocked_since)})" if status.blocked_since else ""
         words = f"{_progress(status)}; waits{since}: {some(what, 2, '; ')}"
