@@ -149,7 +149,7 @@ def plan_all(
 ) -> dict[Key, KafkaPlan]:
     """A plan for each resource; the deleted ones come first, so that a name is free for who takes it over."""
     claims = claims_of(resources)
-    plans = dict.fromkeys(map(key_of, resources), KafkaPlan())
+    plans: dict[Key, KafkaPlan] = dict.fromkeys(map(key_of, resources), Plan())
     for each in sorted(resources, key=lambda one: one.metadata.deletion_timestamp is None):
         if key_of(each) in guard.failures:
             continue

@@ -296,7 +296,7 @@ class Up:
         """A cluster that cannot be run is refused at the start; one changed into such is left as it runs."""
         if all(each.state == "Stopped" for each in self._supervisor.seen().values()):
             raise UpError(problem)
-        plan = ClusterPlan(words=stalled("Unsupported", problem))
+        plan: ClusterPlan = Plan(words=stalled("Unsupported", problem))
         self._store.set_status(cluster, cluster_status(cluster, [], {}, None, plan, now))
 
     def _note_readiness(self, status: KafkaClusterStatus, plan: ClusterPlan) -> None:
@@ -326,7 +326,7 @@ class Up:
         now = _now()
         for each in self._store.all():
             if isinstance(each, KafkaCluster):
-                plan = ClusterPlan(words=unknown("Stopped", "not running; start it with `kavka up`"))
+                plan: ClusterPlan = Plan(words=unknown("Stopped", "not running; start it with `kavka up`"))
                 wanted, places = self._supervisor.wanted(each), self._supervisor.places()
                 self._store.set_status(each, cluster_status(each, wanted, {}, None, plan, now, places=places))
 
