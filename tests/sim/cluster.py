@@ -320,6 +320,7 @@ class Simulation:
         changer.controllers = tuple(node.as_voter for node in self.nodes)
         changer.node_ids = tuple(node.node_id for node in self.nodes)
         changer.gone = self._gone
+        changer.is_sound = lambda: not self.invariants.lossy
         changer.replication_factor = self.shape.replication_factor
         running = [self.run_client(client) for client in [*producers, *readers, changer]]
         for workload in self.workloads:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from tests.sim.history import Place, place_text
 
 NOTHING = -1
+RETENTION_SECONDS = 60  # of offsets, where they expire at all
 
 
 @dataclass(slots=True)
@@ -86,6 +87,9 @@ class GroupRecord:
 
     def assigned(self, owner: str, generation: int, places: list[Place], asked: float, now: float) -> None:
         newest = self.newest_generation(asked)
+        is_amiss = generation < newest or any(self._owners.get((generation, one), owner) != owner for one in places)
+        if is_amiss and self._may_be_forgotten(now):
+            self._owners, self._assigned, newest = {}, [], -1
         if generation < newest:
             self.problems.append(f"generation-back: {owner} is in {generation}, after somebody was in {newest}")
         if generation > self.newest_generation(now + 1):
@@ -95,6 +99,14 @@ class GroupRecord:
             known = self._owners.setdefault((generation, place), owner)
             if known != owner:
                 self.problems.append(f"two-owners: {known} and {owner} have {place_text(place)} in {generation}")
+
+    def _may_be_forgotten(self, now: float) -> bool:
+        """Whether the coordinator may have dropped the group meanwhile, for it was empty and had no offsets (any more):
+        its generations start over then, as in Apache Kafka.
+        """
+        kept_since = now - RETENTION_SECONDS
+        attempts = [one for register in self._registers.values() for one in register.attempts if one.offset != NOTHING]
+        return self._may_expire and all(one.ended is None or one.ended < kept_since for one in attempts)
 
     def holds(self, instance: str, member_id: str, now: float) -> None:
         """A static member has its assignment: whoever had its place before is fenced."""
