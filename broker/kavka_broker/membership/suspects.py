@@ -7,6 +7,10 @@ lost leaders once a second). So an answer about leaders waits while somebody is 
 of the suspect, until a connection to it stands again, or for `DOUBT_MS_MAX`. A broker that stops in a controlled way is
 fenced before its connections break, and is not suspected.
 
+As long as all connections stand nobody waits, but for the turns of the loop in which a loss that has arrived already is
+heard. A process that is killed closes its connections in the order in which they were opened, and ours were among the
+first: what its clients notice has been said to us before, though the loop may come to it later.
+
 This delays answers and never changes one: nothing depends on it but the length of the gap.
 """
 
@@ -22,7 +26,8 @@ from kavka_broker.timers import Timer, Timers
 log = get("membership")
 
 DOUBT_MS_MAX: Final = 500
-MOMENT_MS: Final = 3
+TURNS: Final = 2
+"""From reading that a connection has ended, the loop needs one more to tell it; and the request may be read first."""
 
 
 class Image(Protocol):
@@ -44,12 +49,9 @@ class Suspects:
         image.subscribers.append(self._replayed)
 
     async def cleared(self) -> None:
-        """Wait while somebody is suspected, but a moment in any case.
-
-        A process that is killed closes its connections one after the other, and the client may be quicker to ask than
-        the system is to close ours. Who asks about leaders asks seldom, and can spare the moment.
-        """
-        await asyncio.sleep(MOMENT_MS / 1000)
+        """Wait while somebody is suspected, and until what has arrived up to now is heard."""
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         if self._doubt is not None:
             # Shielded: a client that goes away must not end the doubt for the others.
             await asyncio.shield(self._doubt)

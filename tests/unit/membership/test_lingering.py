@@ -2,17 +2,16 @@
 
 import asyncio
 
-import pytest
-
-from kavka_broker.membership import lingering
-from kavka_broker.membership.lingering import Lingering
+from kavka_broker.membership.lingering import LINGER_MS, Lingering
 from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.unfence_broker_record import UnfenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.timers import Timers
-from tests.unit.membership.fakes import FakeQuorum
+from kavka_broker.timers import TICK_MS, Timers
+from tests.sim.loop import SimLoop
+from tests.sim.node import SimClock
+from tests.unit.membership.fakes import FakeQuorum, play_simulated
 
 
 async def made() -> tuple[Lingering, FakeQuorum]:
@@ -44,14 +43,15 @@ def test_one_that_is_unregistered_is_gone() -> None:
     asyncio.run(scenario())
 
 
-def test_it_is_forgotten_after_its_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lingering, "LINGER_MS", 1)
-
-    async def scenario() -> None:
-        found, quorum = await made()
+def test_it_is_forgotten_after_its_moment() -> None:
+    async def scenario(loop: SimLoop) -> None:
+        quorum = FakeQuorum()
+        found = Lingering(quorum, Timers(SimClock(loop), loop))
+        quorum.commit(RegisterBrokerRecord(2, broker_epoch=2, fenced=False))
         quorum.commit(FenceBrokerRecord(2, 2))
-        async with asyncio.timeout(20):
-            while found.ids:
-                await asyncio.sleep(0.001)
+        await asyncio.sleep((LINGER_MS - 1) / 1000)
+        assert list(found.ids) == [2]
+        await asyncio.sleep((2 * TICK_MS) / 1000)
+        assert not found.ids
 
-    asyncio.run(scenario())
+    play_simulated(scenario)

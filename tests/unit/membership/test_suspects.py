@@ -5,62 +5,73 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kavka_broker.membership import suspects
-from kavka_broker.membership.suspects import Suspects
+from kavka_broker.membership.suspects import DOUBT_MS_MAX, Suspects
 from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.register_controller_record import (
     ControllerEndpoint,
     RegisterControllerRecord,
 )
-from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.timers import Timers
-from tests.unit.membership.fakes import FakeQuorum
-
-WAIT_SECONDS = 20
+from kavka_broker.timers import TICK_MS, Timers
+from tests.sim.loop import SimLoop
+from tests.sim.node import SimClock
+from tests.unit.membership.fakes import FakeQuorum, play_simulated
 
 
 def play(scenario: Callable[[Suspects, FakeQuorum], Awaitable[None]]) -> None:
-    """Broker 1 is we ourselves; 2 listens at b:2, and as a controller at c:2."""
+    """Broker 1 is we ourselves; 2 listens at b:2, and as a controller at c:2. Time is simulated."""
 
-    async def run() -> None:
+    async def run(loop: SimLoop) -> None:
         quorum = FakeQuorum()
         for broker_id in (1, 2):
             endpoints = [BrokerEndpoint("PLAINTEXT", "b", broker_id)]
             quorum.commit(RegisterBrokerRecord(broker_id, broker_epoch=broker_id, end_points=endpoints, fenced=False))
         quorum.commit(RegisterControllerRecord(2, end_points=[ControllerEndpoint("CONTROLLER", "c", 2)]))
-        async with asyncio.timeout(WAIT_SECONDS):
-            await scenario(Suspects(1, quorum, Timers(SystemClock(), asyncio.get_running_loop())), quorum)
+        await scenario(Suspects(1, quorum, Timers(SimClock(loop), loop)), quorum)
 
-    asyncio.run(run())
+    play_simulated(run)
 
 
-@pytest.fixture
-def for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suspects, "DOUBT_MS_MAX", 600_000)
+async def asks_for_ms(suspected: Suspects) -> float:
+    """How long somebody who asks now has to wait."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    await suspected.cleared()
+    return (loop.time() - begun) * 1000
 
 
 async def waits(suspected: Suspects) -> "asyncio.Task[None]":
-    """Somebody who asks, and whom the moment alone does not satisfy."""
+    """Somebody who asks, and still waits right before the doubt would end by itself."""
     task = asyncio.create_task(suspected.cleared())
-    await asyncio.sleep(10 * suspects.MOMENT_MS / 1000)
+    await asyncio.sleep((DOUBT_MS_MAX - 1) / 1000)
     assert not task.done()
     return task
 
 
-@pytest.mark.usefixtures("for_ever")
-def test_nobody_is_suspected() -> None:
+def test_while_nobody_is_suspected_nobody_waits() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
-        await suspected.cleared()
+        assert await asks_for_ms(suspected) == 0
         suspected.lost("elsewhere", 9)
         suspected.lost("b", 1)
-        await suspected.cleared()
+        assert await asks_for_ms(suspected) == 0
+        suspected.lost("b", 2)
+        assert await asks_for_ms(suspected) > 0
+
+    play(scenario)
+
+
+def test_a_loss_that_is_read_behind_the_request_counts() -> None:
+    # The loop reads what has arrived in one go, the request first; that a connection is lost it tells a turn later.
+    async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
+        loop = asyncio.get_running_loop()
+        asking = asyncio.create_task(asks_for_ms(suspected))
+        loop.call_soon(loop.call_soon, suspected.lost, "b", 2)
+        assert await asking > 0
 
     play(scenario)
 
 
 @pytest.mark.parametrize("address", [("b", 2), ("c", 2)])
-@pytest.mark.usefixtures("for_ever")
 def test_until_the_suspect_is_fenced(address: tuple[str, int]) -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
         suspected.lost(*address)
@@ -68,27 +79,27 @@ def test_until_the_suspect_is_fenced(address: tuple[str, int]) -> None:
         quorum.commit(FenceBrokerRecord(2, 2))
         await waiting
         suspected.lost(*address)
-        await suspected.cleared()
+        assert await asks_for_ms(suspected) == 0
 
     play(scenario)
 
 
-@pytest.mark.usefixtures("for_ever")
 def test_until_a_connection_stands_again() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
         suspected.lost("b", 2)
         waiting = await waits(suspected)
         suspected.alive("b", 2)
         await waiting
+        assert await asks_for_ms(suspected) == 0
 
     play(scenario)
 
 
-@pytest.mark.usefixtures("for_ever")
 def test_one_that_gives_up_does_not_end_the_doubt() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
         suspected.lost("b", 2)
-        impatient, patient = await waits(suspected), await waits(suspected)
+        patient = asyncio.create_task(suspected.cleared())
+        impatient = await waits(suspected)
         impatient.cancel()
         await asyncio.sleep(0)
         assert not patient.done()
@@ -101,6 +112,7 @@ def test_one_that_gives_up_does_not_end_the_doubt() -> None:
 def test_not_for_ever() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
         suspected.lost("b", 2)
-        await suspected.cleared()
+        assert DOUBT_MS_MAX <= await asks_for_ms(suspected) <= DOUBT_MS_MAX + 2 * TICK_MS
+        assert await asks_for_ms(suspected) == 0
 
     play(scenario)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from kavka_broker.core.metadata import topic_commands
 from kavka_broker.core.metadata.broker_commands import leave
 from kavka_broker.core.metadata.brokers import FENCE, UNASSIGNED_DIRECTORY
 from kavka_broker.core.metadata.topic_commands import (
@@ -218,3 +219,31 @@ def test_a_name_is_free_again_when_the_topic_it_collided_with_is_gone() -> None:
     assert topic is not None
     enact(metadata, delete_topic(topic))
     made(metadata, CreateTopic("a_b", uuid(5), 1, 1))
+
+
+def refuse_to_place(*_: object) -> None:
+    raise AssertionError("something was placed")
+
+
+@pytest.mark.parametrize("count", [2 + PARTITIONS_PER_REQUEST_MAX + 1, 2**31 - 1])
+def test_too_many_new_partitions_are_refused_before_any_is_placed(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = cluster(1, 2, topics={"t": 2})
+    monkeypatch.setattr(topic_commands, "place", refuse_to_place)
+    (refusal,) = grow_topics(metadata, [GrowTopic("t", count)]).response
+    assert refusal is not None
+    assert refusal.code is ErrorCode.POLICY_VIOLATION
+
+
+def test_the_bound_counts_all_topics_of_a_request() -> None:
+    metadata = cluster(1, topics={"t": 1, "u": 1})
+    half = PARTITIONS_PER_REQUEST_MAX // 2 + 2
+    first, second = grow_topics(metadata, [GrowTopic("t", half), GrowTopic("u", half)]).response
+    assert first is None
+    assert second is not None
+    assert second.code is ErrorCode.POLICY_VIOLATION
+
+
+def test_too_many_partitions_of_new_topics_are_refused_before_any_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_commands, "place", refuse_to_place)
+    wanted = CreateTopic("t", uuid(9), 2**31 - 1, 1)
+    assert refused(wanted) is ErrorCode.POLICY_VIOLATION

@@ -104,9 +104,7 @@ def grow_topics(metadata: Metadata, commands: Sequence[GrowTopic]) -> Decision[l
     rotation = metadata.topics.partition_count
     for command in commands:
         try:
-            made = _grow(metadata, command, rotation)
-            if len(records) + len(made) > PARTITIONS_PER_REQUEST_MAX:
-                raise _too_many(len(records) + len(made))
+            made = _grow(metadata, command, rotation, len(records))
         except BrokerError as refusal:
             results.append(refusal)
         else:
@@ -227,7 +225,7 @@ def directory_for(brokers: Brokers, broker_id: int) -> bytes:
     return UNASSIGNED_DIRECTORY
 
 
-def _grow(metadata: Metadata, command: GrowTopic, rotation: int) -> list[Message]:
+def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: int) -> list[Message]:
     topic = metadata.topics.get(command.name)
     if topic is None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{command.name}'")
@@ -238,6 +236,8 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int) -> list[Message
         problem = f"'{topic.name}' has {now} partitions and cannot shrink to {count}; create another topic instead"
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
     more, factor = count - now, topic.replication_factor
+    if made_before + more > PARTITIONS_PER_REQUEST_MAX:
+        raise _too_many(made_before + more)
     if command.assignments is None:
         assignments = _placed(metadata.brokers, more, factor, rotation)
     else:
