@@ -29,6 +29,9 @@ log = get("coordinator")
 EXPIRE_STAGGER_MS = 10
 """Between two partitions, so that expiry never holds the loop for all of them at once."""
 
+BETWEEN_SLICES_MS = 1
+"""Between two slices of work that nobody waits for; the timers make a tick of it."""
+
 
 class GroupCoordinator:
     """Made before the replica manager hosts its partitions; `start` begins the periodic work."""
@@ -88,14 +91,19 @@ class GroupCoordinator:
     def apply(self, records: Iterable[Message]) -> None:
         """The controller has committed these: offsets of topics that are gone go too."""
         if any(isinstance(record, RemoveTopicRecord) for record in records):
+            known = self._known_topics()
             for shard in self._shards.values():
                 if shard.is_loading:
                     shard.has_missed_removal = True
                 elif not shard.is_unreadable:
-                    self._forget_topics(shard)
+                    self._forget_topics(shard, known)
 
-    def _forget_topics(self, shard: Shard) -> None:
-        shard.forget_topics([topic.name for topic in self._metadata.topics])
+    def _known_topics(self) -> frozenset[str]:
+        return frozenset(topic.name for topic in self._metadata.topics)
+
+    def _forget_topics(self, shard: Shard, known: frozenset[str]) -> None:
+        if shard.upkeep.forget_topics(known):
+            self._work_off(shard, shard.upkeep.tombstones())
 
     def _elect(self, partition: Partition) -> None:
         shard = Shard(partition, self.settings, self._clock, self._timers, self._commit_timeout_ms)
@@ -132,7 +140,7 @@ class GroupCoordinator:
                 self._loads.pop(index, None)
         shard.open()
         if shard.has_missed_removal:
-            self._forget_topics(shard)
+            self._forget_topics(shard, self._known_topics())
         log.info(
             "groups.loaded",
             partition=index,
@@ -179,9 +187,18 @@ class GroupCoordinator:
         self._timers.after(self._expire_every_ms, self._expire)
 
     def _expire_shard(self, shard: Shard) -> None:
-        count = shard.expire()
+        self._work_off(shard, shard.upkeep.tombstones())
+        self._work_off(shard, self._expiring(shard))
+
+    def _expiring(self, shard: Shard) -> Iterator[None]:
+        count = yield from shard.upkeep.expire()
         if count:
             log.info("groups.expired", partition=shard.partition.index, records=count)
+
+    def _work_off(self, shard: Shard, work: Iterator[None]) -> None:
+        """Do a slice, and the next one in a later turn, as long as the shard is served here."""
+        if self._shards.get(shard.partition.index) is shard and next(work, work) is None:
+            self._timers.after(BETWEEN_SLICES_MS, self._work_off, shard, work)
 
 
 def raise_failure(task: asyncio.Task[None]) -> None:

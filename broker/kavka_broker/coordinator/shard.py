@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
+from kavka_broker.coordinator.upkeep import Upkeep
 from kavka_broker.core.group import membership
-from kavka_broker.core.group.deletion import check_offset_deletion, delete_group, expire_group
+from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Answer, Effects, Persist, Start, Stop, TimerName
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.join import Join, join
@@ -72,6 +73,15 @@ class Shard:
         self._commit_timeout_ms = commit_timeout_ms
         self._running: dict[str, dict[TimerName, Timer]] = {}
         self._in_flight: Counter[str] = Counter()  # appends of a group that are not committed
+        self.upkeep = Upkeep(
+            self.image,
+            settings,
+            self._append_quietly,
+            is_writing=lambda group_id: self._in_flight[group_id] > 0,
+            bury=lambda group: self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID),
+            now_ms=clock.now_ms,
+            batch_bytes_max=lambda: partition.log.config.max_message_bytes,
+        )
 
     def open(self) -> None:
         """The log has been read: serve, and expect the members to be heard of within their sessions."""
@@ -185,11 +195,6 @@ class Shard:
         ]
         return kept, self._append(group_id, records) if records else None
 
-    def forget_topics(self, known: Sequence[str]) -> None:
-        """Topics have been deleted: so are their offsets."""
-        for group_id, topic, index in self.image.without_topics(known):
-            self._append_quietly(group_id, [offset_tombstone(group_id, topic, index)])
-
     # --- groups -------------------------------------------------------------------------------------------------
 
     def delete_group(self, group_id: str) -> Waiting | None:
@@ -200,20 +205,6 @@ class Shard:
         waiting = self._append(group_id, delete_group(group, self.image.offsets(group_id)))
         self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
         return waiting
-
-    def expire(self) -> int:
-        """Forget what nobody has used for the retention time: how many records that took."""
-        now_ms = self._clock.now_ms()
-        count = 0
-        for group_id, group in list(self.image.groups.items()):
-            if self.is_loading or self._in_flight[group_id]:
-                continue
-            records = expire_group(group, self.image.offsets(group_id), self._settings, now_ms)
-            if records and self._append_quietly(group_id, records):
-                count += len(records)
-                if records[-1].key.NAME == "GroupMetadataKey":
-                    self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
-        return count
 
     def _check_room(self, group_id: str) -> None:
         if len(self.image.groups) >= GROUPS_PER_PARTITION_MAX:
@@ -296,8 +287,11 @@ class Shard:
 
     # --- the log ------------------------------------------------------------------------------------------------
 
-    def _append(self, group_id: str, records: Sequence[KeyedRecord]) -> Waiting | None:
-        """Append as one batch, all or nothing. None where it is committed; raises BrokerError where it is refused."""
+    def _append(self, group_id: str | None, records: Sequence[KeyedRecord]) -> Waiting | None:
+        """Append as one batch, all or nothing. None where it is committed; raises BrokerError where it is refused.
+
+        Where a group is named, it counts as writing until then.
+        """
         batch = build_batch(map(framed, records), timestamp_ms=self._clock.now_ms())
         try:
             appended = self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR)
@@ -308,31 +302,33 @@ class Shard:
             self._replay(records)
             return None
         waiting: Waiting = asyncio.get_running_loop().create_future()
-        self._in_flight[group_id] += 1
+        if group_id is not None:
+            self._in_flight[group_id] += 1
         timer = self._timers.after(self._commit_timeout_ms, settle, waiting, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         committed.add_done_callback(partial(self._committed, group_id, records, waiting, timer))
         return waiting
 
-    def _append_quietly(self, group_id: str, records: Sequence[KeyedRecord]) -> bool:
+    def _append_quietly(self, records: Sequence[KeyedRecord]) -> bool:
         """For work that nobody waits for and that comes round again. False where it was refused."""
         try:
-            self._append(group_id, records)
+            self._append(None, records)
         except BrokerError:
             return False
         return True
 
     def _committed(
         self,
-        group_id: str,
+        group_id: str | None,
         records: Sequence[KeyedRecord],
         waiting: Waiting,
         timer: Timer,
         committed: asyncio.Future[None],
     ) -> None:
         timer.cancel()
-        self._in_flight[group_id] -= 1
-        if not self._in_flight[group_id]:
-            del self._in_flight[group_id]
+        if group_id is not None:
+            self._in_flight[group_id] -= 1
+            if not self._in_flight[group_id]:
+                del self._in_flight[group_id]
         error = committed.exception()
         match error:
             case None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kavka_broker.coordinator.shard import Shard
+from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -40,6 +41,7 @@ class FakeLog:
     batches: list[bytes] = field(default_factory=list)
     log_start_offset: int = 0
     log_end_offset: int = 0
+    config: LogConfig = field(default_factory=LogConfig)
 
     def read(self, offset: int, bytes_max: int, *, upper_offset: int, at_least_one: bool) -> Chunk:
         assert at_least_one

@@ -10,6 +10,7 @@ import pytest
 from kavka_broker.coordinator import group_coordinator as coordinator_module
 from kavka_broker.coordinator import shard as shard_module
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.upkeep import RECORDS_PER_SLICE_MAX
 from kavka_broker.coordinator.shard import framed
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.offsets import Commit
@@ -22,7 +23,7 @@ from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommi
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.timers import Timers
+from kavka_broker.timers import TICK_MS, Timers
 from tests.unit.coordinator.fakes import Clock, FakePartition
 
 TOPIC_ID = b"o" * 16
@@ -152,6 +153,33 @@ def test_a_topic_that_is_deleted_while_the_log_is_read() -> None:
         assert groups.shard("g").image.offsets("g") == {}
 
     play(scenario)
+
+
+def test_offsets_of_a_deleted_topic_end_a_slice_a_turn_and_only_while_they_are_ours() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        partition = with_log()
+        groups.leadership(partition, True)
+        commits = [Commit("t", index, 1) for index in range(3 * RECORDS_PER_SLICE_MAX)]
+        groups.shard("g").commit("g", -1, "", None, commits, -1, 9)
+
+        def tombstones() -> int:
+            return int(partition.log.log_end_offset) - len(commits)
+
+        groups.apply([RemoveTopicRecord(b"t" * 16)])
+        assert tombstones() == RECORDS_PER_SLICE_MAX
+        turn(groups)
+        assert tombstones() == 2 * RECORDS_PER_SLICE_MAX
+        groups.leadership(partition, False)
+        turn(groups)
+        assert tombstones() == 2 * RECORDS_PER_SLICE_MAX
+
+    play(scenario)
+
+
+def turn(groups: GroupCoordinator) -> None:
+    """Time for the next slice."""
+    cast(Clock, groups._clock).ms += 2 * TICK_MS
+    groups._timers._fire()
 
 
 def test_a_log_that_cannot_be_read_is_not_served_by_half() -> None:

@@ -1,11 +1,12 @@
 """The shell around groups: writes that wait, writes that fail, time, and the end of a shard."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from typing import Any, cast
 
 import pytest
 
+from kavka_broker.coordinator.upkeep import BATCH_BYTES_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.group.join import Join
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.state import GroupState
@@ -58,6 +59,25 @@ def sync(world: World, member_id: str, generation: int = 1) -> "asyncio.Future[A
     token = world.token()
     world.shard.sync("g", Sync(token, generation, member_id, None, None, None, {member_id: b"all"}))
     return token
+
+
+def finish(work: Generator[None, None, int] | Iterator[None]) -> int | None:
+    """What the work comes to, with its slices one after the other."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return cast(int | None, end.value)
+
+
+def expire(world: World) -> int | None:
+    """How many records the upkeep has written."""
+    return finish(world.shard.upkeep.expire())
+
+
+def forget_all_but(world: World, *topics: str) -> None:
+    world.shard.upkeep.forget_topics(frozenset(topics))
+    finish(world.shard.upkeep.tombstones())
 
 
 def state(world: World) -> GroupState | None:
@@ -135,12 +155,12 @@ def test_offsets_of_a_group_without_members_expire_by_their_commit() -> None:
         world.clock.ms += DAY_MS
         commit(world, "g", 8, topic="u")
         world.clock.ms += WEEK_MS - DAY_MS
-        assert world.shard.expire() == 1
+        assert expire(world) == 1
         assert (offset(world, "g"), offset(world, "g", "u")) == (None, 8)
         world.clock.ms += DAY_MS
-        assert world.shard.expire() == 2, "the offset and the group"
+        assert expire(world) == 2, "the offset and the group"
         assert state(world) is None
-        assert world.shard.expire() == 0
+        assert expire(world) == 0
 
     play(scenario)
 
@@ -150,9 +170,9 @@ def test_a_retention_of_the_clients_own_counts() -> None:
         world = World()
         commit(world, "g", 7, retention_ms=1_000)
         world.clock.ms += 999
-        assert world.shard.expire() == 0
+        assert expire(world) == 0
         world.clock.ms += 1
-        assert world.shard.expire() == 2
+        assert expire(world) == 2
 
     play(scenario)
 
@@ -166,15 +186,15 @@ def test_offsets_of_a_running_group_are_kept_while_somebody_subscribes() -> None
         commits = [Commit("t", 0, 7), Commit("u", 0, 8)]
         world.shard.commit("g", 1, "m", None, commits, -1, 9)
         world.clock.ms += WEEK_MS
-        assert world.shard.expire() == 1
+        assert expire(world) == 1
         assert (offset(world, "g"), offset(world, "g", "u")) == (7, None)
 
         world.shard.leave("g", [_departure("m")])
         assert state(world) is GroupState.EMPTY
         world.clock.ms += WEEK_MS - 1
-        assert world.shard.expire() == 0, "the retention counts from when the last member left"
+        assert expire(world) == 0, "the retention counts from when the last member left"
         world.clock.ms += 1
-        assert world.shard.expire() == 2
+        assert expire(world) == 2
 
     play(scenario)
 
@@ -186,7 +206,7 @@ def test_an_offset_on_its_way_is_not_overtaken_by_its_expiry() -> None:
         world.clock.ms += WEEK_MS
         world.partition.holds = True
         commit(world, "g", 8)
-        assert world.shard.expire() == 0
+        assert expire(world) == 0
         with pytest.raises(BrokerError, match="NON_EMPTY_GROUP"):
             world.shard.delete_group("g")
         await world.partition.commit()
@@ -200,8 +220,137 @@ def test_topics_that_are_gone() -> None:
         world = World()
         commit(world, "g", 7)
         commit(world, "g", 8, topic="u")
-        world.shard.forget_topics(["u"])
+        forget_all_but(world, "u")
         assert (offset(world, "g"), offset(world, "g", "u")) == (None, 8)
+
+    play(scenario)
+
+
+def commit_many(world: World, group: str, count: int, topic: str = "t") -> None:
+    world.shard.commit(group, -1, "", None, [Commit(topic, index, 7) for index in range(count)], -1, 9)
+
+
+def records_per_step(world: World, work: Iterator[None] | Generator[None, None, int]) -> list[int]:
+    """How many records each slice has appended."""
+    counts, done = list[int](), False
+    while not done:
+        before = world.partition.log.log_end_offset
+        done = next(work, work) is work
+        counts.append(world.partition.log.log_end_offset - before)
+    return counts
+
+
+def test_offsets_of_a_topic_that_is_gone_end_in_batches_and_slices() -> None:
+    async def scenario() -> None:
+        world = World()
+        for group in "gh":
+            commit_many(world, group, 2 * RECORDS_PER_SLICE_MAX)
+        batches_before = len(world.partition.log.batches)
+        assert world.shard.upkeep.forget_topics(frozenset())
+        assert [world.shard.image.offsets(group) for group in "gh"] == [{}, {}], "nobody sees them any more"
+        counts = records_per_step(world, world.shard.upkeep.tombstones())
+        assert (sum(counts), max(counts)) == (4 * RECORDS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX)
+        assert len(world.partition.log.batches) - batches_before == 4
+
+    play(scenario)
+
+
+def test_what_is_committed_for_a_new_topic_of_the_name_stays() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit_many(world, "g", 2 * RECORDS_PER_SLICE_MAX)
+        world.shard.upkeep.forget_topics(frozenset())
+        work = world.shard.upkeep.tombstones()
+        next(work)
+        world.partition.holds = True
+        commit(world, "g", 9)
+        before = world.partition.log.log_end_offset
+        next(work)
+        assert world.partition.log.log_end_offset == before, "it is not known yet what the commit comes to"
+        await world.partition.commit()
+        world.partition.holds = False
+        finish(work)
+        assert world.shard.image.offsets("g")["t"].keys() == {0}
+        assert world.partition.log.log_end_offset == before + RECORDS_PER_SLICE_MAX - 1
+
+    play(scenario)
+
+
+def test_tombstones_that_the_log_refuses_are_written_later() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit_many(world, "g", 3)
+        world.partition.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        forget_all_but(world)
+        world.partition.refuses = None
+        before = world.partition.log.log_end_offset
+        finish(world.shard.upkeep.tombstones())
+        assert world.partition.log.log_end_offset == before + 3
+        finish(world.shard.upkeep.tombstones())
+        assert world.partition.log.log_end_offset == before + 3
+
+    play(scenario)
+
+
+def test_a_group_with_many_offsets_expires_in_slices() -> None:
+    async def scenario() -> None:
+        world = World()
+        count = 3 * RECORDS_PER_SLICE_MAX
+        commit_many(world, "g", count)
+        world.clock.ms += WEEK_MS
+        counts = records_per_step(world, world.shard.upkeep.expire())
+        assert (sum(counts), len(counts)) == (count + 1, 3)
+        assert max(counts) == RECORDS_PER_SLICE_MAX + 1
+        assert state(world) is None
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_group_with_long_names_expires_in_batches_that_the_log_takes(holds: bool) -> None:
+    async def scenario() -> None:
+        world = World()
+        group = "g" * 5_000
+        commit_many(world, group, 300)
+        batches = len(world.partition.log.batches)
+        world.clock.ms += WEEK_MS
+        world.partition.holds = holds
+        assert expire(world) == 301
+        assert max(map(len, world.partition.log.batches[batches:])) <= BATCH_BYTES_MAX
+        await world.partition.commit()
+        assert world.shard.image.groups == {}
+        assert world.shard.image.offsets(group) == {}
+
+    play(scenario)
+
+
+def test_what_is_committed_while_a_group_expires_stays() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit_many(world, "g", 2 * RECORDS_PER_SLICE_MAX)
+        world.clock.ms += WEEK_MS
+        work = world.shard.upkeep.expire()
+        next(work)
+        world.shard.commit("g", -1, "", None, [Commit("t", 2 * RECORDS_PER_SLICE_MAX - 1, 9)], -1, 9)
+        finish(work)
+        assert world.shard.image.offsets("g")["t"].keys() == {2 * RECORDS_PER_SLICE_MAX - 1}
+        assert "g" in world.shard.image.groups
+
+    play(scenario)
+
+
+def test_a_commit_on_its_way_ends_the_expiry_of_its_group_for_now() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit_many(world, "g", 2 * RECORDS_PER_SLICE_MAX)
+        world.clock.ms += WEEK_MS
+        work = world.shard.upkeep.expire()
+        next(work)
+        world.partition.holds = True
+        commit_many(world, "g", 2 * RECORDS_PER_SLICE_MAX)
+        finish(work)
+        await world.partition.commit()
+        assert len(world.shard.image.offsets("g")["t"]) == 2 * RECORDS_PER_SLICE_MAX
 
     play(scenario)
 

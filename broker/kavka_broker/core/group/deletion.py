@@ -2,14 +2,13 @@
 
 from collections.abc import Collection
 
-from kavka_broker.core.group.offsets import Offsets, expired_offsets
+from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
-from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
-__all__ = ["check_offset_deletion", "delete_group", "expire_group"]
+__all__ = ["check_offset_deletion", "delete_group", "is_over"]
 
 
 def delete_group(group: ClassicGroup, offsets: Offsets) -> list[KeyedRecord]:
@@ -38,11 +37,6 @@ def check_offset_deletion(group: ClassicGroup, topics: Collection[str]) -> set[s
     return set(topics) if subscribed is None else set(topics) & subscribed
 
 
-def expire_group(group: ClassicGroup, offsets: Offsets, settings: GroupSettings, now_ms: int) -> list[KeyedRecord]:
-    """The records that end what has expired; an empty group ends with its last offset."""
-    expired = list(expired_offsets(group, offsets, settings, now_ms))
-    records = [offset_tombstone(group.group_id, topic, partition) for topic, partition in expired]
-    is_last = len(expired) == sum(map(len, offsets.values()))
-    if is_last and group.state is GroupState.EMPTY and not group.pending and not group.writes_pending:
-        records.append(group_tombstone(group.group_id))
-    return records
+def is_over(group: ClassicGroup) -> bool:
+    """Whether the group ends with its last offset: nobody is in it, or about to be."""
+    return group.state is GroupState.EMPTY and not group.pending and not group.writes_pending

@@ -5,7 +5,7 @@ once its record is committed: nobody reads an offset that could still be lost. G
 soft state and write down where they are.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.persistence import restore
@@ -92,13 +92,16 @@ class GroupImage:
         if not topics:
             del self._offsets[key.group]
 
-    def without_topics(self, known: Iterable[str]) -> list[tuple[str, str, int]]:
-        """Group, topic and partition of every offset whose topic is not among the known."""
-        names = set(known)
-        return [
-            (group_id, topic, partition)
+    def take_without(self, known: Collection[str]) -> list[tuple[str, str, list[int]]]:
+        """Forget all offsets of topics that are not among the known: group, topic and partitions of each."""
+        taken = [
+            (group_id, topic, list(partitions))
             for group_id, topics in self._offsets.items()
             for topic, partitions in topics.items()
-            if topic not in names
-            for partition in partitions
+            if topic not in known
         ]
+        for group_id, topic, _ in taken:
+            del self._offsets[group_id][topic]
+            if not self._offsets[group_id]:
+                del self._offsets[group_id]
+        return taken

@@ -1,0 +1,175 @@
+"""What is done to the groups of a partition by and by: offsets that have expired, and those of topics that are gone.
+
+Nobody waits for it, and there may be hundreds of thousands of offsets: so the work goes in slices, one a turn of the
+loop, and in batches that the log takes. Between two slices everything may change. What was committed since is left
+alone, and a group to which somebody has come stays.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Final
+
+from kavka_broker.core.group.deletion import is_over
+from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.group.offsets import Offsets, expired_offsets
+from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
+from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.protocol.coordinator_records import frame_key
+
+RECORDS_PER_SLICE_MAX: Final = 250
+"""Takes some 5 ms: built, appended and replayed."""
+
+OFFSETS_PER_SLICE_MAX: Final = 2_000
+"""Looked at. A group counts as ten."""
+
+BATCH_BYTES_MAX: Final = 64 * 1024
+RECORD_OVERHEAD_BYTES_MAX: Final = 32
+BATCH_OVERHEAD_BYTES: Final = 64
+
+Append = Callable[[Sequence[KeyedRecord]], bool]  # as one batch; False where it was refused
+Gone = tuple[str, str, list[int]]  # group, topic, partitions
+
+
+class Upkeep:
+    """For the groups of `image`. `is_writing` says of which a record is appended and not committed."""
+
+    def __init__(
+        self,
+        image: GroupImage,
+        settings: GroupSettings,
+        append: Append,
+        *,
+        is_writing: Callable[[str], bool],
+        bury: Callable[[ClassicGroup], None],
+        now_ms: Callable[[], int],
+        batch_bytes_max: Callable[[], int],
+    ) -> None:
+        self._image = image
+        self._settings = settings
+        self._append = append
+        self._is_writing = is_writing
+        self._bury = bury
+        self._now_ms = now_ms
+        self._log_batch_bytes_max = batch_bytes_max
+        self._owed: deque[Gone] = deque()  # tombstones; bounded by the offsets there were
+
+    @property
+    def _batch_bytes_max(self) -> int:
+        return min(BATCH_BYTES_MAX, self._log_batch_bytes_max())
+
+    # --- topics that are gone -----------------------------------------------------------------------------------
+
+    def forget_topics(self, known: frozenset[str]) -> bool:
+        """Topics have been deleted: nobody sees their offsets any more. True where `tombstones` are to be written."""
+        self._owed.extend(self._image.take_without(known))
+        return bool(self._owed)
+
+    def tombstones(self) -> Iterator[None]:
+        """Write what is owed, a batch a step. What the log refuses is owed until the next time."""
+        while self._owed:
+            taken = self._take_owed()
+            if taken and not self._append([offset_tombstone(*one) for one in taken]):
+                self._owed.extend((group_id, topic, [index]) for group_id, topic, index in taken)
+                return
+            yield
+
+    def _take_owed(self) -> list[tuple[str, str, int]]:
+        """Group, topic and partition of so many as make a batch."""
+        taken, size_bytes = list[tuple[str, str, int]](), BATCH_OVERHEAD_BYTES
+        bytes_max = self._batch_bytes_max
+        for _ in range(RECORDS_PER_SLICE_MAX):
+            if not self._owed:
+                break
+            group_id, topic, partitions = self._owed[0]
+            if self._is_writing(group_id):
+                self._owed.rotate(-1)  # what is under way may be for a new topic of that name
+                break
+            size_bytes += record_bytes_max(offset_tombstone(group_id, topic, partitions[-1]))
+            if taken and size_bytes > bytes_max:
+                break
+            index = partitions.pop()
+            if index not in self._image.offsets(group_id).get(topic, ()):
+                taken.append((group_id, topic, index))
+            if not partitions:
+                self._owed.popleft()
+        return taken
+
+    # --- what nobody has used for the retention time ------------------------------------------------------------
+
+    def expire(self) -> Generator[None, None, int]:
+        """Forget it, a slice a step. Returns how many records that took."""
+        count = looked_at = 0
+        for group_id, group in list(self._image.groups.items()):
+            if self._image.groups.get(group_id) is not group or self._is_writing(group_id):
+                continue
+            count += yield from self._expire_group(group)
+            looked_at += 10 + sum(map(len, self._image.offsets(group_id).values()))
+            if looked_at >= OFFSETS_PER_SLICE_MAX:
+                looked_at = 0
+                yield
+        return count
+
+    def _expire_group(self, group: ClassicGroup) -> Generator[None, None, int]:
+        group_id, gone, written = group.group_id, set[tuple[str, int]](), 0
+        parts = parts_of(self._image.offsets(group_id), RECORDS_PER_SLICE_MAX)
+        for number, part in enumerate(parts, 1):
+            expired = list(expired_offsets(group, self._unchanged(group, part), self._settings, self._now_ms()))
+            gone.update(expired)
+            records = [offset_tombstone(group_id, *one) for one in expired]
+            ends = number == len(parts) and is_over(group) and self._has_only(group_id, gone)
+            if ends:
+                records.append(group_tombstone(group_id))
+            for batch in batches_of(records, self._batch_bytes_max):
+                if not self._append(batch):
+                    return written
+                written += len(batch)
+            if ends:
+                self._bury(group)
+            elif number < len(parts):
+                yield
+                if self._image.groups.get(group_id) is not group or self._is_writing(group_id):
+                    break
+        return written
+
+    def _unchanged(self, group: ClassicGroup, part: Offsets) -> Offsets:
+        """What is still as it was when the work began."""
+        now = self._image.offsets(group.group_id)
+        return {
+            topic: {index: value for index, value in partitions.items() if now.get(topic, {}).get(index) is value}
+            for topic, partitions in part.items()
+        }
+
+    def _has_only(self, group_id: str, gone: set[tuple[str, int]]) -> bool:
+        left = self._image.offsets(group_id).items()
+        return all((topic, index) in gone for topic, partitions in left for index in partitions)
+
+
+def parts_of(offsets: Offsets, count_max: int) -> list[Offsets]:
+    """The offsets in parts of at most so many; one empty part where there are none."""
+    flat = [(topic, index, value) for topic, partitions in offsets.items() for index, value in partitions.items()]
+    parts = list[Offsets]()
+    for start in range(0, max(len(flat), 1), count_max):
+        part: Offsets = {}
+        for topic, index, value in flat[start : start + count_max]:
+            part.setdefault(topic, {})[index] = value
+        parts.append(part)
+    return parts
+
+
+def batches_of(records: Sequence[KeyedRecord], bytes_max: int) -> Iterator[list[KeyedRecord]]:
+    """Tombstones in batches of at most so many bytes; one alone may have more."""
+    batch, size_bytes = list[KeyedRecord](), BATCH_OVERHEAD_BYTES
+    for record in records:
+        record_bytes = record_bytes_max(record)
+        if batch and size_bytes + record_bytes > bytes_max:
+            yield batch
+            batch, size_bytes = [], BATCH_OVERHEAD_BYTES
+        batch.append(record)
+        size_bytes += record_bytes
+    if batch:
+        yield batch
+
+
+def record_bytes_max(tombstone: KeyedRecord) -> int:
+    return len(frame_key(tombstone.key)) + RECORD_OVERHEAD_BYTES_MAX
