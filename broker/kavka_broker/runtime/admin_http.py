@@ -7,7 +7,8 @@
 Three pages without state need no framework: a request line is read, its headers are passed over, one answer is
 written, the connection closes. That is 90 lines for what would cost 19 MiB and a third of a second of import
 (docs/adr/0005). It speaks to probes inside a cluster and is no place for clients; every size, wait and count is
-bounded.
+bounded. Where there are too many connections, the one that has not asked for the longest time makes room: a probe asks
+at once.
 """
 
 import asyncio
@@ -45,6 +46,7 @@ class AdminHttp:
         self._sources = sources
         self._server: asyncio.Server | None = None
         self._connections = 0
+        self._silent: dict[asyncio.StreamWriter, None] = {}  # that have not asked yet, the oldest first
         self._started_ms = sources.clock.monotonic_ms()
         self._pages: dict[str, Callable[[], Awaitable[Answer]]] = {
             "/metrics": self._metrics,
@@ -65,26 +67,38 @@ class AdminHttp:
             self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections >= CONNECTIONS_MAX:
+        if self._connections >= CONNECTIONS_MAX and not self._drop_one():
             writer.transport.abort()
             return
         self._connections += 1
+        self._silent[writer] = None
         try:
             async with asyncio.timeout(SECONDS_MAX):
-                method, answer = await self._answer(reader)
+                method, answer = await self._answer(reader, writer)
                 writer.writelines(frame(answer, with_body=method != "HEAD"))
                 await writer.drain()
         except (TimeoutError, OSError, EOFError):
             pass  # whoever asked is gone, or never finished asking
         finally:
+            self._silent.pop(writer, None)
             self._connections -= 1
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> tuple[str, Answer]:
+    def _drop_one(self) -> bool:
+        """Make room for one more. False where every connection is being answered."""
+        for writer in self._silent:
+            del self._silent[writer]
+            writer.transport.abort()
+            return True
+        return False
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, Answer]:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
             return "", plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {HEAD_BYTES_MAX} bytes")
+        finally:
+            self._silent.pop(writer, None)
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
             return "", plain(HTTPStatus.BAD_REQUEST, "this port speaks HTTP/1.1")

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+from http import HTTPStatus
 
 import pytest
 
-from kavka_broker.runtime.admin_http import HEAD_BYTES_MAX, AdminHttp, parse_address
+from kavka_broker.runtime.admin_http import CONNECTIONS_MAX, HEAD_BYTES_MAX, AdminHttp, Answer, parse_address, plain
 from kavka_broker.runtime.health import Health
 from tests.unit.runtime.sources import sources
 
@@ -98,11 +99,58 @@ def test_half_a_request_and_silence_does_not_hold_a_connection(monkeypatch: pyte
     assert asyncio.run(half()) == b""
 
 
-def test_more_connections_than_probes_need_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_broker.runtime.admin_http.CONNECTIONS_MAX", 0)
+async def connected(port: int, count: int) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    return [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
 
-    with pytest.raises((ConnectionError, IndexError)):
-        ask(AdminHttp(sources()), "/healthz")
+
+def test_connections_that_say_nothing_make_room_for_a_probe() -> None:
+    async def scenario() -> None:
+        admin = AdminHttp(sources())
+        port = await admin.open("127.0.0.1:0")
+        silent = await connected(port, CONNECTIONS_MAX)
+        silent[0][1].write(b"GET /healthz")  # half a request is none
+        for round_ in range(2):
+            ((reader, writer),) = await connected(port, 1)
+            writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200"), round_
+            writer.close()
+        assert await silent[0][0].read() == b"", "the oldest one has made room"
+        assert not silent[2][0].at_eof()
+        for _, writer in silent:
+            writer.close()
+        await admin.close()
+
+    asyncio.run(scenario())
+
+
+def test_no_more_connections_than_the_bound_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_answer = asyncio.Event()
+
+    async def slowly(admin: AdminHttp) -> Answer:
+        await may_answer.wait()
+        return plain(HTTPStatus.OK, "late")
+
+    monkeypatch.setattr(AdminHttp, "_healthz", slowly)
+
+    async def scenario() -> None:
+        admin = AdminHttp(sources())
+        port = await admin.open("127.0.0.1:0")
+        asking = await connected(port, CONNECTIONS_MAX)
+        for _, writer in asking:
+            writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+        while admin._silent or admin._connections < CONNECTIONS_MAX:
+            await asyncio.sleep(0)
+        ((reader, writer),) = await connected(port, 1)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(1)
+        may_answer.set()
+        for reader, _ in asking:
+            assert (await reader.read()).endswith(b"late\n")
+        for _, one in [*asking, (reader, writer)]:
+            one.close()
+        await admin.close()
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
