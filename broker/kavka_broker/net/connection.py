@@ -1,12 +1,13 @@
 """One client's connection: frames in, answers out, in the order of the requests.
 
-Three things can hold a connection back, and each costs nothing while it lasts:
+Four things can hold a connection back, and each costs nothing while it lasts:
 
 - an answer that waits (a long poll, a rebalance): the next request is not begun, except behind Produce, whose effect is
   over when it waits for its acknowledgements;
 - a throttled client: the connection is muted for `throttle_time_ms` from the moment of the charge (KIP-219), also where
   the answer that says so still waits for its acknowledgements: whoever pipelines gets no more than whoever does not;
-- a slow reader: nothing is begun while more than `OUTBOX_BYTES_MAX` waits to be sent.
+- a slow reader: nothing is begun while more than `OUTBOX_BYTES_MAX` waits to be sent;
+- the others: of what it has sent ahead at most `REQUESTS_PER_TURN_MAX` are begun in one turn of the loop.
 
 While held back the socket is read only until the inbox is full; then the kernel's window does the rest.
 """
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 OUTBOX_BYTES_MAX = 1024 * 1024
 IN_FLIGHT_MAX = 64
+REQUESTS_PER_TURN_MAX = 64
+"""A small request takes 4 to 40 microseconds."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -42,6 +45,7 @@ class Connection(asyncio.BufferedProtocol):
         self._exchanges: deque[Exchange] = deque()
         self._is_blocked = False
         self._is_paused = False
+        self._has_had_its_turn = False
         self._mute: Timer | None = None
         self._held: HeldTime  # of the share that it is muted for
         self._muted_until_ms = 0.0
@@ -114,6 +118,7 @@ class Connection(asyncio.BufferedProtocol):
     def _is_held_back(self) -> bool:
         return (
             self._is_blocked
+            or self._has_had_its_turn
             or self._mute is not None
             or self.outbox.waiting_bytes > OUTBOX_BYTES_MAX
             or len(self._exchanges) >= IN_FLIGHT_MAX
@@ -144,17 +149,31 @@ class Connection(asyncio.BufferedProtocol):
     def _begin_all(self) -> None:
         outbox = self.outbox
         outbox.gather()
+        begun = 0
         try:
             while not self._is_held_back():
+                if begun == REQUESTS_PER_TURN_MAX:
+                    self._let_others_go_first()
+                    break
                 frame = self._inbox.next_frame()
                 if frame is None:
                     break
+                begun += 1
                 if len(frame) > GATHERED_BYTES_MAX:
                     # It takes a while: what is answered already must not wait for it.
                     outbox.flush()
                 self._begin(frame)
         finally:
             outbox.flush()
+
+    def _let_others_go_first(self) -> None:
+        self._has_had_its_turn = True
+        asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._has_had_its_turn = False
+        if not self._transport.is_closing():
+            self._advance()
 
     def _read_or_pause(self) -> None:
         wants_pause = self._mute is not None or (self._is_held_back() and not len(self._inbox.room()))

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.api.broker import Client as Requester
-from kavka_broker.net.connection import Connection
+from kavka_broker.net.connection import REQUESTS_PER_TURN_MAX, Connection
 from kavka_broker.net.listener import Limits, Listener
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime
@@ -135,6 +135,28 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
             handlers.waiting[body("p2")].set_result(None)
             handlers.waiting[body("p1")].set_result(None)
             assert [await client.answer() for _ in range(4)] == [body(t) for t in ("p1", "p2", "s3", "s5")]
+
+    asyncio.run(scenario())
+
+
+def test_who_sends_much_ahead_is_served_in_turns() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            flooding, other = await connect(), await connect()
+            count = 20 * REQUESTS_PER_TURN_MAX
+            names = [f"s{number}" for number in range(count)]
+            begun_in_turns = list[int]()
+            flooding.send(*names)
+            async with asyncio.timeout(10):
+                while len(handlers.begun) < count + 1:
+                    before = len(handlers.begun)
+                    await asyncio.sleep(0)
+                    begun_in_turns.append(len(handlers.begun) - before)
+                    if before == 0 < len(handlers.begun):
+                        other.send("s!")
+            assert max(begun_in_turns) <= REQUESTS_PER_TURN_MAX + 1
+            assert handlers.begun.index(body("s!")) < count, "the other one did not have to wait for all of them"
+            assert [await flooding.answer() for _ in range(count)] == [body(name) for name in names]
 
     asyncio.run(scenario())
 
