@@ -10,8 +10,8 @@ import pytest
 from kavka_broker.coordinator import group_coordinator as coordinator_module
 from kavka_broker.coordinator import shard as shard_module
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
-from kavka_broker.coordinator.upkeep import RECORDS_PER_SLICE_MAX
 from kavka_broker.coordinator.shard import framed
+from kavka_broker.coordinator.upkeep import RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord

@@ -10,7 +10,7 @@ search by time, its own internal topics. A small batch can unpack to gigabytes, 
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from struct import Struct
 from typing import Final
@@ -110,10 +110,14 @@ def _compress_snappy(data: Buffer) -> bytes:
 
 
 def _decompress_snappy(data: Buffer, size_bytes_max: int) -> bytes:
-    view = memoryview(data)
+    return b"".join(snappy_blocks(memoryview(data), size_bytes_max))
+
+
+def snappy_blocks(view: memoryview, size_bytes_max: int) -> Iterator[bytes]:
+    """What the blocks unpack to, one by one. Any bytes: raises only `ProtocolViolation`."""
     if view[:8] != _XERIAL_MAGIC:
-        return _unpack_snappy_block(view, size_bytes_max)
-    pieces: list[bytes] = []
+        yield _unpack_snappy_block(view, size_bytes_max)
+        return
     room, position = size_bytes_max, len(_XERIAL_HEADER)
     while position < len(view):
         # A stream may start again in the middle: the first byte of the magic reads as a negative length.
@@ -127,9 +131,8 @@ def _decompress_snappy(data: Buffer, size_bytes_max: int) -> bytes:
         if not 0 <= length <= len(view) - position:
             raise ProtocolViolation(f"snappy: a block of {length} bytes, {len(view) - position} are left")
         piece = _unpack_snappy_block(view[position : position + length], room)
-        pieces.append(piece)
+        yield piece
         room, position = room - len(piece), position + length
-    return b"".join(pieces)
 
 
 def _unpack_snappy_block(block: memoryview, room: int) -> bytes:

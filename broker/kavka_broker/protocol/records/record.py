@@ -74,12 +74,12 @@ def _parse(header: BatchHeader, data: bytes) -> list[Record]:
     leader_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else None
     position = 0
     for _ in range(header.records_count):
-        length, position = _varint(data, position)
+        length, position = varint(data, position)
         end = position + length
         if length < 0 or end > len(data):
             raise ProtocolViolation(f"a record of {length} bytes, {len(data) - position} are left")
-        timestamp_delta, position = _varint(data, position + 1)
-        offset_delta, position = _varint(data, position)
+        timestamp_delta, position = varint(data, position + 1)
+        offset_delta, position = varint(data, position)
         key, position = _nullable_bytes(data, position, end)
         value, position = _nullable_bytes(data, position, end)
         headers: Sequence[Header] = ()
@@ -96,7 +96,7 @@ def _parse(header: BatchHeader, data: bytes) -> list[Record]:
     return records
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def varint(data: bytes, position: int) -> tuple[int, int]:
     byte = data[position]
     position += 1
     value = byte & 0x7F
@@ -112,7 +112,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = _varint(data, position)
+    length, position = varint(data, position)
     if length < 0:
         if length != -1:
             raise ProtocolViolation(f"a length of {length}")
@@ -123,7 +123,7 @@ def _nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None,
 
 
 def _headers(data: bytes, position: int, end: int) -> tuple[list[Header], int]:
-    count, position = _varint(data, position)
+    count, position = varint(data, position)
     if not 0 <= count <= end - position:
         raise ProtocolViolation(f"{count} headers in {end - position} bytes")
     headers: list[Header] = []

@@ -1,0 +1,106 @@
+"""What a batch's records unpack to, piece by piece.
+
+A small batch can unpack to gigabytes. Who only looks for something takes a piece of at most `PIECE_BYTES` at a time,
+and may stop, or let others work in between; no more than a few pieces are ever in memory. Only snappy gives a whole
+block at once, which is at most some twenty times as large as what was sent (the format allows no more).
+"""
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.records.compression import (
+    DECOMPRESSED_BYTES_MAX,
+    Buffer,
+    Compression,
+    TooLarge,
+    snappy_blocks,
+)
+
+PIECE_BYTES: Final = 16 * 1024
+#: So much is handed to a decompressor that copies what it has not used yet.
+FED_BYTES: Final = 16 * 1024
+
+
+def unpack(codec: int, data: Buffer, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[bytes]:
+    """The pieces. Any bytes: raises only `ProtocolViolation`, at the latest at `size_bytes_max`."""
+    reader = _READERS.get(codec)
+    if reader is None:
+        raise ProtocolViolation(f"compression codec {codec} is not one of 0 to 4")
+    size_bytes = 0
+    for piece in reader(memoryview(data), size_bytes_max):
+        size_bytes += len(piece)
+        if size_bytes > size_bytes_max:
+            raise TooLarge(f"the batch unpacks to more than {size_bytes_max} bytes")
+        yield piece
+
+
+def _plain(data: memoryview, _: int) -> Iterator[bytes]:
+    for start in range(0, len(data), PIECE_BYTES):
+        yield bytes(data[start : start + PIECE_BYTES])
+
+
+def _gzip(data: memoryview, _: int) -> Iterator[bytes]:
+    position, size = 0, len(data)
+    while position < size:
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            while not unpacker.eof:
+                fed = unpacker.unconsumed_tail
+                if not fed:
+                    fed = bytes(data[position : position + FED_BYTES])
+                    position += len(fed)
+                piece = unpacker.decompress(fed, PIECE_BYTES)
+                if piece:
+                    yield piece
+                elif not fed:
+                    raise ProtocolViolation("gzip: the stream is cut")
+        except zlib.error as problem:
+            raise ProtocolViolation(f"gzip: {problem}") from None
+        position -= len(unpacker.unused_data)
+
+
+def _snappy(data: memoryview, size_bytes_max: int) -> Iterator[bytes]:
+    for block in snappy_blocks(data, size_bytes_max):
+        for start in range(0, len(block), PIECE_BYTES):
+            yield block[start : start + PIECE_BYTES]
+
+
+def _lz4(data: memoryview, _: int) -> Iterator[bytes]:
+    import lz4.frame
+
+    rest: Buffer = bytes(data)
+    while rest:
+        unpacker = lz4.frame.LZ4FrameDecompressor()
+        try:
+            while not unpacker.eof:
+                piece = unpacker.decompress(rest, max_length=PIECE_BYTES)
+                rest = b""
+                if piece:
+                    yield piece
+                elif unpacker.needs_input and not unpacker.eof:
+                    raise ProtocolViolation("lz4: the frame is cut")
+        except RuntimeError as problem:
+            raise ProtocolViolation(f"lz4: {problem}") from None
+        rest = unpacker.unused_data or b""
+
+
+def _zstd(data: memoryview, _: int) -> Iterator[bytes]:
+    import zstandard
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as stream:
+            while piece := stream.read(PIECE_BYTES):
+                yield piece
+    except zstandard.ZstdError as problem:
+        raise ProtocolViolation(f"zstd: {problem}") from None
+
+
+_READERS: Final[dict[int, Callable[[memoryview, int], Iterator[bytes]]]] = {
+    Compression.NONE: _plain,
+    Compression.GZIP: _gzip,
+    Compression.SNAPPY: _snappy,
+    Compression.LZ4: _lz4,
+    Compression.ZSTD: _zstd,
+}
