@@ -38,7 +38,7 @@ def test_millions_of_records_are_seen_a_piece_at_a_time(codec: Compression) -> N
 
 @pytest.mark.parametrize("codec", PACKING)
 def test_a_look_at_the_first_records_unpacks_no_more(codec: Compression) -> None:
-    batch = made_up(codec, SMALLEST * 1_000 + b"\xff" * 1_000_000, 1_000_000)
+    batch = made_up(codec, SMALLEST * PIECE_BYTES + b"\xff" * 1_000_000, 1_000_000)
     assert list(islice(scan(read_header(batch), batch), 1)) != [[]], "what is wrong behind it was not come to"
     with pytest.raises(ProtocolViolation):
         list(scan(read_header(batch), batch))

@@ -96,7 +96,8 @@ def _parse(header: BatchHeader, data: bytes) -> list[Record]:
     return records
 
 
-def varint(data: bytes, position: int) -> tuple[int, int]:
+def varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
+    """A zigzag number, and where it ends. Raises IndexError, or ProtocolViolation for one of more than ten bytes."""
     byte = data[position]
     position += 1
     value = byte & 0x7F

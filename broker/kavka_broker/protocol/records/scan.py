@@ -51,6 +51,7 @@ class _Walk:
         self._found: list[Seen] = []
 
     def records(self) -> Iterator[list[Seen]]:
+        self._data = next(self._pieces, b"")
         while self._left:
             self._whole()
             if self._left:
