@@ -5,11 +5,13 @@ from typing import Any
 
 from kavka_broker.core.metadata import registration_commands
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
+from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.storage import log_manager, segment
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.log_reading import SCARCE, ReadableLog
+from kavka_broker.storage.log_sync import SyncedLog
 from kavka_broker.storage.set_aside import Aside, SetAside
 from tests.sim.teething import Patch, tooth
 
@@ -53,6 +55,17 @@ def clean_mark_stays(patch: Patch) -> None:
 @tooth("recovery believes what it reads", "power_loss kill", 10, is_synced=False)
 def recovery_believes_the_disk(patch: Patch) -> None:
     patch.setattr(segment, "crc_is_valid", lambda batch: True)
+
+
+@tooth("records are answered for, and read by consumers, before the sync that flush.messages wants", "power_loss_of_several "
+       "kill_all", 10, is_synced=True)  # fmt: skip
+def answers_wait_for_no_sync(patch: Patch) -> None:
+    patch.setattr(SyncedLog, "answerable_end", property(lambda self: self.log_end_offset))
+
+
+@tooth("a follower says that it has what it has not synced", "power_loss_of_several pause isolate", 10, is_synced=True)
+def follower_answers_before_its_sync(patch: Patch) -> None:
+    patch.setattr(Partition, "when_synced", lambda self, offset: None)
 
 
 @tooth("a registration that shares directories with the present one replaces it, whoever serves", "late_packets", 5)

@@ -4,6 +4,8 @@
 - acks=1 is answered when the leader's log has the records, acks=all when every in-sync replica has them or after
   `timeout_ms` with REQUEST_TIMED_OUT, acks=0 not at all; an acks=0 request that fails closes the connection, the only
   way left to tell.
+- Where `flush.messages` wants a sync, a replica has what it has synced. acks=0 waits for that too: else nothing would
+  hold its sender back.
 - Internal topics take records from clients of the id `__admin_client` only, as in Apache Kafka: a stray batch in
   `__consumer_offsets` would cost groups their offsets.
 - A transaction's first batch in a partition waits for its coordinator's word that the partition is part of it
@@ -71,12 +73,9 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
     responses = append_request(request, broker, client, waiting, admission)
     charge(broker, client)
     answer = ProduceResponse(responses, client.throttle_time_ms)
-    if request.acks == 0:
-        close_on_failure(answer)
-        return None
-    if not waiting:
-        return answer
-    return asyncio.ensure_future(when_committed(answer, waiting, request.timeout_ms))
+    if waiting:
+        return asyncio.ensure_future(when_answerable(request, answer, waiting))
+    return answer_if_due(request, answer)
 
 
 def charge(broker: Broker, client: Client) -> None:
@@ -131,10 +130,7 @@ async def produce_in_turn(
         finally:
             admission.end()
     answer = ProduceResponse(responses, client.throttle_time_ms)
-    if request.acks == 0:
-        close_on_failure(answer)
-        return None
-    return await when_committed(answer, waiting, request.timeout_ms)
+    return await when_answerable(request, answer, waiting)
 
 
 def append_request(
@@ -201,10 +197,10 @@ def append(
     response = PartitionProduceResponse(
         data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.log_start_offset
     )
-    if acks == -1:
-        future = partition.when_committed(appended.last_offset)
-        if future is not None:
-            waiting.append((response, future, partial(name_leader, topic, broker, client)))
+    when = partition.when_committed if acks == -1 else partition.when_synced
+    future = when(appended.last_offset)
+    if future is not None:
+        waiting.append((response, future, partial(name_leader, topic, broker, client)))
     return response
 
 
@@ -236,19 +232,34 @@ def name_leader(topic: str, broker: Broker, client: Client, response: PartitionP
         response.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
 
 
-async def when_committed(answer: ProduceResponse, waiting: list[Waiting], timeout_ms: int) -> ProduceResponse:
-    """The answer once every partition has moved its high watermark past what was appended."""
-    deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+async def when_answerable(
+    request: ProduceRequest, answer: ProduceResponse, waiting: list[Waiting]
+) -> ProduceResponse | None:
+    """The answer once every partition has moved its high watermark past what was appended (acks=all), or synced it. A
+    sync takes as long as it takes, as within an append.
+    """
+    deadline = None if request.acks != -1 else asyncio.get_running_loop().time() + request.timeout_ms / 1000
     for response, future, names_leader in waiting:
         try:
-            async with asyncio.timeout_at(deadline):
+            if deadline is None:
                 await future
+            else:
+                async with asyncio.timeout_at(deadline):
+                    await future
         except TimeoutError:
             response.error_code, response.base_offset = ErrorCode.REQUEST_TIMED_OUT, -1
         except BrokerError as error:
             response.error_code, response.base_offset = error.code, -1
             names_leader(response)
-    return answer
+    return answer_if_due(request, answer)
+
+
+def answer_if_due(request: ProduceRequest, answer: ProduceResponse) -> ProduceResponse | None:
+    """The answer, or None for acks=0. Raises ProtocolViolation where that has failed."""
+    if request.acks:
+        return answer
+    close_on_failure(answer)
+    return None
 
 
 def close_on_failure(answer: ProduceResponse) -> None:

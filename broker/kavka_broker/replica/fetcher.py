@@ -150,11 +150,21 @@ class Fetcher:
         self._peer.close()
 
     def _wake_up(self, followed: Followed) -> None:
+        synced = followed.partition.when_synced(followed.partition.log.log_end_offset - 1)
+        if synced is not None:  # the next fetch says that it has its records
+            followed.is_asleep = True
+            synced.add_done_callback(lambda _: self._synced(followed, synced))
+            return
         followed.is_asleep = False
         followed.sent_offset = NEVER_SENT
         self._given_up.pop(followed.key, None)
         self._awake[followed.key] = self._changed[followed.key] = followed
         self._poke()
+
+    def _synced(self, followed: Followed, synced: "asyncio.Future[None]") -> None:
+        synced.exception()  # it had led, and follows now: that is for clients who wait
+        if followed.is_asleep and self._followed.get(followed.key) is followed:
+            self._wake_up(followed)
 
     def _put_to_sleep(self, followed: Followed) -> None:
         followed.is_asleep = True
@@ -269,6 +279,9 @@ class Fetcher:
                 has_diverged = data.diverging_epoch.end_offset >= 0
                 if has_diverged or before != (partition.log.log_end_offset, partition.log.log_start_offset):
                     self._changed[followed.key] = followed
+                if partition.log.awaits_sync:
+                    self._put_to_sleep(followed)
+                    self._wake_up(followed)
                 if data.records and self._settings.took(partition, len(data.records)):
                     self._hold_back()
             case Next.LOOK_UP:

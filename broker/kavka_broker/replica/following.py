@@ -1,6 +1,6 @@
 """What a follower does with what its leader has answered for one partition.
 
-    records          append them, move the high watermark and the log's start as far as the leader's
+    records          append them (and have them synced, where `flush.messages` wants that), move the high watermark and the log's start as far as the leader's
     diverging epoch  cut the log where it parts from the leader's, and ask again (KIP-595)
     out of range     the log's end lies outside the leader's: cut, or start over at the leader's start
     an error         ask again a little later; most of them mean that one of the two has not heard of an election yet
@@ -89,6 +89,7 @@ def append(partition: Partition, data: PartitionData, now_ms: int) -> None:
         assert isinstance(records, memoryview | bytes | bytearray)
         log_.append_as_follower(memoryview(records), now_ms, leader_epoch=partition.leader_epoch)
         partition.bytes_in += len(records)
+        partition.sync_soon()
     partition.follow_high_watermark(data.high_watermark)
     if log_.log_start_offset < data.log_start_offset <= partition.high_watermark:
         log_.advance_start(data.log_start_offset)

@@ -13,6 +13,7 @@ from kavka_broker.core.partition.isr_change import AlterIsr, IsrChange
 from kavka_broker.core.partition.leader import Contact, Settled
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.replica.log_syncs import LogSyncs
 from kavka_broker.replica.partition import Partition
 
 log = get("replica")
@@ -40,6 +41,7 @@ class InSyncKeeper:
         self._crash = crash
         self.on_damaged: Callable[[Partition], None] = _nothing
         self.on_refused: Callable[[Partition], None] = _nothing
+        self._syncs = LogSyncs(crash)
         self._contacts: dict[int, Contact] = {}
         # Held so that they live until they are done; in the order of their start, as a seed repeats it.
         self._asking: dict[asyncio.Task[None], None] = {}
@@ -62,6 +64,9 @@ class InSyncKeeper:
         self._asking.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crash(error)
+
+    def sync(self, partition: Partition) -> None:
+        self._syncs.soon(partition)
 
     def damaged(self, partition: Partition) -> None:
         self.on_damaged(partition)
@@ -101,7 +106,7 @@ class InSyncKeeper:
         tasks = [*self._asking, *([self._checking] if self._checking is not None else [])]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, self._syncs.stop(), return_exceptions=True)
 
 
 def _nothing(partition: Partition) -> None:

@@ -41,6 +41,7 @@ class Partition:
         "_surroundings",
         "_trimmed",
         "_uncommitted_bytes",
+        "_unsynced",
         "bytes_in",
         "bytes_out",
         "feeds",
@@ -83,6 +84,7 @@ class Partition:
         self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, who wait for the end of the log
         self.bytes_in = self.bytes_out = self.messages_in = 0
         self._committed = OffsetWaiters()
+        self._unsynced = OffsetWaiters()
         self._trimmed = OffsetWaiters()
         self._uncommitted_bytes = 0
         self._node_id = node_id
@@ -158,6 +160,7 @@ class Partition:
 
     def _fail_waiting(self, code: ErrorCode) -> None:
         self._committed.fail(BrokerError(code))
+        self._unsynced.fail(BrokerError(code))
         self._trimmed.fail(BrokerError(code))
 
     def interrupt(self) -> None:
@@ -226,8 +229,9 @@ class Partition:
         size_bytes = len(batches)
         self.bytes_in += size_bytes
         self.messages_in += appended.last_offset - appended.base_offset + 1
-        if followers:
+        if followers or self.log.awaits_sync:
             self._replicate(leadership, end_offset, size_bytes)
+            self.sync_soon()
         else:
             self.high_watermark = appended.last_offset + 1
             if self.watchers or self.stable_watchers or self.log.producers.transactions.ended:
@@ -245,7 +249,7 @@ class Partition:
             self._surroundings.refused(self)
 
     def _replicate(self, leadership: LeaderState, end_offset_before: int, size_bytes: int) -> None:
-        """There is something new for the followers."""
+        """There is something new that is not committed yet."""
         leadership.appended(end_offset_before)
         self._uncommitted_bytes += size_bytes
         for feed, wanted in self.feeds.items():
@@ -258,6 +262,26 @@ class Partition:
         if offset < self.high_watermark:
             return None
         return self._committed.add(offset + 1)
+
+    # --- what flush.messages wants synced -------------------------------------------------------------------------
+
+    def sync_soon(self) -> None:
+        """Have a thread sync what was appended, if it may not be answered for before."""
+        if self.log.awaits_sync:
+            self._surroundings.sync(self)
+
+    def synced(self) -> None:
+        """There was a sync: of all that was appended before it began."""
+        self._unsynced.reached(self.log.answerable_end)
+        self._advance()
+        # An append that wanted no sync may have moved the high watermark over these.
+        self._committed.reached(self.high_watermark)
+
+    def when_synced(self, offset: int) -> asyncio.Future[None] | None:
+        """None where the record at `offset` may be answered for, else a future; it fails when leadership is lost."""
+        if offset < self.log.answerable_end:
+            return None
+        return self._unsynced.add(offset + 1)
 
     def read(
         self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool, *, is_doubted: bool = False
@@ -387,6 +411,7 @@ class Partition:
             return
         now_ms = self._clock.monotonic_ms()
         committed = leadership.committed_end(end_offset, self.min_isr, self._surroundings.eligible, now_ms)
+        committed = min(committed, self.log.answerable_end)
         if committed > before:
             self._commit(before, committed, end_offset)
 

@@ -26,6 +26,10 @@ class Surroundings(Protocol):
         """Take a proposal to the controller; `partition.settled` gets its answer."""
         ...
 
+    def sync(self, partition: "Partition") -> None:
+        """Its log awaits a sync; `partition.synced` is told when there was one."""
+        ...
+
     def damaged(self, partition: "Partition") -> None:
         """A batch of the log has changed on the disk, or cannot be read."""
         ...
@@ -51,6 +55,10 @@ class Alone:
 
     def propose(self, partition: "Partition", change: IsrChange) -> None:
         raise AssertionError(f"{partition} proposes {change} and has nobody to ask")
+
+    def sync(self, partition: "Partition") -> None:
+        partition.log.sync_records()
+        partition.synced()
 
     def damaged(self, partition: "Partition") -> None:
         """Nobody has another copy."""

@@ -156,14 +156,22 @@ class Disk(Protocol):
         ...
 
 
+# Held for a moment by a thread that begins or ends a sync, and by the loop while it closes a file.
+_LENDING: Final = threading.Lock()
+# Bytes and length, which is all that a file is read by; its times may be older after a loss of power.
+_sync_data: Final = getattr(os, "fdatasync", os.fsync)
+
+
 class RealFile:
     """A file of the operating system. The descriptor is opened at first use, so that idle logs hold none."""
 
-    __slots__ = ("_closed", "_earlier", "_fd", "_map", "_view", "path", "size")
+    __slots__ = ("_borrowers", "_closed", "_earlier", "_fd", "_kept_fds", "_map", "_view", "path", "size")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._fd = -1
+        self._borrowers = 0  # threads that sync with the descriptor just now
+        self._kept_fds: tuple[int, ...] = ()  # which they may still use: as another file's they would sync that
         self._closed = False
         self._map: mmap.mmap | None = None
         # Maps that were let go and may have slices that are held, and up to where each still shows the file.
@@ -267,7 +275,21 @@ class RealFile:
             self._earlier = [earlier for earlier in self._earlier if earlier[0]() is not None]
 
     def sync(self) -> None:
-        # A descriptor of its own, because the loop may close the file's while a thread syncs.
+        with _LENDING:
+            fd = self._fd
+            if fd >= 0:
+                self._borrowers += 1
+        if fd < 0:
+            self._sync_released()
+            return
+        try:
+            _sync_data(fd)
+        finally:
+            with _LENDING:
+                self._borrowers -= 1
+                self._close_kept()
+
+    def _sync_released(self) -> None:
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -275,15 +297,24 @@ class RealFile:
                 return
             raise
         try:
-            os.fsync(fd)
+            _sync_data(fd)
         finally:
             os.close(fd)
+
+    def _close_kept(self) -> None:
+        """The last thread that borrowed descriptors closes those that the loop has let go of meanwhile."""
+        if not self._borrowers:
+            kept, self._kept_fds = self._kept_fds, ()
+            for fd in kept:
+                os.close(fd)
 
     def release(self) -> None:
         self._let_go()
         if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            os.close(fd)
+            with _LENDING:
+                fd, self._fd = self._fd, -1
+                self._kept_fds = (*self._kept_fds, fd)
+                self._close_kept()
 
     def close(self) -> None:
         self._closed = True

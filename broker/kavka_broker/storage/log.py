@@ -7,10 +7,11 @@
     truncate cut off the end, as a follower that has what its leader has not         log_segments
     advance  move the start, as retention and DeleteRecords do                       log_segments, retention
 
-All methods but `flush` and `secure` run on the loop (or before it starts); these two may run in a thread beside
-them. What a write or a sync could not do is a BrokerError with KAFKA_STORAGE_ERROR. A write that fails, as on a full
-disk, changes nothing and may be tried again. After a failed sync nobody knows what is on the disk, so the log takes no
-more until it is recovered.
+All methods but `flush`, `sync_records` and `secure` run on the loop (or before it starts); these may run in a thread
+beside them. An append syncs nothing: where `flush.messages` wants a sync the log says so (`awaits_sync`), and whoever
+answers for its records waits for a thread to do that. What a write or a sync could not do is a BrokerError with
+KAFKA_STORAGE_ERROR. A write that fails, as on a full disk, changes nothing and may be tried again. After a failed sync
+nobody knows what is on the disk, so the log takes no more until it is recovered.
 
 `append_as_leader` is the hottest code of the broker, and therefore flat: the ordinary batch is judged by one condition;
 what is not ordinary goes to `batch_check`, which says what is wrong with it or makes it right.
@@ -279,9 +280,14 @@ class Log(ReadableLog):
             active.append(batch, last_offset, max_timestamp)
         except OSError as problem:
             raise self._storage_error("append", problem) from problem
-        self.log_end_offset = last_offset + 1
-        if self.log_end_offset - self.recovery_point >= self._flush_messages:
-            self.flush()
+        end_offset = self.log_end_offset = last_offset + 1
+        # What an earlier append wants synced will be; from there on it counts anew.
+        flush_messages = self._flush_messages
+        if (
+            end_offset - self.recovery_point >= flush_messages
+            and end_offset - self.sync_wanted_offset >= flush_messages
+        ):
+            self.sync_wanted_offset = end_offset
 
     def _too_large_for_segment(self, size: int) -> BrokerError:
         return BrokerError(

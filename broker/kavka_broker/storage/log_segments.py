@@ -117,14 +117,14 @@ class SegmentedLog(SyncedLog):
 
     def _prepare_to_cut(self, offset: int) -> None:
         """Raises KAFKA_STORAGE_ERROR where the disk is full: that has to be found before anything is gone."""
-        before = self.recovery_point
+        before = self.recovery_point, self.sync_wanted_offset
         try:
             self._write_epochs(durable=False)  # as it has to be written again afterwards
             self._lower_recovery_point(offset)
         except OSError as problem:
             if problem.errno != ENOSPC:
                 raise
-            self.recovery_point = before
+            self.recovery_point, self.sync_wanted_offset = before
             raise self._storage_error("truncate", problem) from problem
 
     def seal_truncation(self) -> None:

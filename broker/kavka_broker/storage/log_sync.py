@@ -55,6 +55,7 @@ class SyncedLog:
         self.log_start_offset = log_start_offset
         self.log_end_offset = self.found_end_offset = log_end_offset
         self.recovery_point = recovery_point
+        self.sync_wanted_offset = 0  # up to where appends want a sync, by `flush.messages`
         self.has_aborted = self.has_doubted = False
         self.proof_problem = ""  # why an index in doubt could not be compared
         self.is_failed = False
@@ -78,6 +79,7 @@ class SyncedLog:
         # Whether the topic's id is known to survive a loss of power; with it, no record can outlive it.
         self.is_secured = self._has_begun = is_as_left or log_end_offset > 0
         self._unsynced_paths = [os.path.join(directory, PARTITION_METADATA)]
+        self._are_indexes_unsynced = False
         # Nothing of a log that was closed and opened again needs a sync.
         self._is_directory_changed = self._are_epochs_changed = not is_as_left
         self._snapshots = ProducerSnapshots(disk, directory)
@@ -120,14 +122,35 @@ class SyncedLog:
         """A segment was rolled, and not everything before the active one is synced."""
         return self.recovery_point < self._bases[-1]
 
+    @property
+    def awaits_sync(self) -> bool:
+        """Whether something was appended that may not be answered before a sync (`flush.messages`)."""
+        return self.recovery_point < self.sync_wanted_offset
+
+    @property
+    def answerable_end(self) -> int:
+        """Below it are the records that this replica may answer for, to clients and to its leader."""
+        return self.recovery_point if self.recovery_point < self.sync_wanted_offset else self.log_end_offset
+
     def flush(self) -> None:
         """Make everything appended so far survive a loss of power. Blocks; may run in a thread beside appends."""
+        self._flush(has_indexes=True)
+
+    def sync_records(self) -> None:
+        """As `flush`, but for the indexes of the active segment, which recovery builds anew from its records. Once for
+        all that was appended before it began.
+        """
+        self._flush(has_indexes=False)
+
+    def _flush(self, *, has_indexes: bool) -> None:
         with self._sync_lock:
-            if not (self.unflushed_messages or self._are_epochs_changed or self._is_directory_changed):
+            is_behind = self.unflushed_messages or self._are_epochs_changed or self._is_directory_changed
+            if not (is_behind or (has_indexes and self._are_indexes_unsynced)):
                 return
             truncations, end_offset = self.truncations, self.log_end_offset
             # The segment that ends at the recovery point too: a roll has added to its indexes.
-            self._try_sync(lambda: self._sync(self.segments_from(self.recovery_point - 1)))
+            segments = self.segments_from(self.recovery_point - 1)
+            self._try_sync(lambda: self._sync(segments, has_indexes=has_indexes))
             if self.is_closed:
                 return
             with self._flush_lock:
@@ -165,9 +188,15 @@ class SyncedLog:
         self.disk.sync_directory(os.path.dirname(self.directory))
         self.is_secured = True
 
-    def _sync(self, segments: list[Segment]) -> None:
-        for segment in segments:
+    def _sync(self, segments: list[Segment], *, has_indexes: bool) -> None:
+        *ended, active = segments
+        for segment in ended:
             segment.sync()
+        self._are_indexes_unsynced = not has_indexes
+        if has_indexes:
+            active.sync()
+        else:
+            active.file.sync()
         paths, self._unsynced_paths = self._unsynced_paths, []
         for path in paths:
             with suppress(FileNotFoundError):
@@ -193,6 +222,7 @@ class SyncedLog:
             self.truncations += 1
             is_lower = offset < self.recovery_point
             self.recovery_point = min(self.recovery_point, offset)
+            self.sync_wanted_offset = min(self.sync_wanted_offset, offset)
         if is_lower:
             self.on_recovery_point_lowered()
 

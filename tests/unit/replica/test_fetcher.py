@@ -29,6 +29,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.fetcher import FetchSettings
 from kavka_broker.replica.fetchers import Fetchers
 from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.surroundings import Alone
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.sim_disk import SimDisk
@@ -89,11 +90,13 @@ class Bench:
     def _held_back(self, partition: Partition) -> bool:
         return partition.index in self.throttled
 
-    def partition(self, index: int, leader: int = 1, epoch: int = 0) -> Partition:
-        log = Log.open(self._disk, f"/data/t-{index}", LogConfig(), now_ms=0)
+    def partition(
+        self, index: int, leader: int = 1, epoch: int = 0, config: LogConfig | None = None, around: Any = None
+    ) -> Partition:
+        log = Log.open(self._disk, f"/data/t-{index}", config or LogConfig(), now_ms=0)
         log.topic_id = b"t" * 16
         state = PartitionState((leader, NODE_ID), (leader, NODE_ID), leader, epoch)
-        return Partition("t", index, log, state, NODE_ID, SystemClock())
+        return Partition("t", index, log, state, NODE_ID, SystemClock(), around)
 
     def close(self) -> None:
         self.timers.close()
@@ -174,6 +177,35 @@ def test_a_newcomer_does_not_wait_behind_a_fetch_that_waits() -> None:
         request, _ = await bench.leaders[1].next()
         assert set(named(request)) == {0, 5}
         assert (first.log.log_end_offset, newcomer.log.log_end_offset) == (1, 1)
+
+    play(scenario)
+
+
+def test_what_flush_messages_wants_synced_is_named_once_it_is() -> None:
+    """A fetch from behind a record says that this replica has it."""
+
+    class Later(Alone):
+        def sync(self, partition: Partition) -> None:
+            """The test does it."""
+
+    async def scenario(bench: Bench) -> None:
+        (other,), reply = await opened(bench, 0)
+        partition = bench.partition(1, config=LogConfig(flush_messages=1), around=Later())
+        bench.fetchers.follow(partition)
+        _, reply_of_newcomer = await bench.leaders[1].next()
+        reply.set_result(answer())
+        reply_of_newcomer.set_result(answer(PartitionData(1, records=records(0))))
+        request, reply = await bench.leaders[1].next()
+        assert (named(request), forgotten(request), partition.log.log_end_offset) == ({}, [1], 1)
+        bench.fetchers.leave(partition)  # as a newer epoch does: what is not synced is not named then either
+        bench.fetchers.follow(partition)
+        reply.set_result(answer(PartitionData(0, records=records(0))))
+        request, reply = await bench.leaders[1].next()
+        assert (set(named(request)), other.log.log_end_offset) == ({0}, 1)
+        partition.log.sync_records()
+        partition.synced()
+        request, _ = await bench.leaders[1].next()
+        assert {index: part.fetch_offset for index, part in named(request).items()} == {1: 1}
 
     play(scenario)
 

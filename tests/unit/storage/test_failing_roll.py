@@ -67,16 +67,16 @@ def test_a_log_that_could_not_be_synced_is_not_left_as_clean() -> None:
     disk = formatted()
     manager = start(disk)
     log = manager.create("t", 0, ID, config(flush_messages=1))
-    append(log, b"synced")
+    append(log, b"unsure")
     disk.fail_syncs = True
     with pytest.raises(BrokerError):
-        append(log, b"unsure")
+        log.sync_records()
     disk.fail_syncs = False
     manager.close()
     assert not disk.exists(f"/data/{CLEAN_SHUTDOWN}")
 
 
-def test_a_sync_that_fails_within_an_append_takes_the_directory_offline() -> None:
+def test_a_sync_that_fails_takes_the_directory_offline() -> None:
     """Else its leader would refuse every record for ever, and nobody would elect another."""
     disk = formatted()
     manager = start(disk)
@@ -84,9 +84,10 @@ def test_a_sync_that_fails_within_an_append_takes_the_directory_offline() -> Non
     manager.on_offline = lambda directory: lost.append(directory.path)
     log = manager.create("t", 0, ID, config(flush_messages=1))
     other = manager.create("other", 0, ID, config())
+    append(log, b"unsure")
     disk.fail_syncs = True
     with pytest.raises(BrokerError):
-        append(log, b"unsure")
+        log.sync_records()
     assert lost == ["/data"]
     assert other.is_failed
     assert manager.online == []

@@ -122,7 +122,7 @@ def test_a_flush_that_began_before_a_truncation_promises_nothing() -> None:
         log.truncate_to(2)
         fill(log, 5)
 
-    object.__setattr__(log, "_sync", lambda segments: cut_meanwhile())
+    object.__setattr__(log, "_sync", lambda segments, has_indexes: cut_meanwhile())
     log.flush()
     assert log.recovery_point <= 2
 

@@ -1,0 +1,78 @@
+"""Threads that sync what `flush.messages` wants synced, while the loop goes on with appends.
+
+One sync of a log runs at a time, and covers all that was appended before it began: however many clients wait, their
+records cost two syncs at most, the one that runs when they come and the next. A log whose sync is over goes behind the
+others that wait.
+
+A sync that fails has taken the log's directory offline, and whoever waits for it hears that from there. One that could
+not be tried, because there was no descriptor to open a file with, is tried again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kavka_broker.protocol.errors import BrokerError
+
+if TYPE_CHECKING:
+    from kavka_broker.replica.partition import Partition
+
+#: At the same time; what else needs a thread finds one.
+SYNCS_MAX: Final = 4
+RETRY_S: Final = 0.1
+
+
+class LogSyncs:
+    """Partitions whose logs await a sync, in the order in which they came."""
+
+    def __init__(self, crash: Callable[[BaseException], None]) -> None:
+        self._crash = crash
+        self._known: dict[Partition, None] = {}  # who waits, or is synced just now
+        self._waiting: deque[Partition] = deque()
+        self._workers: dict[asyncio.Task[None], None] = {}
+        self._is_stopping = False
+
+    def soon(self, partition: "Partition") -> None:
+        """Sync its log when its turn comes, unless that is planned already; `partition.synced` is told."""
+        if partition in self._known:
+            return
+        self._known[partition] = None
+        self._waiting.append(partition)
+        if len(self._workers) < SYNCS_MAX:
+            worker = asyncio.get_running_loop().create_task(self._work(), name="log syncs")
+            self._workers[worker] = None
+            worker.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """Wait until nobody waits for a sync any more. What cannot be synced now is left to the closing of its log."""
+        self._is_stopping = True
+        while self._workers:
+            await asyncio.gather(*self._workers, return_exceptions=True)
+
+    def _ended(self, worker: "asyncio.Task[None]") -> None:
+        self._workers.pop(worker, None)
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            self._crash(error)
+
+    async def _work(self) -> None:
+        while self._waiting:
+            partition = self._waiting.popleft()
+            await self._sync(partition)
+            if self._is_to_go_on(partition):
+                self._waiting.append(partition)
+            else:
+                del self._known[partition]
+
+    async def _sync(self, partition: "Partition") -> None:
+        try:
+            await asyncio.to_thread(partition.log.sync_records)
+        except BrokerError:
+            if self._is_to_go_on(partition):
+                await asyncio.sleep(RETRY_S)
+            return
+        partition.synced()
+
+    def _is_to_go_on(self, partition: "Partition") -> bool:
+        log = partition.log
+        return log.awaits_sync and not (log.is_closed or log.is_failed or self._is_stopping)

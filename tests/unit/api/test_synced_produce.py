@@ -1,0 +1,123 @@
+"""`flush.messages=1`: what is answered, or read by a consumer, was synced here; neighbours do not wait for that."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.storage.log import Log
+from tests.support.in_process import Client, InProcess, batch, running
+from tests.unit.api.test_follower_fetch import call, fetch, play
+from tests.unit.api.test_replicated_produce import decide
+
+VERSION = 12
+
+
+class Held:
+    """Syncs of a log, which wait for the test."""
+
+    def __init__(self, log: Log) -> None:
+        self.count = 0
+        self._may_sync = threading.Event()
+        self._sync = log.sync_records
+        self.log = log
+        log.sync_records = self._wait  # type: ignore[method-assign]
+
+    def _wait(self) -> None:
+        assert self._may_sync.wait(20)
+        self.count += 1
+        self._sync()
+
+    def let_go(self) -> None:
+        self._may_sync.set()
+
+
+def request(topic: str = "t", acks: int = -1, value: bytes = b"v") -> ProduceRequest:
+    data = [PartitionProduceData(0, batch(value, timestamp_ms=-1))]
+    return ProduceRequest(None, acks, 60_000, [TopicProduceData(topic, partition_data=data)])
+
+
+async def offset_of(client: Client) -> int:
+    part = (await client.receive(ProduceResponse, VERSION)).responses[0].partition_responses[0]
+    assert not part.error_code
+    return part.base_offset
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.001)
+
+
+def on_one_broker(directory: Path, scenario: Callable[[InProcess, Held], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with running(directory) as inside:
+            await inside.create("t", flush_messages="1")
+            await inside.create("neighbour")
+            log = inside.broker.replicas.leader("t", 0).log
+            log.secure()
+            held = Held(log)
+            try:
+                await asyncio.wait_for(scenario(inside, held), 30)
+            finally:
+                held.let_go()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_an_answer_waits_for_the_sync_and_neighbours_do_not(tmp_path: Path, acks: int) -> None:
+    async def scenario(inside: InProcess, held: Held) -> None:
+        client, other = await inside.connect(), await inside.connect()
+        client.send(request(acks=acks), VERSION)
+        client.send(request("neighbour", acks), VERSION)
+        await until(lambda: inside.broker.replicas.leader("neighbour", 0).log.log_end_offset == 1)
+        other.send(request("neighbour", acks), VERSION)
+        assert await offset_of(other) == 1
+        partition = inside.broker.replicas.leader("t", 0)
+        assert (held.log.log_end_offset, held.log.recovery_point, partition.high_watermark) == (1, 0, 0)
+        held.let_go()
+        # In the order of its requests, though the second had nothing to wait for.
+        assert (await offset_of(client), held.log.recovery_point, await offset_of(client)) == (0, 1, 0)
+        assert partition.high_watermark == 1
+
+    on_one_broker(tmp_path, scenario)
+
+
+def test_acks_0_is_held_back_as_well(tmp_path: Path) -> None:
+    """Else its sender would run ahead of the disk without a bound."""
+
+    async def scenario(inside: InProcess, held: Held) -> None:
+        client = await inside.connect()
+        for _ in range(200):
+            client.send(request(acks=0), VERSION)
+        await until(lambda: held.log.log_end_offset >= 64)
+        await asyncio.sleep(0.05)
+        assert held.log.log_end_offset == 64
+        held.let_go()
+        await until(lambda: held.log.recovery_point == 200)
+
+    on_one_broker(tmp_path, scenario)
+
+
+def test_a_record_that_every_follower_has_waits_for_the_leaders_sync(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        await decide(inside, ConfigRecord(2, "t", "flush.messages", "1"))
+        partition = inside.broker.replicas.leader("t", 0)
+        partition.log.secure()
+        held = Held(partition.log)
+        client.send(request(), VERSION)
+        await until(lambda: partition.log.log_end_offset == 1)
+        follower = await inside.connect()
+        assert (await call(follower, fetch(topic_id, {0: 0})))[0].high_watermark == 0
+        assert (await call(follower, fetch(topic_id, {0: 1})))[0].high_watermark == 0
+        held.let_go()
+        assert await offset_of(client) == 0
+        assert (partition.high_watermark, partition.log.recovery_point) == (1, 1)
+
+    play(tmp_path, scenario)

@@ -1,0 +1,145 @@
+"""Syncs beside the loop: one for all that was appended before it began, the others' turns, and what cannot be synced."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.replica import log_syncs
+from kavka_broker.replica.log_syncs import LogSyncs
+from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.surroundings import Alone
+from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.sim_disk import SimDisk
+
+
+class Here(Alone):
+    """A broker of its own, whose syncs wait for the test."""
+
+    def __init__(self) -> None:
+        self.crashes = list[BaseException]()
+        self.syncs = LogSyncs(self.crashes.append)
+        self.synced = list[int]()  # partitions, in the order of their syncs
+        self.may_sync = threading.Event()
+        self.disk = SimDisk()
+
+    def sync(self, partition: Partition) -> None:
+        self.syncs.soon(partition)
+
+    def partition(self, index: int = 0) -> Partition:
+        log = Log.open(self.disk, f"/data/t-{index}", LogConfig(flush_messages=1), now_ms=0)
+        log.secure()
+        sync_records = log.sync_records
+
+        def held() -> None:
+            assert self.may_sync.wait(10)
+            self.synced.append(index)
+            sync_records()
+
+        log.sync_records = held  # type: ignore[method-assign]
+        return Partition("t", index, log, PartitionState((1,), (1,), 1, 0), 1, SystemClock(), self)
+
+
+def append(partition: Partition) -> asyncio.Future[None]:
+    appended = partition.append(memoryview(build_batch([(None, b"v")], timestamp_ms=0)))
+    waiting = partition.when_committed(appended.last_offset)
+    assert waiting is not None
+    return waiting
+
+
+def play(scenario: Callable[[Here], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        here = Here()
+        await asyncio.wait_for(scenario(here), 20)
+        await here.syncs.stop()
+        assert not here.crashes
+
+    asyncio.run(run())
+
+
+async def all_of(*waiting: Awaitable[None]) -> None:
+    await asyncio.gather(*waiting)
+
+
+def test_one_sync_serves_all_that_was_appended_before_it_began() -> None:
+    async def scenario(here: Here) -> None:
+        partition = here.partition()
+        waiting = [append(partition) for _ in range(50)]
+        await asyncio.sleep(0)
+        assert partition.high_watermark == 0
+        here.may_sync.set()
+        await all_of(*waiting)
+        assert partition.high_watermark == 50
+        assert len(here.synced) <= 2
+
+    play(scenario)
+
+
+def test_no_more_than_a_few_syncs_run_at_once_and_each_log_has_its_turn() -> None:
+    async def scenario(here: Here) -> None:
+        partitions = [here.partition(index) for index in range(3 * log_syncs.SYNCS_MAX)]
+        waiting = [append(one) for one in partitions]
+        await asyncio.sleep(0)
+        assert len(here.syncs._workers) == log_syncs.SYNCS_MAX
+        again = [append(one) for one in partitions[: log_syncs.SYNCS_MAX]]
+        here.may_sync.set()
+        await all_of(*waiting, *again)
+        assert set(here.synced[: len(partitions)]) == set(range(len(partitions)))
+
+    play(scenario)
+
+
+def test_what_could_not_be_tried_is_tried_again() -> None:
+    async def scenario(here: Here) -> None:
+        here.may_sync.set()
+        partition = here.partition()
+        sync_records, failures = partition.log.sync_records, [BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no file")]
+
+        def failing() -> None:
+            if failures:
+                raise failures.pop()
+            sync_records()
+
+        partition.log.sync_records = failing  # type: ignore[method-assign]
+        await append(partition)
+        assert (failures, partition.high_watermark) == ([], 1)
+
+    play(scenario)
+
+
+def test_a_failed_sync_answers_nobody_and_is_not_repeated() -> None:
+    """The directory's failure does: its partitions are given up, and whoever waits is told."""
+
+    async def scenario(here: Here) -> None:
+        here.may_sync.set()
+        partition = here.partition()
+        here.disk.fail_syncs = True
+        waiting = append(partition)
+        await here.syncs.stop()
+        assert (waiting.done(), here.synced, partition.log.is_failed) == (False, [0], True)
+        partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+        error = waiting.exception()
+        assert isinstance(error, BrokerError)
+        assert error.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    play(scenario)
+
+
+def test_a_deleted_log_is_synced_no_more() -> None:
+    async def scenario(here: Here) -> None:
+        partition = here.partition()
+        waiting = append(partition)
+        await asyncio.sleep(0)
+        partition.log.abandon()
+        partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        here.may_sync.set()
+        await here.syncs.stop()
+        assert isinstance(waiting.exception(), BrokerError)
+        assert len(here.synced) == 1
+
+    play(scenario)

@@ -1,0 +1,111 @@
+"""`flush.messages`: an append says that it wants a sync, and a sync of the records is all that an answer waits for."""
+
+import os
+import threading
+from pathlib import Path
+from random import Random
+
+from kavka_broker.storage import disk as disks
+from kavka_broker.storage.disk import RealDisk
+from tests.unit.storage.support import append, config, fill, new_disk, open_log, values
+
+SYNCED = config(flush_messages=1)
+
+
+def test_an_append_wants_a_sync_and_does_none() -> None:
+    log = open_log(config=config(flush_messages=3))
+    append(log, b"a", b"b")
+    assert (log.awaits_sync, log.answerable_end) == (False, 2)
+    append(log, b"c")
+    assert (log.recovery_point, log.awaits_sync, log.answerable_end) == (0, True, 0)
+    append(log, b"d", b"e")
+    assert log.sync_wanted_offset == 3  # it counts anew from there
+    log.sync_records()
+    assert (log.recovery_point, log.awaits_sync, log.answerable_end) == (5, False, 5)
+
+
+def test_without_it_nothing_waits() -> None:
+    log = open_log()
+    fill(log, 3)
+    assert (log.recovery_point, log.awaits_sync, log.answerable_end) == (0, False, 3)
+
+
+def test_what_is_answerable_survives_a_loss_of_power() -> None:
+    for seed in range(20):
+        disk, random = new_disk(), Random(seed)
+        log = open_log(disk, SYNCED)
+        for _ in range(random.randint(1, 12)):  # over several segments
+            fill(log, random.randint(1, 3))
+            if random.random() < 0.5:
+                log.sync_records()
+        answerable = values(log)[: log.answerable_end]
+        disk.crash(random)
+        assert values(open_log(disk, SYNCED))[: len(answerable)] == answerable
+
+
+def test_the_indexes_follow_before_the_log_is_left_as_clean() -> None:
+    """A start trusts what it finds in a log that was closed: recovery would build them anew, but does not look."""
+    for seed in range(20):
+        disk = new_disk()
+        log = open_log(disk, SYNCED)
+        fill(log, 4)
+        log.sync_records()
+        log.close()
+        disk.crash(Random(seed))
+        again = open_log(disk, SYNCED, recover=False, recovery_point=4)
+        assert len(again.segments[0].offsets) == len(log.segments[0].offsets) > 0
+
+
+def test_a_cut_log_waits_for_no_sync_of_what_is_gone() -> None:
+    log = open_log(config=SYNCED)
+    fill(log, 2)
+    log.sync_records()
+    fill(log, 4)
+    log.truncate_to(2)
+    assert (log.awaits_sync, log.answerable_end) == (False, 2)
+    fill(log, 1)
+    assert (log.awaits_sync, log.answerable_end) == (True, 2)
+
+
+def test_a_sync_has_its_descriptor_to_the_end_though_the_loop_lets_go(tmp_path: Path) -> None:
+    """As the descriptor of another file it would sync that one, and this one never."""
+    file = RealDisk().open(str(tmp_path / "f"))
+    file.append(b"x")
+    has_begun, is_released, synced = threading.Event(), threading.Event(), list[int]()
+
+    def slow(descriptor: int) -> None:
+        has_begun.set()
+        assert is_released.wait(10)
+        synced.append(os.fstat(descriptor).st_ino)
+
+    held, disks._sync_data = disks._sync_data, slow  # type: ignore[misc]
+    try:
+        thread = threading.Thread(target=file.sync)
+        thread.start()
+        assert has_begun.wait(10)
+        file.release()
+        other = RealDisk().open(str(tmp_path / "other"))
+        is_released.set()
+        thread.join()
+    finally:
+        disks._sync_data = held  # type: ignore[misc]
+    assert synced == [os.stat(file.path).st_ino]
+    assert sorted(os.readlink(f"/proc/self/fd/{one}") for one in descriptors_of(tmp_path)) == [other.path]
+
+
+def descriptors_of(directory: Path) -> list[str]:
+    """Of this process, those of files in there."""
+    found = list[str]()
+    for one in os.listdir("/proc/self/fd"):
+        path = f"/proc/self/fd/{one}"
+        if os.path.lexists(path) and os.readlink(path).startswith(str(directory)):
+            found.append(one)
+    return found
+
+
+def test_a_file_that_holds_no_descriptor_is_synced_too(tmp_path: Path) -> None:
+    file = RealDisk().open(str(tmp_path / "f"))
+    file.append(b"x")
+    file.release()
+    file.sync()
+    assert descriptors_of(tmp_path) == []
