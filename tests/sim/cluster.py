@@ -17,6 +17,7 @@ from random import Random
 from typing import Any, Final
 
 from kavka_broker.controller.format import AS_CONFIGURED, Voters
+from tests.sim import durability
 from tests.sim.availability import Availability, besiege
 from tests.sim.changes import Changer
 from tests.sim.clients import Admin
@@ -34,6 +35,7 @@ from tests.sim.watchdog import watching
 
 STARTING_SECONDS_MAX: Final = 60.0
 HEALING_SECONDS_MAX: Final = 90.0
+BESIDE: Final = (durability,)  # modules whose invariants are registered as they are imported
 TOPIC: Final = "t"
 
 

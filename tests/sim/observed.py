@@ -16,6 +16,7 @@ ever had, with the epoch of that leader.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from operator import attrgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -74,6 +75,11 @@ class File:
         """But for what was appended."""
         return self.inode.cuts == self.cuts and len(self.inode.data) >= self.position
 
+    def holds(self, size_bytes: int) -> bool:
+        """Whether so much is on the disk, or a sync of it has said so."""
+        inode = self.inode
+        return len(inode.durable) >= size_bytes or bool(inode.is_lied_about or inode.lost) or inode is NO_FILE
+
     def read_on(self) -> Iterator[Written]:
         """The batches that have come since the last time."""
         data = self.inode.data
@@ -120,6 +126,16 @@ class View:
         """What stands where `written` stands elsewhere."""
         index = bisect_left(self.batches, written.end_offset, key=by_end)
         return self.batches[index] if index < len(self.batches) else None
+
+    def is_synced(self, batch: Written) -> bool:
+        """Whether a batch that stands here would survive a loss of power, as far as the disk says the truth."""
+        end = len(self.batches)
+        for file in reversed(self._files):
+            if file.base_offset <= batch.base_offset:
+                later = takewhile(lambda one: one.base_offset > batch.base_offset, reversed(self.batches[:end]))
+                return file.holds(file.position - sum(one.size_bytes for one in later))
+            end -= file.count
+        return True
 
     def follow(self, log: Any) -> list[Written]:
         """Catch up with the log; the batches that are new to this view."""

@@ -58,12 +58,18 @@ def recovery_believes_the_disk(patch: Patch) -> None:
 
 
 @tooth("records are answered for, and read by consumers, before the sync that flush.messages wants", "power_loss_of_several "
-       "kill_all", 10, is_synced=True)  # fmt: skip
+       "kill", 2, is_synced=True)  # fmt: skip
 def answers_wait_for_no_sync(patch: Patch) -> None:
     patch.setattr(SyncedLog, "answerable_end", property(lambda self: self.log_end_offset))
 
 
-@tooth("a follower says that it has what it has not synced", "power_loss_of_several pause isolate", 10, is_synced=True)
+@tooth(
+    "a follower says that it has what it has not synced",
+    "power_loss_of_several slow_disk",
+    10,
+    is_synced=True,
+    hectic=True,
+)
 def follower_answers_before_its_sync(patch: Patch) -> None:
     patch.setattr(Partition, "when_synced", lambda self, offset: None)
 
