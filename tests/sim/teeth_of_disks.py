@@ -63,13 +63,7 @@ def answers_wait_for_no_sync(patch: Patch) -> None:
     patch.setattr(SyncedLog, "answerable_end", property(lambda self: self.log_end_offset))
 
 
-@tooth(
-    "a follower says that it has what it has not synced",
-    "power_loss_of_several slow_disk",
-    10,
-    is_synced=True,
-    hectic=True,
-)
+@tooth("a follower says that it has what it has not synced", "power_loss_of_several kill", 2, is_synced=True)
 def follower_answers_before_its_sync(patch: Patch) -> None:
     patch.setattr(Partition, "when_synced", lambda self, offset: None)
 
