@@ -57,8 +57,8 @@ def recovery_believes_the_disk(patch: Patch) -> None:
     patch.setattr(segment, "crc_is_valid", lambda batch: True)
 
 
-@tooth("records are answered for, and read by consumers, before the sync that flush.messages wants", "power_loss_of_several "
-       "kill", 2, is_synced=True)  # fmt: skip
+@tooth("records are answered for, and read by consumers, before the sync that flush.messages wants",
+       "power_loss_of_several kill", 2, is_synced=True)  # fmt: skip
 def answers_wait_for_no_sync(patch: Patch) -> None:
     patch.setattr(SyncedLog, "answerable_end", property(lambda self: self.log_end_offset))
 

@@ -1,6 +1,7 @@
 """What a follower does with what its leader has answered for one partition.
 
-    records          append them (and have them synced, where `flush.messages` wants that), move the high watermark and the log's start as far as the leader's
+    records          append them (synced, where `flush.messages` wants that), move the high watermark and the start
+                     of the log as far as the leader's
     diverging epoch  cut the log where it parts from the leader's, and ask again (KIP-595)
     out of range     the log's end lies outside the leader's: cut, or start over at the leader's start
     an error         ask again a little later; most of them mean that one of the two has not heard of an election yet

@@ -1,4 +1,4 @@
-"""Syncs beside the loop: one for all that was appended before it began, the others' turns, and what cannot be synced."""
+"""Syncs beside the loop: one for all that was appended before it began, turns, and what cannot be synced."""
 
 import asyncio
 import threading
