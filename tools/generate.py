@@ -7,7 +7,13 @@ python -m tools.generate --check    says what has drifted
 import subprocess
 import sys
 
-GENERATORS = ("tools.generate_messages", "kavka_operator.api.generate", "tools.compat_table", "tools.metrics_page")
+GENERATORS = (
+    "tools.generate_messages",
+    "tools.config_types",
+    "kavka_operator.api.generate",
+    "tools.compat_table",
+    "tools.metrics_page",
+)
 
 
 def main() -> int:

@@ -23,7 +23,7 @@ def test_a_config_is_marked_served_exactly_where_it_is_read(
 
 
 def test_a_default_of_topics_is_served_as_the_topics_config_is() -> None:
-    both = [(KEYS[one.synonym], one) for one in TOPIC_KEYS.values() if one.synonym in KEYS]
+    both = [(KEYS[one.synonym], one) for one in TOPIC_KEYS.values() if one.synonym and one.synonym in KEYS]
     assert [default.name for default, one in both if one.served and not default.served] == []
 
 

@@ -14,17 +14,16 @@ Endpoints = Sequence[tuple[str, str, int]]  # listener, host, port
 
 def settings_of(config: BrokerConfig) -> Settings:
     """The quorum's times and sizes."""
-    prefix = "controller.quorum."
     return Settings(
-        election_timeout_ms=config[prefix + "election.timeout.ms"],
-        fetch_timeout_ms=config[prefix + "fetch.timeout.ms"],
-        election_backoff_max_ms=config[prefix + "election.backoff.max.ms"],
-        request_timeout_ms=config[prefix + "request.timeout.ms"],
-        retry_backoff_ms=config[prefix + "retry.backoff.ms"],
-        fetch_bytes_max=config[prefix + "fetch.max.bytes"],
-        snapshot_chunk_bytes=config[prefix + "fetch.snapshot.max.bytes"],
-        bootstrap_servers=tuple(map(_address, config[prefix + "bootstrap.servers"])),
-        auto_join=config[prefix + "auto.join.enable"],
+        election_timeout_ms=config["controller.quorum.election.timeout.ms"],
+        fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
+        election_backoff_max_ms=config["controller.quorum.election.backoff.max.ms"],
+        request_timeout_ms=config["controller.quorum.request.timeout.ms"],
+        retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
+        fetch_bytes_max=config["controller.quorum.fetch.max.bytes"],
+        snapshot_chunk_bytes=config["controller.quorum.fetch.snapshot.max.bytes"],
+        bootstrap_servers=tuple(map(_address, config["controller.quorum.bootstrap.servers"])),
+        auto_join=config["controller.quorum.auto.join.enable"],
     )
 
 

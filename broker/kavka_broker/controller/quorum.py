@@ -15,7 +15,7 @@ leader's snapshot: log and image are replaced, and subscribers are told what is 
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from kavka_broker.controller.batches import metadata_batch
 from kavka_broker.controller.identity import Endpoints, identity_of, settings_of
@@ -55,6 +55,16 @@ log = get("raft")
 RESIGN_MS_MAX: Final = 1_000
 #: How often a node that waits for the quorum says so.
 WAIT_NOTE_MS: Final = 10_000
+
+
+class Seams(TypedDict, total=False):
+    """What a quorum takes of the process around it, where that is not the real thing."""
+
+    timers: Timers
+    peers: Peers
+    run_blocking: RunBlocking
+    random_bytes: Callable[[int], bytes]
+    crash: Callable[[BaseException], None] | None
 
 
 class Quorum:
@@ -122,7 +132,7 @@ class Quorum:
         clock: Clock,
         *,
         endpoints: Endpoints | None = None,
-        **seams: Any,
+        **seams: Unpack[Seams],
     ) -> "Quorum":
         """Replay the newest snapshot. `endpoints` are where this controller listens, if not as configured.
 

@@ -119,22 +119,22 @@ def automatic_topic(config: BrokerConfig, name: str) -> CreatableTopic:
             configs = {
                 "compression.type": "producer",
                 "cleanup.policy": "compact",
-                "segment.bytes": str(config[f"{prefix}.segment.bytes"]),
+                "segment.bytes": str(config.whole(f"{prefix}.segment.bytes")),
             }
         case _ if name == TRANSACTIONS_TOPIC:
             prefix = "transaction.state.log"
             configs = {
                 "compression.type": "uncompressed",
                 "cleanup.policy": "compact",
-                "segment.bytes": str(config[f"{prefix}.segment.bytes"]),
-                "min.insync.replicas": str(config[f"{prefix}.min.isr"]),
+                "segment.bytes": str(config.whole(f"{prefix}.segment.bytes")),
+                "min.insync.replicas": str(config.whole(f"{prefix}.min.isr")),
                 "unclean.leader.election.enable": "false",
             }
         case _:
             return CreatableTopic(name, DEFAULT, DEFAULT)
     return CreatableTopic(
         name,
-        config[f"{prefix}.num.partitions"],
-        config[f"{prefix}.replication.factor"],
+        config.whole(f"{prefix}.num.partitions"),
+        config.whole(f"{prefix}.replication.factor"),
         configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
     )

@@ -42,7 +42,7 @@ def throttle(side: str, config: BrokerConfig, effective: EffectiveConfig, clock:
         config["replication.quota.window.num"], config["replication.quota.window.size.seconds"] * 1000
     )
     key = f"{side}.replication.throttled.rate"
-    return Throttle(window, lambda: float(effective.broker[key]), clock)
+    return Throttle(window, lambda: float(effective.broker.whole(key)), clock)
 
 
 class Throttles:

@@ -101,9 +101,7 @@ def check(config: BrokerConfig) -> None:
 
 def limits_of(config: BrokerConfig) -> Limits:
     overrides = config["max.connections.per.ip.overrides"]
-    pairs = (
-        item.rpartition(":") for item in (overrides.split(",") if isinstance(overrides, str) else overrides) if item
-    )
+    pairs = (item.rpartition(":") for item in overrides.split(",") if item)
     return Limits(
         request_bytes_max=config["socket.request.max.bytes"],
         connections_max=config["max.connections"],

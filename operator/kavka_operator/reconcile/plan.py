@@ -168,7 +168,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[A_co]):
-    """What to do, in this order, and what to say about it; `rollout` while a roll is on. `A_co` says what carries it out."""
+    """What to do, in this order, and what to say about it; `rollout` while a roll is on."""
 
     actions: tuple[A_co, ...] = ()
     words: tuple[Word, ...] = field(default=())

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from kavka_broker.core.config.broker_table import BROKER_KEYS
 from kavka_broker.core.config.coordinator_table import COORDINATOR_KEYS
@@ -23,12 +23,16 @@ from kavka_broker.core.config.definition import (
     Mode,
     OneOf,
     Range,
+    Secret,
     render,
 )
 from kavka_broker.core.config.listeners import Listener, parse_listeners, protocol_map
 from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
+
+if TYPE_CHECKING:
+    from kavka_broker.core.config import typed_names as names
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
@@ -116,8 +120,32 @@ class BrokerConfig:
                         values[name] = KEYS[name].parse(text)
         return BrokerConfig(self.given, values)
 
+    @overload
+    def __getitem__(self, name: names.Boolean) -> bool: ...
+    @overload
+    def __getitem__(self, name: names.Whole) -> int: ...
+    @overload
+    def __getitem__(self, name: names.OptionalWhole) -> int | None: ...
+    @overload
+    def __getitem__(self, name: names.Double) -> float: ...
+    @overload
+    def __getitem__(self, name: names.Text) -> str: ...
+    @overload
+    def __getitem__(self, name: names.OptionalText) -> str | None: ...
+    @overload
+    def __getitem__(self, name: names.List) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, name: names.OptionalList) -> tuple[str, ...] | None: ...
+    @overload
+    def __getitem__(self, name: names.OptionalSecret) -> Secret | None: ...
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
+
+    def whole(self, name: str) -> int:
+        """The value of a whole number whose name is put together."""
+        value = self._values[name]
+        assert isinstance(value, int), f"{name} is no whole number"
+        return value
 
     def text(self, name: str) -> str | None:
         """The value in the words of a properties file; None for no value. Secrets are not hidden here."""
@@ -130,30 +158,25 @@ class BrokerConfig:
 
     @property
     def node_id(self) -> int:
-        node_id: int = self._values["node.id"]
-        return node_id
+        return self["node.id"]
 
     @property
     def roles(self) -> tuple[str, ...]:
-        roles: tuple[str, ...] = self._values["process.roles"]
-        return roles
+        return self["process.roles"]
 
     @property
     def rack(self) -> str | None:
-        rack: str | None = self._values["broker.rack"]
-        return rack
+        return self["broker.rack"]
 
     @cached_property
     def log_dirs(self) -> tuple[str, ...]:
         """Where logs live; `log.dirs`, else `log.dir`."""
-        directories: tuple[str, ...] = self._values["log.dirs"] or self._values["log.dir"]
-        return directories
+        return self["log.dirs"] or self["log.dir"]
 
     @cached_property
     def metadata_log_dir(self) -> str:
         """Where `__cluster_metadata-0` lives: the first log directory unless said otherwise."""
-        directory: str = self._values["metadata.log.dir"] or self.log_dirs[0]
-        return directory
+        return self["metadata.log.dir"] or self.log_dirs[0]
 
     @cached_property
     def _protocols(self) -> dict[str, str]:
@@ -161,18 +184,18 @@ class BrokerConfig:
         protocols = protocol_map(key, self._values[key].split(","))
         if key not in self.given:
             # Nobody wrote a map: a controller listener may then have any name, and is plain text.
-            for name in self._values["controller.listener.names"]:
+            for name in self["controller.listener.names"]:
                 protocols.setdefault(name.upper(), "PLAINTEXT")
         return protocols
 
     @cached_property
     def all_listeners(self) -> tuple[Listener, ...]:
         """Every listener that this process opens."""
-        return parse_listeners("listeners", self._values["listeners"], self._protocols)
+        return parse_listeners("listeners", self["listeners"], self._protocols)
 
     @cached_property
     def controller_listener_names(self) -> tuple[str, ...]:
-        return tuple(name.upper() for name in self._values["controller.listener.names"])
+        return tuple(name.upper() for name in self["controller.listener.names"])
 
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
@@ -186,7 +209,7 @@ class BrokerConfig:
 
     @cached_property
     def _advertised(self) -> tuple[Listener, ...] | None:
-        given = self._values["advertised.listeners"]
+        given = self["advertised.listeners"]
         return parse_listeners("advertised.listeners", given, self._protocols) if given else None
 
     @cached_property
@@ -206,8 +229,8 @@ class BrokerConfig:
 
     @cached_property
     def inter_broker_listener_name(self) -> str:
-        name: str | None = self._values["inter.broker.listener.name"]
-        return name.upper() if name else self._values["security.inter.broker.protocol"]
+        name = self["inter.broker.listener.name"]
+        return name.upper() if name else self["security.inter.broker.protocol"]
 
     def milliseconds(self, name: str) -> int:
         """A duration that may also be given in a coarser unit (`log.retention.hours`)."""
@@ -242,7 +265,7 @@ class BrokerConfig:
             raise ConfigError("broker.heartbeat.interval.ms", f"{interval} leaves no second chance within {session} ms")
         for name in ("election", "fetch", "request"):
             key = f"controller.quorum.{name}.timeout.ms"
-            if not self[key]:
+            if not self.whole(key):
                 raise ConfigError(key, "0 leaves no time for an answer; write 1 or more")
 
     def _check_logs(self) -> None:
