@@ -133,7 +133,10 @@ class SyncedLog:
         return self.recovery_point if self.recovery_point < self.sync_wanted_offset else self.log_end_offset
 
     def flush(self) -> None:
-        """Make everything appended so far survive a loss of power. Blocks; may run in a thread beside appends."""
+        """Make everything appended so far survive a loss of power. Blocks; may run in a thread beside appends.
+
+        Raises BrokerError. The log has failed then, unless there was no descriptor: the next flush syncs all of it.
+        """
         self._flush(has_indexes=True)
 
     def sync_records(self) -> None:
@@ -161,17 +164,17 @@ class SyncedLog:
         """Make the id of a new log's topic survive a loss of power, ahead of any record. Blocks, as `flush` does."""
         with self._sync_lock:
             if not self.is_secured:
-                self._try_sync(lambda: self.sync_id(is_named=False), is_repeatable=True)
+                self._try_sync(lambda: self.sync_id(is_named=False))
                 self.is_secured = True
 
-    def _try_sync(self, sync: Callable[[], None], *, is_repeatable: bool = False) -> None:
+    def _try_sync(self, sync: Callable[[], None]) -> None:
         try:
             sync()
         except OSError as problem:
             if self.is_closed:
                 return
             # The kernel may have dropped the pages it could not write: a second sync would prove nothing.
-            if not (is_repeatable and is_out_of_files(problem)):
+            if not is_out_of_files(problem):
                 self.fail()
             raise self._storage_error("sync", problem) from problem
 
@@ -189,6 +192,23 @@ class SyncedLog:
         self.is_secured = True
 
     def _sync(self, segments: list[Segment], *, has_indexes: bool) -> None:
+        paths, self._unsynced_paths = self._unsynced_paths, []
+        try:
+            self._sync_segments(segments, has_indexes=has_indexes)
+            self._sync_files(paths)
+            if self._are_epochs_changed:
+                self._are_epochs_changed = False
+                self._write_epochs(durable=True)
+            if self._is_directory_changed:
+                self._is_directory_changed = False
+                self._sync_names()
+        except OSError:
+            # Whoever tries again syncs all of it, and what the loop has added meanwhile.
+            self._unsynced_paths = [*paths, *self._unsynced_paths]
+            self._are_indexes_unsynced = self._are_epochs_changed = self._is_directory_changed = True
+            raise
+
+    def _sync_segments(self, segments: list[Segment], *, has_indexes: bool) -> None:
         *ended, active = segments
         for segment in ended:
             segment.sync()
@@ -197,16 +217,11 @@ class SyncedLog:
             active.sync()
         else:
             active.file.sync()
-        paths, self._unsynced_paths = self._unsynced_paths, []
+
+    def _sync_files(self, paths: list[str]) -> None:
         for path in paths:
             with suppress(FileNotFoundError):
                 self.disk.sync_file(path)
-        if self._are_epochs_changed:
-            self._are_epochs_changed = False
-            self._write_epochs(durable=True)
-        if self._is_directory_changed:
-            self._is_directory_changed = False
-            self._sync_names()
 
     def sync_later(self, path: str) -> None:
         """With the next flush this file and its name are synced too."""

@@ -120,12 +120,12 @@ class OpenLogs:
         for one in self:
             is_late = one.unflushed_messages > 0 and now_ms - one.flushed_ms >= one.config.flush_ms
             if not one.is_failed and (is_late or one.has_unflushed_segments):
-                one.flushed_ms = now_ms
-                self._try_flush(one)
+                self._try_flush(one, now_ms)
 
-    def _try_flush(self, one: Log) -> None:
-        with suppress(BrokerError):  # its directory knows already
+    def _try_flush(self, one: Log, now_ms: int) -> None:
+        with suppress(BrokerError):  # its directory knows already, or there was no descriptor
             one.flush()
+            one.flushed_ms = now_ms
 
     def _log_failed(self, one: Log) -> None:
         """Wherever it was found: in a sync within an append too, whose leader must not go on refusing for ever."""

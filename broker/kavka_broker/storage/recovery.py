@@ -15,7 +15,7 @@ it from them; who has none keeps all that can still be read.
 
 import os
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
@@ -88,9 +88,11 @@ def open_log(
     opening = _Opening(disk, directory, name, config, now_ms, epochs, are_epochs_known=are_epochs_known)
     if not recover:
         log_start_offset = _believable_start(opening, log_start_offset, recovery_point)
-        _miss_segments(opening, bases, lost, log_start_offset)
-    elif keeps_end:
-        _miss_first_segments(opening, bases, lost, log_start_offset, recovery_point)
+        missed = _missed_segment(opening, bases, lost, log_start_offset, recovery_point)
+    else:
+        missed = _missed_first_segment(bases, lost, log_start_offset, recovery_point) if keeps_end else None
+    if missed is not None:
+        _stand_in(opening, bases, missed)
     # A clean stop has synced the log, and the recovery point is where it ended.
     _open_segments(opening, bases, recovery_point, is_clean=not recover)
     synced_offset = recovery_point if keeps_end else 0
@@ -144,25 +146,32 @@ def _clean_up(disk: Disk, directory: str) -> tuple[list[int], list[int]]:
     return bases, lost
 
 
-def _miss_segments(opening: _Opening, bases: list[int], lost: list[int], log_start_offset: int) -> None:
-    """After a clean stop no segment goes without its indexes, and the first leader epoch begins with the log."""
-    entries = opening.epochs.entries
-    begins_late = bool(bases and entries) and max(entries[0].start_offset, log_start_offset) < bases[0]
-    if lost or begins_late:
-        first = lost[0] if lost else entries[0].start_offset
-        opening.damage = f"{opening.directory} lacks the segment of offset {first}"
-        log.warning("segment.missing", directory=opening.directory, offset=first)
-
-
-def _miss_first_segments(
+def _missed_segment(
     opening: _Opening, bases: list[int], lost: list[int], log_start_offset: int, recovery_point: int
-) -> None:
+) -> int | None:
+    """After a clean stop no segment goes without its indexes, and the first leader epoch begins with the log."""
+    entries, first_base = opening.epochs.entries, bases[0] if bases else recovery_point
+    if entries and (begin := max(entries[0].start_offset, log_start_offset)) < first_base:
+        return min([begin, *lost])
+    return lost[0] if lost else None
+
+
+def _missed_first_segment(bases: list[int], lost: list[int], log_start_offset: int, recovery_point: int) -> int | None:
     """Nor does one after a crash, if it was synced and not cut off since: its log is the last of its files to go."""
     first_base = bases[0] if bases else recovery_point
-    first = next((one for one in lost if log_start_offset <= one < min(first_base, recovery_point)), None)
-    if first is not None:
-        opening.damage = f"{opening.directory} lacks the segment of offset {first}"
-        log.warning("segment.missing", directory=opening.directory, offset=first)
+    gone = [one for one in lost if one < min(first_base, recovery_point)]
+    reach = ((one, end_offset) for one, end_offset in pairwise([*gone, first_base]) if end_offset > log_start_offset)
+    return next((one for one, _ in reach), None)
+
+
+def _stand_in(opening: _Opening, bases: list[int], missed: int) -> None:
+    """An empty segment in the place of the first ones: where a log begins is for retention and for its leader to say,
+    or its followers would let go of what only they still have.
+    """
+    opening.damage = f"{opening.directory} lacks the segment of offset {missed}"
+    log.warning("segment.missing", directory=opening.directory, offset=missed)
+    if not bases or missed < bases[0]:
+        bases.insert(0, missed)
 
 
 def _read_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochs, bool]:

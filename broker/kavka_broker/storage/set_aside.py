@@ -84,7 +84,10 @@ class SetAside:
         self._all[path] = one
         if suffix == STRAY_DIRECTORY:
             log.warning("log.stray", log=str(name), moved_to=target, bytes=size_bytes)
-        self._try_rename(one)
+        try:
+            self._try_rename(one)
+        except FileNotFoundError:
+            self._forget(one)
 
     def found(self, directory: LogDirectory, path: str, suffix: str) -> None:
         """A start has come across what an earlier life has set aside."""
@@ -113,7 +116,7 @@ class SetAside:
                 self._tell(one, problem)
                 continue
             if is_gone:
-                self._all.pop(one.path, None)
+                self._forget(one)
 
     def _free(self, one: Aside, now_ms: int, stray_retention_ms: int) -> bool:
         if not one.is_renamed and not self._try_rename(one):
@@ -133,12 +136,17 @@ class SetAside:
         self._disk.remove_tree(one.path)
         return True
 
+    def _forget(self, one: Aside) -> None:
+        # Another log may have had the place since, and may have been put out of service in its turn.
+        if self._all.get(one.path) is one:
+            del self._all[one.path]
+
     def _try_rename(self, one: Aside) -> bool:
+        """Whether it has left its place. Raises FileNotFoundError where it is gone: what comes there is another's."""
         try:
             self._disk.rename(one.path, one.target)
         except FileNotFoundError:
-            self._all.pop(one.path, None)
-            return True
+            raise
         except OSError as problem:
             self._tell(one, problem)
             if not is_passing(problem):

@@ -9,9 +9,9 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import LOG
+from kavka_broker.storage.names import LOG, SEGMENT_FILES
 from kavka_broker.storage.sim_disk import DiskError, SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, append, fill, new_disk, open_log
+from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, new_disk, open_log
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
 RECORDS = 12
@@ -154,6 +154,45 @@ def test_after_a_crash_too_a_log_that_has_lost_its_first_segment_says_so(harm: s
     log = Log.open(disk, "/data/orders-0", SMALL, recovery_point=RECORDS, now_ms=NOW_MS)
     assert log.damage
     assert log.log_end_offset == RECORDS
+
+
+HARMS = ["log", "log and indexes", "everything"]
+
+
+@pytest.mark.parametrize(("recover", "harm"), [(False, harm) for harm in HARMS] + [(True, "log")])
+@pytest.mark.parametrize("start_offset", [0, 7])
+def test_where_a_log_begins_is_not_moved_by_the_loss_of_its_first_segment(
+    recover: bool, harm: str, start_offset: int
+) -> None:
+    """Nor by that of all. Its followers would let go of what only they still have."""
+    disk = new_disk()
+    log = open_log(disk)
+    fill(log, RECORDS)
+    log.advance_start(start_offset)
+    log.delete_expired(NOW_MS, RECORDS)
+    log.close()
+    lose(disk, harm)
+    how = {"recover": recover, "recovery_point": RECORDS, "log_start_offset": start_offset if harm == "log" else 0}
+    for _ in range(2):
+        log = open_log(disk, **how)
+        assert log.damage
+        assert (log.log_start_offset, log.log_end_offset) == (start_offset, RECORDS)
+        assert log.epoch_at(start_offset) == 0
+        if harm == "everything":
+            with pytest.raises(BrokerError):
+                log.read(start_offset, 10)
+        else:
+            assert [one.offset for one in everything(log)] == [10, 11]
+        log.close()
+
+
+def lose(disk: SimDisk, harm: str) -> None:
+    """As many segments as there have to be, so that only the last one is left, or none."""
+    for name in disk.names("/data/orders-0"):
+        is_gone = harm == "everything" or int(name[:20]) < 10 if name[0] == "0" else False
+        if is_gone and name.endswith(LOG if harm == "log" else SEGMENT_FILES):
+            disk.remove(f"/data/orders-0/{name}")
+    disk.sync_directory("/data/orders-0")
 
 
 def spoil(disk: SimDisk, path: str, harm: str) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import threading
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,7 +14,7 @@ from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
 from kavka_broker.storage.set_aside import SINCE
-from kavka_broker.storage.sim_disk import DiskError, SimDisk
+from kavka_broker.storage.sim_disk import DiskError, Operation, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, values
 from tests.unit.storage.test_log_manager import ID, OTHER_ID, formatted, names, start
 
@@ -239,6 +240,34 @@ def test_a_process_without_a_free_descriptor_keeps_its_directories(in_thread: bo
     assert partition_metadata.read(disk, "/data/t-0") == ID
 
 
+@pytest.mark.parametrize("synced", range(16))
+def test_a_flush_without_a_free_descriptor_is_made_again(synced: int) -> None:
+    """Wherever in the flush it was: what the second one returns from survives a loss of power."""
+    disk = formatted()
+    manager = start(disk)
+    log = manager.create("t", 0, ID, SMALL)
+    fill(log, 12, epoch=3)
+    meet, left = disk.meet, [synced]
+
+    def scarce(operation: Operation, *paths: str) -> None:
+        left[0] -= operation == "sync"
+        if left[0] == -1:
+            left[0] -= 1
+            raise OSError(errno.EMFILE, "Too many open files", paths[0])
+        meet(operation, *paths)
+
+    disk.meet = scarce  # type: ignore[method-assign]
+    manager.flush_due(NOW_MS + SMALL.flush_ms)
+    assert (log.is_failed, len(manager.online)) == (False, 1)
+    assert (log.recovery_point == 12) == (left[0] >= 0)
+    log.flush()
+    disk.crash(Random(synced))
+    again = start(disk).get("t", 0)
+    assert again is not None
+    assert (again.log_end_offset, again.latest_epoch, len(values(again))) == (12, 3, 12)
+    assert "leader-epoch-checkpoint" in disk.names("/data/t-0")
+
+
 def test_ids_are_synced_together_and_once() -> None:
     disk = formatted()
     manager = start(disk)
@@ -257,6 +286,30 @@ def test_ids_are_synced_together_and_once() -> None:
         append(log, b"record")
         append(log, b"record")
     assert sorted(synced) == [f"/data/t-{partition}/partition.metadata" for partition in range(5)]
+
+
+def test_what_came_into_the_place_of_a_log_that_has_vanished_is_not_freed() -> None:
+    disk = formatted()
+    manager = start(disk)
+    manager.create("t", 0, ID, replace(SMALL, file_delete_delay_ms=0))
+    disk.errors.append(no_room("rename"))
+    manager.delete("t", 0)
+    disk.errors.clear()
+    disk.remove_tree("/data/t-0")  # by somebody else
+    names_of = disk.names
+
+    def made_first(path: str) -> list[str]:
+        # The loop makes the next log while the thread frees.
+        disk.names = names_of  # type: ignore[method-assign]
+        fill(manager.create("t", 0, OTHER_ID, SMALL), 3)
+        return names_of(path)
+
+    disk.names = made_first  # type: ignore[method-assign]
+    manager.remove_deleted(NOW_MS)
+    disk.names = names_of  # type: ignore[method-assign]
+    log = manager.create("t", 0, OTHER_ID, SMALL)
+    fill(log, 3 - log.log_end_offset)
+    assert (len(values(log)), disk.exists("/data/t-0"), manager.has_deleted) == (3, True, False)
 
 
 # --- a former topic whose directory is away ---------------------------------------------------------------------------

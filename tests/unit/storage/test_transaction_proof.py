@@ -157,6 +157,7 @@ def test_an_index_that_knows_more_than_the_batches_tell_keeps_it() -> None:
     end(log, 1)
     write(log, 2)
     end(log, 2)
+    log.advance_start(1)
     whole = closed(log, disk)
     for name in disk.names(DIRECTORY):
         if name.endswith(SNAPSHOT) or name.startswith("0" * 20):
