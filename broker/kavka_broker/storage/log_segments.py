@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from errno import ENOSPC
 
+from kavka_broker.core.partition.producer_state import Producer
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader
@@ -19,6 +20,7 @@ from kavka_broker.storage.names import SEGMENT_FILES, offset_file
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.transaction_index import Trust
 from kavka_broker.storage.transaction_proof import entry_of, note_batch
+from kavka_broker.storage.witness import batch_of, witness_of
 
 log = get("storage")
 
@@ -77,7 +79,8 @@ class SegmentedLog(SyncedLog):
 
     def write_snapshot(self, offset: int, *, durable: bool) -> None:
         """Write down the producers as they are before `offset`."""
-        path = self._snapshots.write(offset, self.producers, durable=durable)
+        witness = witness_of(self.segments_from(offset - 1)[0], offset)
+        path = self._snapshots.write(offset, self.producers, witness, durable=durable)
         if not durable:
             self._unsynced_paths.append(path)
 
@@ -215,7 +218,8 @@ class SegmentedLog(SyncedLog):
         """
         unindexed = (one.base_offset for one in self.segments if one.aborted.trust is Trust.INCOMPLETE)
         end_offset = self.log_end_offset
-        self.producers.replace(self._snapshots.load(min(unindexed, default=end_offset), end_offset))
+        at_most = min(unindexed, default=end_offset)
+        self.producers.replace(self._snapshots.load(at_most, end_offset, self.bears_out))
         # Without a snapshot the batch in which the log begins counts too.
         offset = self._snapshots.newest if self._snapshots.newest >= 0 else self.log_start_offset
         for segment in self.segments_from(offset):
@@ -225,6 +229,22 @@ class SegmentedLog(SyncedLog):
             if segment.aborted.trust is Trust.INCOMPLETE:
                 segment.aborted.trust = Trust.WHOLE
         self.look_at_indexes()
+
+    def bears_out(self, offset: int, producers: list[tuple[int, Producer]]) -> bool:
+        """Whether the batches agree that these are the producers before `offset`, as far as two of them tell."""
+        by_id = dict(producers)
+        ends = [producer.batches[-1].last_offset for producer in by_id.values() if producer.batches]
+        for last in (offset - 1, max(ends, default=offset - 1)):
+            try:
+                header = batch_of(self.segments_from(last)[0], last)
+            except OSError:
+                return False
+            if header is None or header.is_control or (last == offset - 1 and not header.has_producer_id):
+                continue
+            known = by_id.get(header.producer_id)
+            if known is None or not known.batches or known.batches[-1].last_offset != header.last_offset:
+                return False
+        return max(ends, default=-1) < offset
 
     def look_at_indexes(self) -> None:
         """What the transaction indexes of all segments come to."""

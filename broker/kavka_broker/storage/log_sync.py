@@ -82,7 +82,7 @@ class SyncedLog:
         self._are_indexes_unsynced = False
         # Nothing of a log that was closed and opened again needs a sync.
         self._is_directory_changed = self._are_epochs_changed = not is_as_left
-        self._snapshots = ProducerSnapshots(disk, directory)
+        self._snapshots = ProducerSnapshots(disk, directory, topic_id, name.partition)
         self.config = config
 
     @property

@@ -22,6 +22,7 @@ from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import crc_is_valid
+from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import checkpoints, partition_metadata
 from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
@@ -40,8 +41,10 @@ from kavka_broker.storage.names import (
     parse_offset_file,
     parse_partition,
 )
+from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.transaction_index import Trust
+from kavka_broker.storage.witness import contradicts
 
 log = get("storage")
 
@@ -60,8 +63,13 @@ class _Opening:
     end_offset: int = 0
     is_cut: bool = False
     are_epochs_known: bool = True
+    topic_id: bytes = ZERO
     damage: str = ""
     is_foreign: bool = False
+
+    @property
+    def snapshots(self) -> ProducerSnapshots:
+        return ProducerSnapshots(self.disk, self.directory, self.topic_id, self.name.partition)
 
 
 def open_log(
@@ -86,6 +94,7 @@ def open_log(
     bases, lost = _clean_up(disk, directory)
     epochs, are_epochs_known = _read_epochs(disk, directory)
     opening = _Opening(disk, directory, name, config, now_ms, epochs, are_epochs_known=are_epochs_known)
+    opening.topic_id = partition_metadata.read(disk, directory)
     if not recover:
         log_start_offset = _believable_start(opening, log_start_offset, recovery_point)
         missed = _missed_segment(opening, bases, lost, log_start_offset, recovery_point)
@@ -112,7 +121,7 @@ def open_log(
         log_end_offset=opening.end_offset,
         recovery_point=min(recovery_point, opening.end_offset) if recover else opening.end_offset,
         is_as_left=bool(bases) and opening.are_epochs_known and not recover,
-        topic_id=partition_metadata.read(disk, directory),
+        topic_id=opening.topic_id,
     )
     opened.damage, opened.is_foreign = opening.damage, opening.is_foreign
     opened.load_producers()
@@ -214,8 +223,8 @@ def _open_segments(opening: _Opening, bases: list[int], recovery_point: int, *, 
 
 def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, recovery_point: int) -> None:
     """All of it was on the disk once. Whatever of it is there still stays."""
-    if _is_foreign(segment, recovery_point, is_last=next_base is None):
-        opening.damage = f"{segment.file.path} is another log's: what its indexes name is not in it"
+    if _is_foreign(opening, segment, next_base, recovery_point):
+        opening.damage = f"{segment.file.path} is another log's: what its indexes or its snapshot name is not in it"
         opening.is_foreign = True
         # Left as it is, with its witnesses: nobody reads it, and the next start has to find the same.
         segment.is_index_wrong = False
@@ -230,14 +239,22 @@ def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, re
             opening.end_offset = _salvage(opening, segment, next_base, recovery_point)
             return
         opening.end_offset = _resumed(opening, segment)
-        if opening.end_offset == recovery_point or _is_behind(segment, recovery_point, opening.end_offset):
+        if opening.end_offset == recovery_point:
+            return
+        if _is_behind(segment, recovery_point, opening.end_offset):
+            if recovery_point and not opening.snapshots.is_there(opening.end_offset):
+                opening.damage = f"{segment.file.path} ends at {opening.end_offset}, it was closed at {recovery_point}"
             return
     opening.end_offset = _salvage(opening, segment, next_base, recovery_point)
 
 
-def _is_foreign(segment: Segment, recovery_point: int, *, is_last: bool) -> bool:
-    """Whether the file has come into the place of another, by the witness of both indexes, or of one and its end."""
-    if _is_shifted(segment):
+def _is_foreign(opening: _Opening, segment: Segment, next_base: int | None, recovery_point: int) -> bool:
+    """Whether the file has come into the place of another, by the witness of the snapshot at its end, of both indexes,
+    or of one and its end.
+    """
+    end_offset = recovery_point if next_base is None else next_base
+    told = opening.snapshots.witness(end_offset)
+    if _is_shifted(segment) or (told is not None and contradicts(segment, end_offset, told)):
         return True
     latest, last = segment.times.last_entry(), segment.offsets.last_entry()
     if latest is None or not (segment.times.is_sane and segment.offsets.is_sane(2**63)) or not segment.denies(latest):
@@ -245,7 +262,7 @@ def _is_foreign(segment: Segment, recovery_point: int, *, is_last: bool) -> bool
     if last is not None:
         return not segment.is_batch_at(last)
     try:
-        return is_last and end_at(segment.file, 0, segment.file.size, segment.base_offset) != recovery_point
+        return next_base is None and end_at(segment.file, 0, segment.file.size, segment.base_offset) != recovery_point
     except ProtocolViolation:
         return False
 
@@ -276,7 +293,7 @@ def _reaches(opening: _Opening, segment: Segment, next_base: int) -> bool:
 
 
 def _is_behind(segment: Segment, recovery_point: int, end_offset: int) -> bool:
-    """Whether the checkpoint is an older one: its offset is where a batch begins. (0 is where it says nothing.)"""
+    """Whether the checkpoint can be an older one: its offset is where a batch begins. (0 is where it says nothing.)"""
     if recovery_point <= segment.base_offset:
         return end_offset >= recovery_point
     try:

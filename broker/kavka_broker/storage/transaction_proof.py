@@ -63,8 +63,8 @@ def prove(log_: "SegmentedLog") -> Iterator[None]:
         log_.look_at_indexes()  # retention may have taken it
         return
     producers = ProducerStates()
-    snapshots = ProducerSnapshots(log_.disk, log_.directory)
-    producers.replace(snapshots.load(first.base_offset, log_.log_end_offset))
+    snapshots = ProducerSnapshots(log_.disk, log_.directory, log_.topic_id, log_.partition)
+    producers.replace(snapshots.load(first.base_offset, log_.log_end_offset, log_.bears_out))
     start = snapshots.newest if snapshots.newest >= 0 else log_.log_start_offset
     first_end_offset = first.offset_max
     for segment in log_.segments_from(start):

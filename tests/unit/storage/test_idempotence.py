@@ -13,6 +13,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.storage import producer_snapshot
 from kavka_broker.storage.log import Appended, Log, Origin
+from kavka_broker.storage.witness import Witness
 from tests.unit.storage.support import NOW_MS, append, headers, new_disk, open_log, values
 
 
@@ -169,7 +170,9 @@ def test_snapshots_come_back() -> None:
         (6, Producer(0, 50)),
         (7, Producer(0, 70, [WrittenBatch(SEQUENCE_MAX, 1, 20, 22, 70)])),
     ]
-    assert producer_snapshot.decode(producer_snapshot.encode(producers)) == producers
+    mark = producer_snapshot.Mark(bytes(range(16)), 3, 30, Witness(10, 2**32 - 1, -1))
+    data = producer_snapshot.encode(producers, mark)
+    assert (producer_snapshot.decode(data), producer_snapshot.mark_of(data)) == (producers, mark)
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0\1", b"\0\2" + bytes(10), b"\0\1" + bytes(10)])

@@ -14,7 +14,7 @@ from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
 from kavka_broker.storage.set_aside import SINCE
-from kavka_broker.storage.sim_disk import DiskError, Operation, SimDisk
+from kavka_broker.storage.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, values
 from tests.unit.storage.test_log_manager import ID, OTHER_ID, formatted, names, start
 
@@ -221,51 +221,6 @@ def test_an_id_that_cannot_be_synced_lets_no_record_in() -> None:
     with pytest.raises(BrokerError):
         append(log, b"record")
     assert (log.log_end_offset, log.is_failed, manager.online) == (0, True, [])
-
-
-@pytest.mark.parametrize("in_thread", [True, False])
-def test_a_process_without_a_free_descriptor_keeps_its_directories(in_thread: bool) -> None:
-    disk = formatted()
-    manager = start(disk)
-    log = manager.create("t", 0, ID, SMALL)
-    disk.errors.append(DiskError(frozenset({"sync"}), "/data", errno.EMFILE))
-    if in_thread:
-        manager.secure()
-    with pytest.raises(BrokerError):
-        append(log, b"record")
-    assert (log.log_end_offset, log.is_failed, len(manager.online)) == (0, False, 1)
-    disk.errors.clear()
-    append(log, b"record")
-    disk.crash(Random(1))
-    assert partition_metadata.read(disk, "/data/t-0") == ID
-
-
-@pytest.mark.parametrize("synced", range(16))
-def test_a_flush_without_a_free_descriptor_is_made_again(synced: int) -> None:
-    """Wherever in the flush it was: what the second one returns from survives a loss of power."""
-    disk = formatted()
-    manager = start(disk)
-    log = manager.create("t", 0, ID, SMALL)
-    fill(log, 12, epoch=3)
-    meet, left = disk.meet, [synced]
-
-    def scarce(operation: Operation, *paths: str) -> None:
-        left[0] -= operation == "sync"
-        if left[0] == -1:
-            left[0] -= 1
-            raise OSError(errno.EMFILE, "Too many open files", paths[0])
-        meet(operation, *paths)
-
-    disk.meet = scarce  # type: ignore[method-assign]
-    manager.flush_due(NOW_MS + SMALL.flush_ms)
-    assert (log.is_failed, len(manager.online)) == (False, 1)
-    assert (log.recovery_point == 12) == (left[0] >= 0)
-    log.flush()
-    disk.crash(Random(synced))
-    again = start(disk).get("t", 0)
-    assert again is not None
-    assert (again.log_end_offset, again.latest_epoch, len(values(again))) == (12, 3, 12)
-    assert "leader-epoch-checkpoint" in disk.names("/data/t-0")
 
 
 def test_ids_are_synced_together_and_once() -> None:
