@@ -29,7 +29,7 @@ def test_a_process_without_a_free_descriptor_keeps_its_directories(in_thread: bo
     assert partition_metadata.read(disk, "/data/t-0") == ID
 
 
-@pytest.mark.parametrize("synced", range(16))
+@pytest.mark.parametrize("synced", range(18))
 def test_a_flush_without_a_free_descriptor_is_made_again(synced: int) -> None:
     """Wherever in the flush it was: what the second one returns from survives a loss of power."""
     disk = formatted()
