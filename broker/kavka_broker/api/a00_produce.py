@@ -10,6 +10,7 @@
   `__consumer_offsets` would cost groups their offsets.
 - A transaction's first batch in a partition waits for its coordinator's word that the partition is part of it
   (`admission`); requests of one transactional id are written in the order in which they came.
+- Of a partition that is named more than once the last batch counts, as in Apache Kafka.
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
 - The answer names `throttle_time_ms`; a client over its quota is muted from the charge on.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
@@ -50,11 +51,32 @@ Waiting = tuple[PartitionProduceResponse, asyncio.Future[None], NamesLeader]
 
 @api(ProduceRequest, ProduceResponse, versions=(3, 13), advertised=(0, 13), pipelined=True)
 def produce(request: ProduceRequest, broker: Broker, client: Client) -> Produced:
+    if has_repeats(request.topic_data):
+        request.topic_data = without_repeats(request.topic_data)
     if broker.replicas.openings.is_securing and request.transactional_id is None and is_first(request, broker, client):
         keep(request)
         client.is_holding = True
         return asyncio.ensure_future(produce_when_secured(request, broker, client))
     return produce_now(request, broker, client)
+
+
+def has_repeats(topics: list[TopicProduceData]) -> bool:
+    """Whether a topic or a partition of it is named more than once."""
+    if len(topics) > 1 and len({(topic.name, topic.topic_id) for topic in topics}) < len(topics):
+        return True
+    for topic in topics:
+        partitions = topic.partition_data
+        if len(partitions) > 1 and len({data.index for data in partitions}) < len(partitions):
+            return True
+    return False
+
+
+def without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Each topic and partition once, where it was named first, with the batch that was named last."""
+    wanted: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        wanted.setdefault((topic.name, topic.topic_id), {}).update({data.index: data for data in topic.partition_data})
+    return [TopicProduceData(*named, list(partitions.values())) for named, partitions in wanted.items()]
 
 
 def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Produced:

@@ -12,9 +12,12 @@
 Only the leader answers. Right after its election its high watermark may lie before the start of its epoch: until its
 followers have told it more, an end would go back, so there is none (OFFSET_NOT_AVAILABLE; before version 5
 LEADER_NOT_AVAILABLE). What lies below that high watermark is found by its timestamp all the same.
+A partition that is named more than once is answered once, with INVALID_REQUEST. Searches by time stop at the first record that
+fits, and take turns with other requests where they are long.
 Versions: flexible from 6; leader epochs from 4.
 """
 
+import asyncio
 from enum import Enum, auto
 
 from kavka_broker.api.broker import Broker, Client
@@ -27,6 +30,8 @@ from kavka_broker.protocol.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kavka_broker.replica.partition import Partition
+from kavka_broker.slices import Pace, Work
+from kavka_broker.storage.time_search import find_by_timestamp, max_timestamp
 
 LATEST = -1
 EARLIEST = -2
@@ -39,6 +44,8 @@ NOT_AVAILABLE_FROM = 5
 
 Found = tuple[int, int, int]  # offset, timestamp_ms, leader_epoch
 NOT_FOUND: Found = (-1, -1, -1)
+Wanted = dict[str, dict[int, ListOffsetsPartition | None]]
+PARTITION_UNITS = 15  # of `Pace`
 
 
 class Reach(Enum):
@@ -50,25 +57,48 @@ class Reach(Enum):
 
 
 @api(ListOffsetsRequest, ListOffsetsResponse, versions=(1, 11))
-def list_offsets(request: ListOffsetsRequest, broker: Broker, client: Client) -> ListOffsetsResponse:
-    reach = reach_of(request)
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                topic.name,
-                [look_up(topic.name, wanted, reach, broker, client) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+def list_offsets(
+    request: ListOffsetsRequest, broker: Broker, client: Client
+) -> ListOffsetsResponse | asyncio.Task[ListOffsetsResponse]:
+    return broker.slices.run(answer(request, broker, client))
+
+
+def answer(request: ListOffsetsRequest, broker: Broker, client: Client) -> Work[ListOffsetsResponse]:
+    pace, reach = Pace(), reach_of(request)
+    wanted = yield from partitions_of(request, pace)
+    topics = list[ListOffsetsTopicResponse]()
+    for name, partitions in wanted.items():
+        answers = list[ListOffsetsPartitionResponse]()
+        for index, partition in partitions.items():
+            if partition is None:
+                answers.append(ListOffsetsPartitionResponse(index, ErrorCode.INVALID_REQUEST))
+            else:
+                answers.append((yield from look_up(name, partition, reach, broker, client, pace)))
+            if pace.spent(PARTITION_UNITS):
+                yield
+        topics.append(ListOffsetsTopicResponse(name, answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def partitions_of(request: ListOffsetsRequest, pace: Pace) -> Work[Wanted]:
+    """What is asked of each partition, by topic; None where it is named more than once."""
+    wanted: Wanted = {}
+    for topic in request.topics:
+        partitions = wanted.setdefault(topic.name, {})
+        for partition in topic.partitions:
+            index = partition.partition_index
+            partitions[index] = None if index in partitions else partition
+            if pace.spent(1):
+                yield
+    return wanted
 
 
 def look_up(
-    topic: str, wanted: ListOffsetsPartition, reach: Reach, broker: Broker, client: Client
-) -> ListOffsetsPartitionResponse:
+    topic: str, wanted: ListOffsetsPartition, reach: Reach, broker: Broker, client: Client, pace: Pace
+) -> Work[ListOffsetsPartitionResponse]:
     try:
         partition = broker.replicas.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
-        offset, timestamp_ms, leader_epoch = find(partition, wanted.timestamp, reach)
+        offset, timestamp_ms, leader_epoch = yield from find(partition, wanted.timestamp, reach, pace)
     except BrokerError as error:
         code = error.code
         if code == ErrorCode.OFFSET_NOT_AVAILABLE and client.version < NOT_AVAILABLE_FROM:
@@ -97,20 +127,22 @@ def check_end(partition: Partition, reach: Reach) -> None:
         raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE)
 
 
-def find(partition: Partition, timestamp_ms: int, reach: Reach) -> Found:
+def find(partition: Partition, timestamp_ms: int, reach: Reach, pace: Pace) -> Work[Found]:
     log = partition.log
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
         return log.log_start_offset, -1, log.epoch_at(log.log_start_offset)
     if timestamp_ms in TIERED:
         return NOT_FOUND
-    end = end_of(partition, reach)
     if timestamp_ms == LATEST:
         check_end(partition, reach)
-        return end, -1, partition.leader_epoch
+        return end_of(partition, reach), -1, partition.leader_epoch
     if timestamp_ms < MAX_TIMESTAMP:
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
-    found = log.max_timestamp() if timestamp_ms == MAX_TIMESTAMP else log.find_by_timestamp(timestamp_ms)
-    if found is not None and found[0] < end:
+    if timestamp_ms == MAX_TIMESTAMP:
+        found = yield from max_timestamp(log, pace)
+    else:
+        found = yield from find_by_timestamp(log, timestamp_ms, pace)
+    if found is not None and found[0] < end_of(partition, reach):
         return found
     check_end(partition, reach)
     return NOT_FOUND

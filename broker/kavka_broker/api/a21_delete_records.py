@@ -4,6 +4,7 @@
 - An offset above the high watermark is OFFSET_OUT_OF_RANGE, and nothing moves; one below the start changes nothing.
 - A topic whose cleanup.policy lacks `delete` is POLICY_VIOLATION: deleting a prefix would break compaction's promise.
 - Records of internal topics stay: INVALID_TOPIC_EXCEPTION.
+- A partition that is named more than once is trimmed once, to what is said last, as in Apache Kafka.
 - Answered when every replica that is alive has moved, with the low watermark, the least start of their logs; after
   `timeout_ms` with REQUEST_TIMED_OUT.
 Versions: flexible from 2.
@@ -35,13 +36,19 @@ def delete_records(
     waiting: list[Waiting] = []
     answer = DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(
-                topic.name, [delete(topic.name, wanted, broker, waiting) for wanted in topic.partitions]
-            )
-            for topic in request.topics
+            DeleteRecordsTopicResult(name, [delete(name, wanted, broker, waiting) for wanted in partitions.values()])
+            for name, partitions in partitions_of(request).items()
         ]
     )
     return when_moved(answer, waiting, request.timeout_ms) if waiting else answer
+
+
+def partitions_of(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
+    """What is asked of each partition, by topic."""
+    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        wanted.setdefault(topic.name, {}).update({one.partition_index: one for one in topic.partitions})
+    return wanted
 
 
 def delete(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.slices import Slices
 
 if TYPE_CHECKING:
     from kavka_broker.api.registry import Role
@@ -82,6 +83,7 @@ class Broker:
     topics: TopicMaker
     suspects: Suspects
     lingering: Lingering
+    slices: Slices = field(default_factory=Slices, init=False)
     # Serves a request that came in an envelope; its answer, with header and without size.
     serve_enveloped: Callable[[memoryview, Peer], Awaitable[tuple[Message | None, bytes]]] = field(init=False)
 

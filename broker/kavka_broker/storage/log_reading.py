@@ -1,4 +1,4 @@
-"""Reading a log: whole batches from an offset on, and records by time.
+"""Reading a log: whole batches from an offset on (records by time: `time_search`).
 
 A consumer reads on where it stopped. The log remembers where the last readers stopped, so that such a read needs no
 search at all: a dictionary look-up, and a slice of the map. Whoever comes from elsewhere is served by the sparse index
@@ -19,7 +19,7 @@ from kavka_broker.protocol.records.batch import EXTENT_BYTES
 from kavka_broker.storage.batch_walk import Damage, OtherEpoch
 from kavka_broker.storage.epoch_check import corrected
 from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
-from kavka_broker.storage.segment import Found, Segment
+from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.transaction_index import AbortedTransaction, Trust
 
 log = get("storage")
@@ -193,29 +193,8 @@ class ReadableLog(SegmentedLog):
             del self._readers[next(iter(self._readers))]
         self._readers[offset] = (segment, position)
 
-    def find_by_timestamp(self, timestamp_ms: int) -> Found | None:
-        """The first record whose timestamp is not below `timestamp_ms`."""
-        for segment in self.segments:
-            if segment.largest.timestamp_ms >= timestamp_ms:
-                found = self._search(segment, timestamp_ms)
-                if found is not None:
-                    return found
-        return None
-
-    def max_timestamp(self) -> Found | None:
-        """The record with the largest timestamp, the first of them."""
-        youngest = max(self.segments, key=lambda segment: segment.largest.timestamp_ms)
-        if youngest.largest.timestamp_ms < 0:
-            return None
-        return self._search(youngest, youngest.largest.timestamp_ms)
-
-    def _search(self, segment: Segment, timestamp_ms: int) -> Found | None:
-        try:
-            return segment.find_by_timestamp(timestamp_ms, self.log_start_offset)
-        except ProtocolViolation as problem:
-            # Only headers are judged when a batch is taken; what a client put behind them shows here.
-            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self.name}: {problem}") from None
-        except OSError as problem:
-            if problem.errno in SCARCE:
-                raise self._storage_error("read", problem) from problem
-            raise self._damaged(segment.base_offset, str(problem)) from problem
+    def unreadable(self, segment: Segment, problem: OSError) -> BrokerError:
+        """What a reader is told whom the disk does not give a segment out."""
+        if problem.errno in SCARCE:
+            return self._storage_error("read", problem)
+        return self._damaged(segment.base_offset, str(problem))

@@ -1,6 +1,6 @@
 """One stretch of a log: a file of batches, and two sparse indexes over it.
 
-Everything here works on whole batches and their headers; no record is ever looked at but by the search for a time.
+Everything here works on whole batches and their headers; no record is ever looked at.
 The last segment of a log is its active one, the only one that grows.
 """
 
@@ -23,7 +23,6 @@ from kavka_broker.protocol.records.batch import (
     read_header,
     split_batches,
 )
-from kavka_broker.protocol.records.record import read_records
 from kavka_broker.storage.batch_walk import (
     ANY_OFFSET,
     LONG_WINDOW_BYTES,
@@ -289,16 +288,10 @@ class Segment:
     def batch_at(self, position: int, header: BatchHeader) -> memoryview:
         return self.file.read(position, header.size_bytes)
 
-    def find_by_timestamp(self, timestamp_ms: int, start_offset: int) -> Found | None:
-        """The first record at or after `start_offset` whose timestamp is not below `timestamp_ms`."""
-        begun = self.locate(max(start_offset, self._offset_before(timestamp_ms)))
-        for position, header in self.batches(self.file.size if begun is None else begun.position):
-            if header.max_timestamp < timestamp_ms or header.last_offset < start_offset:
-                continue
-            for record in read_records(self.batch_at(position, header)):
-                if record.timestamp >= timestamp_ms and record.offset >= start_offset:
-                    return Found(record.offset, record.timestamp, header.leader_epoch)
-        return None
+    def batches_from(self, offset: int, timestamp_ms: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of the batches from where the first record at or after both may be."""
+        begun = self.locate(max(offset, self._offset_before(timestamp_ms)))
+        return self.batches(self.file.size if begun is None else begun.position)
 
     def _offset_before(self, timestamp_ms: int) -> int:
         """Where the time index says to begin, if the log bears it out; else the segment's start."""

@@ -244,10 +244,39 @@ def test_offsets_by_time(tmp_path: Path) -> None:
         for second in (10, 30, 20):
             await produce(client, batch(b"x", timestamp_ms=NOW_MS + second * 1000))
         asked = {-1: 3, -2: 0, -3: 1, -4: 0, -5: -1, NOW_MS: 0, NOW_MS + 15_000: 1, NOW_MS + 40_000: -1}
-        wanted = [ListOffsetsPartition(0, timestamp=timestamp) for timestamp in asked]
-        request = ListOffsetsRequest(topics=[ListOffsetsTopic("t", wanted)])
-        answer = await client.call(request, ListOffsetsResponse, 9)
-        assert [found.offset for found in answer.topics[0].partitions] == list(asked.values())
+        for timestamp_ms, offset in asked.items():
+            request = list_offsets(ListOffsetsPartition(0, timestamp=timestamp_ms))
+            answer = await client.call(request, ListOffsetsResponse, 9)
+            assert [found.offset for found in answer.topics[0].partitions] == [offset]
+
+    play(tmp_path, scenario)
+
+
+def list_offsets(*wanted: ListOffsetsPartition) -> ListOffsetsRequest:
+    return ListOffsetsRequest(topics=[ListOffsetsTopic("t", [one]) for one in wanted])
+
+
+def test_partitions_that_are_named_twice(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t", 2)
+        first, second = batch(b"a", timestamp_ms=NOW_MS), batch(b"b", b"c", timestamp_ms=NOW_MS)
+        data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, one)]) for one in (first, second)]
+        produced = await client.call(ProduceRequest(None, -1, 1000, data), ProduceResponse, 9)
+        assert [[(p.index, p.base_offset) for p in t.partition_responses] for t in produced.responses] == [[(0, 0)]]
+        partition = inside.broker.replicas.leader("t", 0)
+        assert partition.log.log_end_offset == 2, "only the last one was appended"
+
+        asked = list_offsets(*(ListOffsetsPartition(index, timestamp=-1) for index in (0, 1, 0)))
+        (listed,) = (await client.call(asked, ListOffsetsResponse, 9)).topics
+        assert [(p.partition_index, ErrorCode(p.error_code), p.offset) for p in listed.partitions] == [
+            (0, ErrorCode.INVALID_REQUEST, -1),
+            (1, ErrorCode.NONE, 0),
+        ]
+
+        wanted = [DeleteRecordsTopic("t", [DeleteRecordsPartition(0, offset)]) for offset in (2, 1)]
+        (deleted,) = (await client.call(DeleteRecordsRequest(wanted, 1000), DeleteRecordsResponse, 2)).topics
+        assert [(p.partition_index, p.low_watermark) for p in deleted.partitions] == [(0, 1)]
+        assert partition.log.log_start_offset == 1
 
     play(tmp_path, scenario)
 

@@ -16,7 +16,7 @@ from kavka_broker.protocol.records.batch import (
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
 from kavka_broker.storage.log import Log, Origin
-from tests.unit.storage.support import NOW_MS, append, config, everything, headers, open_log, refusal, values
+from tests.unit.storage.support import NOW_MS, append, config, everything, found_at, headers, open_log, refusal, values
 
 LARGE = LogConfig()
 
@@ -112,7 +112,7 @@ def test_log_append_time_stamps_the_batch() -> None:
     (header,) = headers(log)
     assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert [record.timestamp for record in everything(log)] == [NOW_MS, NOW_MS]
-    assert log.find_by_timestamp(NOW_MS) == (0, NOW_MS, 0)
+    assert found_at(log, NOW_MS) == (0, NOW_MS, 0)
 
 
 def test_a_topic_with_a_codec_of_its_own_stores_that() -> None:

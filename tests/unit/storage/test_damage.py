@@ -11,7 +11,7 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import LOG, SEGMENT_FILES
 from kavka_broker.storage.sim_disk import DiskError, SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, new_disk, open_log
+from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, found_at, new_disk, open_log
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
 RECORDS = 12
@@ -266,7 +266,7 @@ def test_an_index_that_leads_nowhere_is_passed_over_and_made_anew(suffix: str) -
                 disk.flip_bit(path, entry + 6, 5)
     log = clean_start(disk)
     read_all(log)
-    assert log.find_by_timestamp(NOW_MS + 7) is not None
-    assert log.find_by_timestamp(NOW_MS + 7).offset == 7  # type: ignore[union-attr]
+    assert found_at(log, NOW_MS + 7) is not None
+    assert found_at(log, NOW_MS + 7).offset == 7  # type: ignore[union-attr]
     log.close()
     assert not any(segment.is_index_wrong for segment in clean_start(disk).segments)

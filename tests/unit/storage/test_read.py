@@ -8,7 +8,7 @@ from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, build_batch
 from kavka_broker.storage.log import Chunk, Log
 from kavka_broker.storage.log_segments import READERS_MAX
-from tests.unit.storage.support import NOW_MS, append, config, everything, fill, new_disk, open_log
+from tests.unit.storage.support import NOW_MS, append, config, everything, fill, found_at, new_disk, open_log, youngest
 
 BATCH_BYTES = 172  # what `fill` writes for each of the first ten
 
@@ -119,12 +119,12 @@ def test_a_hole_at_the_end_of_a_segment() -> None:
 
 def test_by_time() -> None:
     log = filled(20)
-    assert log.find_by_timestamp(NOW_MS) == (0, NOW_MS, 0)
-    assert log.find_by_timestamp(0) == (0, NOW_MS, 0)
+    assert found_at(log, NOW_MS) == (0, NOW_MS, 0)
+    assert found_at(log, 0) == (0, NOW_MS, 0)
     for index in range(20):
-        assert log.find_by_timestamp(NOW_MS + index) == (index, NOW_MS + index, 0)
-    assert log.find_by_timestamp(NOW_MS + 20) is None
-    assert log.max_timestamp() == (19, NOW_MS + 19, 0)
+        assert found_at(log, NOW_MS + index) == (index, NOW_MS + index, 0)
+    assert found_at(log, NOW_MS + 20) is None
+    assert youngest(log) == (19, NOW_MS + 19, 0)
 
 
 def test_by_time_inside_compressed_batches_out_of_order() -> None:
@@ -132,21 +132,21 @@ def test_by_time_inside_compressed_batches_out_of_order() -> None:
     times = [50, 10, 99, 70, 99]
     records = [Record(-1, time, b"k", b"v") for time in times]
     log.append_as_leader(memoryview(build_batch(records, compression=Compression.GZIP)), 6, NOW_MS)
-    assert log.find_by_timestamp(51) == (2, 99, 6)
-    assert log.find_by_timestamp(10) == (0, 50, 6)
-    assert log.max_timestamp() == (2, 99, 6)
+    assert found_at(log, 51) == (2, 99, 6)
+    assert found_at(log, 10) == (0, 50, 6)
+    assert youngest(log) == (2, 99, 6)
 
 
 def test_by_time_not_below_the_start_of_the_log() -> None:
     log = filled(20)
     log.advance_start(8)
-    assert log.find_by_timestamp(0) == (8, NOW_MS + 8, 0)
+    assert found_at(log, 0) == (8, NOW_MS + 8, 0)
 
 
 def test_nothing_by_time_without_records() -> None:
     log = open_log()
-    assert log.find_by_timestamp(0) is None
-    assert log.max_timestamp() is None
+    assert found_at(log, 0) is None
+    assert youngest(log) is None
 
 
 def test_by_time_after_a_start() -> None:
@@ -155,6 +155,6 @@ def test_by_time_after_a_start() -> None:
     fill(log, 13)
     log.close()
     log = open_log(disk, recover=False)
-    assert log.max_timestamp() == (12, NOW_MS + 12, 0)
-    assert [log.find_by_timestamp(NOW_MS + index) for index in (3, 11)] == [(3, NOW_MS + 3, 0), (11, NOW_MS + 11, 0)]
+    assert youngest(log) == (12, NOW_MS + 12, 0)
+    assert [found_at(log, NOW_MS + index) for index in (3, 11)] == [(3, NOW_MS + 3, 0), (11, NOW_MS + 11, 0)]
     assert read_header(log.read(12, 1).parts[0]).base_offset == 12

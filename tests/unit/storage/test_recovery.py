@@ -7,7 +7,7 @@ import pytest
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.sim_disk import SimDisk
-from tests.unit.storage.support import DIRECTORY, NOW_MS, append, config, fill, new_disk, open_log, values
+from tests.unit.storage.support import DIRECTORY, NOW_MS, append, config, fill, found_at, new_disk, open_log, values
 
 
 def path(base_offset: int, suffix: str) -> str:
@@ -106,7 +106,7 @@ def test_indexes_are_rebuilt(recover: bool, damage: str, suffix: str) -> None:
                 index.append(b"\x7f" * 8 if suffix == ".index" else b"\xff" * 12)
     log = open_log(disk, recover=recover, recovery_point=12)
     assert values(log) == found
-    assert [log.find_by_timestamp(NOW_MS + at) for at in range(12)] == [(at, NOW_MS + at, 0) for at in range(12)]
+    assert [found_at(log, NOW_MS + at) for at in range(12)] == [(at, NOW_MS + at, 0) for at in range(12)]
     if damage != "missing":
         assert [list(one.offsets) for one in log.segments] == [offsets for offsets, _ in entries]
         assert largest(log) == [4, 9, 11]

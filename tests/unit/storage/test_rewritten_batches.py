@@ -6,7 +6,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import HEADER, HEADER_BYTES, BatchHeader, set_crc
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, build_batch
-from tests.unit.storage.support import NOW_MS, append, config, open_log, refusal
+from tests.unit.storage.support import NOW_MS, append, config, found_at, open_log, refusal, youngest
 
 RECOMPRESSED = config(compression_type="zstd")
 COMPACTED = config(cleanup_policy=("compact",))
@@ -71,8 +71,8 @@ def test_a_search_by_time_that_meets_records_that_are_none_says_so() -> None:
     set_crc(batch)
     log.append_as_leader(memoryview(batch), 0, NOW_MS)
     with pytest.raises(BrokerError) as caught:
-        log.find_by_timestamp(NOW_MS)
+        found_at(log, NOW_MS)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
     with pytest.raises(BrokerError) as caught:
-        log.max_timestamp()
+        youngest(log)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE

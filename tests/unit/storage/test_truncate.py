@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from tests.unit.storage.support import NOW_MS, append, fill, new_disk, open_log, values
+from tests.unit.storage.support import NOW_MS, append, fill, new_disk, open_log, values, youngest
 
 
 def test_inside_the_active_segment() -> None:
@@ -98,7 +98,7 @@ def test_largest_timestamp_follows() -> None:
     log = open_log()
     fill(log, 12)
     log.truncate_to(8)
-    assert log.max_timestamp() == (7, NOW_MS + 7, 0)
+    assert youngest(log) == (7, NOW_MS + 7, 0)
 
 
 def test_the_recovery_point_goes_back_before_anything_is_cut() -> None:

@@ -1,0 +1,70 @@
+"""Long work on the loop, in slices: the others have their turn in between.
+
+Work is a generator that yields when its slice is used up, which its `Pace` tells it. Work is counted in units of about
+a microsecond, not in time, so that the same request is cut at the same places on every machine and in every replay.
+
+    def search(pace: Pace) -> Work[Found]:
+        for batch in batches:
+            ...
+            if pace.spent(len(records)):
+                yield
+        return found
+
+What fits into one slice is done when `run` returns. Of all that is longer one slice is done a turn of the loop, whoever
+waits longest first: ten searches take ten times as long as one, and hold the loop no longer.
+"""
+
+import asyncio
+from collections.abc import Generator
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+Work = Generator[None, None, T]
+
+UNITS_PER_SLICE: Final = 2_500
+
+
+class Pace:
+    """How much may still be done in this slice."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = UNITS_PER_SLICE
+
+    def spent(self, units: int) -> bool:
+        """Count what was done; True where the slice is used up: yield, and the next one begins."""
+        self._left -= units
+        if self._left > 0:
+            return False
+        self._left = UNITS_PER_SLICE
+        return True
+
+
+class Slices:
+    """The long work of one loop."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()  # given to whoever waits longest
+
+    def run(self, work: Work[T]) -> "T | asyncio.Task[T]":
+        """What the work comes to, or a task for it where it takes more than a slice."""
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        return asyncio.get_running_loop().create_task(self._finish(work))
+
+    async def _finish(self, work: Work[T]) -> T:
+        try:
+            while True:
+                async with self._turn:
+                    await asyncio.sleep(0)
+                    try:
+                        next(work)
+                    except StopIteration as end:
+                        result: T = end.value
+                        return result
+        finally:
+            work.close()

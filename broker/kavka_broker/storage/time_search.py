@@ -1,0 +1,109 @@
+"""Searching a log by time: for the first record that is not older, and for the youngest.
+
+The time index leads near, headers say which batch it is, and its records are looked at one piece after the other until
+the first that fits. That may be millions of records, so the work goes in slices (`slices`). Between two of them the
+log may be cut, and retention or the cleaner may take a segment: then what was looked at does not count.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.records.scan import Seen, scan
+from kavka_broker.slices import Pace, Work
+from kavka_broker.storage.segment import Found, Segment
+
+if TYPE_CHECKING:
+    from kavka_broker.storage.log_reading import ReadableLog
+
+#: In units of `Pace`: looking at a header, unpacking a piece, finding the place to begin.
+HEADER_UNITS: Final = 4
+PIECE_UNITS: Final = 150
+SEARCH_UNITS: Final = 50
+
+
+class _Gone(Exception):
+    """A segment that was being searched is not part of the log any more."""
+
+
+def find_by_timestamp(log: "ReadableLog", timestamp_ms: int, pace: Pace) -> Work[Found | None]:
+    """The first record whose timestamp is not below `timestamp_ms`. Raises BrokerError: CORRUPT_MESSAGE, a disk's
+    error, NOT_LEADER_OR_FOLLOWER where the log was cut or closed meanwhile.
+    """
+    while True:
+        try:
+            return (yield from _first(log, timestamp_ms, pace))
+        except _Gone:
+            continue
+
+
+def max_timestamp(log: "ReadableLog", pace: Pace) -> Work[Found | None]:
+    """The record with the largest timestamp, the first of them. Raises as `find_by_timestamp`."""
+    while True:
+        youngest = max(log.segments, key=lambda segment: segment.largest.timestamp_ms)
+        if youngest.largest.timestamp_ms < 0:
+            return None
+        try:
+            return (yield from _Search(log, youngest, youngest.largest.timestamp_ms, pace).run())
+        except _Gone:
+            continue
+
+
+def _first(log: "ReadableLog", timestamp_ms: int, pace: Pace) -> Work[Found | None]:
+    for segment in list(log.segments):
+        if segment.largest.timestamp_ms >= timestamp_ms:
+            found = yield from _Search(log, segment, timestamp_ms, pace).run()
+            if found is not None:
+                return found
+    return None
+
+
+class _Search:
+    """In one segment."""
+
+    def __init__(self, log: "ReadableLog", segment: Segment, timestamp_ms: int, pace: Pace) -> None:
+        self._log = log
+        self._segment = segment
+        self._timestamp_ms = timestamp_ms
+        self._pace = pace
+        self._truncations = log.truncations
+
+    def run(self) -> Work[Found | None]:
+        try:
+            return (yield from self._batches())
+        except ProtocolViolation as problem:
+            # Only headers are judged when a batch is taken; what a client put behind them shows here.
+            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self._log.name}: {problem}") from None
+        except OSError as problem:
+            raise self._log.unreadable(self._segment, problem) from problem
+
+    def _batches(self) -> Work[Found | None]:
+        if self._segment not in self._log.segments:
+            raise _Gone
+        start_offset, timestamp_ms = self._log.log_start_offset, self._timestamp_ms
+        yield from self._spend(SEARCH_UNITS)
+        for position, header in self._segment.batches_from(start_offset, timestamp_ms):
+            if header.max_timestamp >= timestamp_ms and header.last_offset >= start_offset:
+                seen = yield from self._records(scan(header, self._segment.batch_at(position, header)), start_offset)
+                if seen is not None:
+                    return Found(seen[0], seen[1], header.leader_epoch)
+            yield from self._spend(HEADER_UNITS)
+        return None
+
+    def _records(self, pieces: Iterator[list[Seen]], start_offset: int) -> Work[Seen | None]:
+        timestamp_ms = self._timestamp_ms
+        for some in pieces:
+            for seen in some:
+                if seen[1] >= timestamp_ms and seen[0] >= start_offset:
+                    return seen
+            yield from self._spend(PIECE_UNITS + len(some))
+        return None
+
+    def _spend(self, units: int) -> Work[None]:
+        if not self._pace.spent(units):
+            return
+        yield
+        if self._log.is_closed or self._log.truncations != self._truncations:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if self._segment not in self._log.segments:
+            raise _Gone

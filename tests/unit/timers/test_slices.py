@@ -1,0 +1,68 @@
+"""Long work on the loop: in slices, by turns."""
+
+import asyncio
+
+import pytest
+
+from kavka_broker.slices import UNITS_PER_SLICE, Pace, Slices, Work
+
+
+def count(name: str, units: int, done: list[str]) -> Work[str]:
+    pace = Pace()
+    for _ in range(units):
+        if pace.spent(1):
+            done.append(name)
+            yield
+    return name
+
+
+def test_what_fits_into_a_slice_is_done_at_once() -> None:
+    assert Slices().run(count("a", UNITS_PER_SLICE - 1, [])) == "a"
+
+
+def test_long_work_takes_turns() -> None:
+    async def scenario() -> None:
+        done, slices = list[str](), Slices()
+        works = [slices.run(count(name, 3 * UNITS_PER_SLICE, done)) for name in "abc"]
+        assert done == ["a", "b", "c"], "a slice each when it was begun"
+        turns = 0
+        while not all(isinstance(work, asyncio.Task) and work.done() for work in works):
+            before = len(done)
+            await asyncio.sleep(0)
+            turns += 1
+            assert len(done) - before <= 1, "two slices in one turn"
+        assert done == list("abc" * 3)
+        assert turns >= 6
+
+    asyncio.run(scenario())
+
+
+def test_work_that_fails_tells_whoever_waits() -> None:
+    def failing() -> Work[None]:
+        yield
+        raise ValueError("told")
+
+    async def scenario() -> None:
+        slices = Slices()
+        work = slices.run(failing())
+        assert isinstance(work, asyncio.Task)
+        with pytest.raises(ValueError, match="told"):
+            await work
+        assert slices.run(count("next", 1, [])) == "next"
+
+    asyncio.run(scenario())
+
+
+def test_work_that_nobody_waits_for_any_more_ends() -> None:
+    async def scenario() -> None:
+        done, slices = list[str](), Slices()
+        given_up = slices.run(count("a", 100 * UNITS_PER_SLICE, done))
+        other = slices.run(count("b", 2 * UNITS_PER_SLICE, done))
+        assert isinstance(given_up, asyncio.Task)
+        assert isinstance(other, asyncio.Task)
+        await asyncio.sleep(0)
+        given_up.cancel()
+        assert await other == "b"
+        assert done.count("a") < 5
+
+    asyncio.run(scenario())
