@@ -6,48 +6,31 @@ index only says where to begin to look, and recovery builds it anew from the log
 
 Kafka preallocates an index and trims it when its segment is done; here the file is always as long as its entries,
 which is the trimmed form.
-
-A thread may flush while the loop appends; the lock covers the moment in which entries move from memory to the file.
 """
 
-import threading
 from collections.abc import Iterator
 from struct import Struct
 from typing import ClassVar
 
 from kavka_broker.storage.disk import Buffer, Disk, File
+from kavka_broker.storage.entry_file import EntryFile
 
 PENDING_BYTES_MAX = 4096
 
 
-class IndexFile:
+class IndexFile(EntryFile):
     """Entries of two integers each. The columns ascend; subclasses know what they mean."""
 
     ENTRY: ClassVar[Struct]
+    _file: File
 
-    __slots__ = (
-        "_disk",
-        "_file",
-        "_is_closed",
-        "_last",
-        "_lock",
-        "_pending",
-        "_stored",
-        "base_offset",
-        "entries_max",
-        "path",
-    )
+    __slots__ = ("_last", "_stored", "base_offset", "entries_max")
 
     def __init__(self, disk: Disk, path: str, base_offset: int, bytes_max: int) -> None:
-        self.path = path
+        super().__init__(disk, path, disk.open(path))
         self.base_offset = base_offset
         self.entries_max = bytes_max // self.ENTRY.size
-        self._disk = disk
-        self._file: File = disk.open(path)
         self._stored = self._file.size // self.ENTRY.size
-        self._pending = bytearray()
-        self._is_closed = False
-        self._lock = threading.Lock()
         self._last: tuple[int, int] | None = None
         if self._stored:
             self._last = self._read(self._stored - 1)
@@ -81,21 +64,8 @@ class IndexFile:
         if len(self._pending) >= PENDING_BYTES_MAX:
             self._try_spill()
 
-    def _try_spill(self) -> None:
-        # A full disk must not fail an append that the log has taken already: the entries just wait on.
-        try:
-            self.spill()
-        except OSError:
-            return
-
-    def spill(self) -> None:
-        """Write out what waits in memory."""
-        with self._lock:
-            ready = bytes(self._pending)
-            if ready and not self._is_closed:
-                self._file.append(ready)
-                self._stored += len(ready) // self.ENTRY.size
-                del self._pending[: len(ready)]
+    def _stored_more(self, size_bytes: int) -> None:
+        self._stored += size_bytes // self.ENTRY.size
 
     def _floor(self, column: int, target: int) -> tuple[int, int] | None:
         """The last entry whose `column` is not above `target`."""
@@ -157,18 +127,3 @@ class IndexFile:
             self._file.truncate(0)
             self._stored = 0
             self._last = None
-
-    def sync(self) -> None:
-        self.spill()
-        self._file.sync()
-
-    def release(self) -> None:
-        """Let go of the descriptor; an index that is looked up rarely need not hold one."""
-        # Under the lock: a descriptor that is closed under a thread's write may be another file's by then.
-        with self._lock:
-            self._file.release()
-
-    def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            self._file.close()

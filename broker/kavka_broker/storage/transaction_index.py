@@ -16,13 +16,13 @@ start has found is compared with the batches before it counts, once somebody rea
 its segment (`transaction_proof`).
 """
 
-import threading
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from struct import Struct
 from typing import Final, NamedTuple
 
 from kavka_broker.storage.disk import Disk, File
+from kavka_broker.storage.entry_file import EntryFile
 
 VERSION: Final = 0
 ENTRY: Final = Struct(">hqqqq")
@@ -47,19 +47,14 @@ class AbortedTransaction(NamedTuple):
     stable_offset: int
 
 
-class TransactionIndex:
+class TransactionIndex(EntryFile):
     """The entries of one segment; `last_offset` is that of the last one, or -1."""
 
-    __slots__ = ("_disk", "_file", "_is_closed", "_lock", "_pending", "last_offset", "path", "trust")
+    __slots__ = ("last_offset", "trust")
 
     def __init__(self, disk: Disk, path: str) -> None:
-        self.path = path
+        super().__init__(disk, path, disk.open(path) if disk.exists(path) else None)
         self.trust = Trust.WHOLE
-        self._disk = disk
-        self._file: File | None = disk.open(path) if disk.exists(path) else None
-        self._pending = bytearray()
-        self._is_closed = False
-        self._lock = threading.Lock()
         self.last_offset = -1
         if self._file is not None:
             self._find_last(self._file)
@@ -116,26 +111,7 @@ class TransactionIndex:
             return
         self.last_offset = entry.last_offset
         self._pending += ENTRY.pack(VERSION, *entry)
-        try:
-            self.spill()
-        except OSError:
-            return
-
-    def spill(self) -> None:
-        """Write out what the disk has refused so far."""
-        with self._lock:
-            ready = bytes(self._pending)
-            if not ready or self._is_closed:
-                return
-            if self._file is None:
-                self._file = self._disk.open(self.path)
-            self._file.append(ready)
-            del self._pending[: len(ready)]
-
-    def sync(self) -> None:
-        self.spill()
-        if self._file is not None:
-            self._file.sync()
+        self._try_spill()
 
     def truncate(self, offset: int) -> None:
         """Forget the transactions whose marker stands at `offset` or behind it."""
@@ -162,7 +138,7 @@ class TransactionIndex:
             if self._file is not None:
                 self._file.truncate(0)
 
-    # --- opening and closing ------------------------------------------------------------------------------------
+    # --- opening --------------------------------------------------------------------------------------------------
 
     def is_sane(self, base_offset: int, offset_max: int) -> bool:
         """Whether this can be the index of a segment that begins at `base_offset`."""
@@ -171,18 +147,6 @@ class TransactionIndex:
         if self._file.size % ENTRY.size:
             return False
         return _ascend(ENTRY.iter_unpack(self._file.read(0, self._file.size)), base_offset, offset_max)
-
-    def release(self) -> None:
-        """Let go of the descriptor."""
-        with self._lock:
-            if self._file is not None:
-                self._file.release()
-
-    def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            if self._file is not None:
-                self._file.close()
 
 
 def _ascend(entries: Iterable[tuple[int, ...]], base_offset: int, offset_max: int) -> bool:

@@ -9,44 +9,29 @@ from random import Random
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.records.batch import read_header, split_batches
 from kavka_broker.protocol.records.record import build_batch, read_records
-from kavka_broker.storage.log import Log
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.property.storage.machines import LogOnADisk, Step, play_by_chance
 
-DIRECTORY = "/data/t-0"
-CONFIG = LogConfig(internal_segment_bytes=1500, index_interval_bytes=200, segment_index_bytes=120)
 PRODUCER_ID = 7
-SEEDS_A_BLOCK = 80
 
 
-class LogMachine(RuleBasedStateMachine):
-    """A log on a disk that may lose power, beside a list."""
+class LogMachine(LogOnADisk):
+    """A log beside a list."""
+
+    CONFIG = LogConfig(internal_segment_bytes=1500, index_interval_bytes=200, segment_index_bytes=120)
 
     def __init__(self) -> None:
         super().__init__()
-        self.disk = SimDisk()
-        self.disk.make_directory("/data")
-        self.disk.sync_directory("/data")
         self.model: list[bytes] = []  # the value of the record at each offset
         self.epochs: list[int] = []  # the leader epoch of each
         self.epoch = 0
         self.synced = 0
-        self.checkpoint = 0
         self.sequence = 0
         self.count = 0
-        self.log = self.open(recover=True)
-
-    def open(self, *, recover: bool) -> Log:
-        log = Log.open(self.disk, DIRECTORY, CONFIG, recover=recover, recovery_point=self.checkpoint, now_ms=0)
-        log.on_recovery_point_lowered = self.write_checkpoint
-        return log
-
-    def write_checkpoint(self) -> None:
-        self.checkpoint = self.log.recovery_point
 
     @rule(count=st.integers(1, 4), size=st.integers(0, 300))
     def append(self, count: int, size: int) -> None:
@@ -72,18 +57,9 @@ class LogMachine(RuleBasedStateMachine):
         self.log.assign_epoch(self.epoch, self.log.log_end_offset)
 
     @rule()
-    def roll(self) -> None:
-        if self.log.segments[-1].size_bytes:
-            self.log.roll(0)
-
-    @rule()
     def flush(self) -> None:
         self.log.flush()
         self.synced = len(self.model)
-
-    @rule()
-    def checkpoint_recovery_point(self) -> None:
-        self.write_checkpoint()
 
     @rule()
     def remove_deleted(self) -> None:
@@ -159,32 +135,29 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.recovery_point <= self.synced
         assert self.checkpoint <= self.synced
 
+    def check(self) -> None:
+        self.equals_the_list()
+        self.indexes_agree()
+        self.recovery_point_was_synced()
+
 
 STEPS = [*["append"] * 5, *["crash"] * 3, "truncate", "flush", "roll", "elect", "kill", "reopen"]
 STEPS += ["remove_deleted", "checkpoint_recovery_point"]
 
 
+def draw(random: Random, _: LogMachine) -> Step:
+    step = random.choice(STEPS)
+    drawn: dict[str, dict[str, object]] = {
+        "append": {"count": random.randint(1, 4), "size": random.randint(0, 300)},
+        "crash": {"seed": random.getrandbits(32)},
+        "truncate": {"share": random.random()},
+    }
+    return step, drawn.get(step, {})
+
+
 @pytest.mark.parametrize("block", range(10))
 def test_many_crashes(block: int) -> None:
-    """Plain chance finds what takes several crashes in a row sooner than Hypothesis; a failure names its seed."""
-    for seed in range(block * SEEDS_A_BLOCK, (block + 1) * SEEDS_A_BLOCK):
-        random = Random(seed)
-        machine = LogMachine()
-        for _ in range(random.randint(3, 25)):
-            step = random.choice(STEPS)
-            drawn: dict[str, dict[str, object]] = {
-                "append": {"count": random.randint(1, 4), "size": random.randint(0, 300)},
-                "crash": {"seed": random.getrandbits(32)},
-                "truncate": {"share": random.random()},
-            }
-            arguments = drawn.get(step, {})
-            try:
-                getattr(machine, step)(**arguments)
-                machine.equals_the_list()
-                machine.indexes_agree()
-                machine.recovery_point_was_synced()
-            except (AssertionError, ValueError) as problem:
-                raise AssertionError(f"seed={seed} at {step} {arguments}: {problem}") from problem
+    play_by_chance(block, LogMachine, range(3, 26), draw)
 
 
 LogMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)

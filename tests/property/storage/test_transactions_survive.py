@@ -11,22 +11,19 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.control import ControlType, build_marker, read_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log, Origin
-from kavka_broker.storage.sim_disk import SimDisk
 from kavka_broker.storage.transaction_index import ENTRY, AbortedTransaction
 from kavka_broker.storage.transaction_proof import prove
+from tests.property.storage.machines import LogOnADisk, Step, play_by_chance
 
-DIRECTORY = "/data/t-0"
 FOLLOWER = "/data/f-0"
-CONFIG = LogConfig(internal_segment_bytes=900, index_interval_bytes=200, segment_index_bytes=120)
 PRODUCERS = st.integers(1, 4)
-SEEDS_A_BLOCK = 80
 NONE = -1
 FIELDS = (0, 2, 10, 18, 26)  # where those of an entry begin
 
@@ -61,29 +58,18 @@ def read_all(log: Log) -> Truth:
     return truth
 
 
-class TransactionMachine(RuleBasedStateMachine):
-    """A leader's log with transactions on a disk that may lose power, and a follower's copy of it."""
+class TransactionMachine(LogOnADisk):
+    """A leader's log with transactions, and a follower's copy of it."""
+
+    CONFIG = LogConfig(internal_segment_bytes=900, index_interval_bytes=200, segment_index_bytes=120)
 
     def __init__(self) -> None:
         super().__init__()
-        self.disk = SimDisk()
-        self.disk.make_directory("/data")
-        self.disk.sync_directory("/data")
         self.high_watermark = 0
-        self.checkpoint = 0
         self.sequences: dict[int, int] = {}
         self.is_mended = False  # an index was made anew by a reader, and not synced yet,
         self.was_mended = False  # also not by a process that was killed
         self.is_reloaded = False  # markers above the high watermark may be forgotten with a restart
-        self.log = self.open(recover=True)
-
-    def open(self, *, recover: bool) -> Log:
-        log = Log.open(self.disk, DIRECTORY, CONFIG, recover=recover, recovery_point=self.checkpoint, now_ms=0)
-        log.on_recovery_point_lowered = self.write_checkpoint
-        return log
-
-    def write_checkpoint(self) -> None:
-        self.checkpoint = self.log.recovery_point
 
     def reloaded(self) -> None:
         self.is_reloaded = True
@@ -128,18 +114,9 @@ class TransactionMachine(RuleBasedStateMachine):
     # --- upkeep and accidents -----------------------------------------------------------------------------------
 
     @rule()
-    def roll(self) -> None:
-        if self.log.segments[-1].size_bytes:
-            self.log.roll(0)
-
-    @rule()
     def flush(self) -> None:
         self.log.flush()
         self.is_mended = False
-
-    @rule()
-    def checkpoint_recovery_point(self) -> None:
-        self.write_checkpoint()
 
     @rule(share=st.floats(0, 1))
     def truncate(self, share: float) -> None:
@@ -269,9 +246,14 @@ class TransactionMachine(RuleBasedStateMachine):
                 wanted = [one for one in truth.aborted if one.last_offset >= offset and one.first_offset < end_offset]
                 assert self.log.aborted_between(offset, end_offset) == wanted
 
+    def check(self) -> None:
+        self.the_stable_offset_is_right()
+        self.the_indexes_are_right()
+        self.readers_are_told()
+
     def teardown(self) -> None:
         """A follower that takes it all comes to the same, and so does one that has to read it again."""
-        follower = Log.open(self.disk, FOLLOWER, CONFIG, now_ms=0)
+        follower = Log.open(self.disk, FOLLOWER, self.CONFIG, now_ms=0)
         for segment in self.log.segments:
             if segment.size_bytes:
                 follower.append_as_follower(segment.file.read(0, segment.size_bytes))
@@ -280,7 +262,7 @@ class TransactionMachine(RuleBasedStateMachine):
             assert mine == [entry for segment in self.log.segments for entry in segment.aborted]
             transactions = follower.producers.transactions
             assert transactions.first_open_offset == self.log.producers.transactions.first_open_offset
-            follower = Log.open(self.disk, FOLLOWER, CONFIG, now_ms=0)
+            follower = Log.open(self.disk, FOLLOWER, self.CONFIG, now_ms=0)
 
 
 STEPS = [*["write_in_transaction"] * 6, *["end"] * 4, *["replicate"] * 2, "write_plainly", "roll", "flush"]
@@ -297,41 +279,30 @@ STEPS += [
 ]
 
 
+def draw(random: Random, machine: TransactionMachine) -> Step:
+    step = random.choice([one for one in STEPS if machine.log.has_aborted or "index" not in one])
+    drawn: dict[str, dict[str, object]] = {
+        "write_in_transaction": {
+            "producer": random.randint(1, 4),
+            "count": random.randint(1, 4),
+            "size": random.randint(0, 200),
+        },
+        "end": {"producer": random.randint(1, 4), "is_aborted": random.random() < 0.6},
+        "replicate": {"share": random.random()},
+        "write_plainly": {"count": random.randint(1, 3)},
+        "truncate": {"share": random.random()},
+        "crash": {"seed": random.getrandbits(32)},
+        "close_and_lose_power": {"seed": random.getrandbits(32)},
+        "damage_an_index": {"which": random.randint(0, 9), "field": random.choice(FIELDS)},
+        "lose_an_index": {"which": random.randint(0, 9)},
+        "lose_an_index_unnoticed": {"which": random.randint(0, 9), "share": random.random()},
+    }
+    return step, drawn.get(step, {})
+
+
 @pytest.mark.parametrize("block", range(5))
 def test_many_transactions(block: int) -> None:
-    """Plain chance, in long runs; a failure names its seed."""
-    for seed in range(block * SEEDS_A_BLOCK, (block + 1) * SEEDS_A_BLOCK):
-        random = Random(seed)
-        machine = TransactionMachine()
-        for _ in range(random.randint(5, 40)):
-            step = random.choice(STEPS)
-            drawn: dict[str, dict[str, object]] = {
-                "write_in_transaction": {
-                    "producer": random.randint(1, 4),
-                    "count": random.randint(1, 4),
-                    "size": random.randint(0, 200),
-                },
-                "end": {"producer": random.randint(1, 4), "is_aborted": random.random() < 0.6},
-                "replicate": {"share": random.random()},
-                "write_plainly": {"count": random.randint(1, 3)},
-                "truncate": {"share": random.random()},
-                "crash": {"seed": random.getrandbits(32)},
-                "close_and_lose_power": {"seed": random.getrandbits(32)},
-                "damage_an_index": {"which": random.randint(0, 9), "field": random.choice(FIELDS)},
-                "lose_an_index": {"which": random.randint(0, 9)},
-                "lose_an_index_unnoticed": {"which": random.randint(0, 9), "share": random.random()},
-            }
-            if "index" in step and not machine.log.has_aborted:
-                continue
-            arguments = drawn.get(step, {})
-            try:
-                getattr(machine, step)(**arguments)
-                machine.the_stable_offset_is_right()
-                machine.the_indexes_are_right()
-                machine.readers_are_told()
-            except (AssertionError, ValueError) as problem:
-                raise AssertionError(f"seed={seed} at {step} {arguments}: {problem}") from problem
-        machine.teardown()
+    play_by_chance(block, TransactionMachine, range(5, 41), draw)
 
 
 TransactionMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -1,8 +1,6 @@
 """What a reader of committed records gets: up to the last stable offset, and which transactions were aborted."""
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from kavka_broker.api.a01_fetch import fetch
@@ -16,44 +14,15 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
-from kavka_broker.protocol.records.control import ControlType, build_marker
-from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.replica.partition import Partition
-from kavka_broker.storage.log import Appended, Origin
 from tests.support.in_process import Client, InProcess, running
+from tests.unit.api.transactions import NOW_MS, end, play, write
 
 NEVER_MS = 3_600_000
-NOW_MS = time.time_ns() // 1_000_000
 VERSION = 12
 COMMITTED_ONLY = 1
 ABORT, COMMIT = ControlType.ABORT, ControlType.COMMIT
-Scenario = Callable[[InProcess, Client, Partition], Awaitable[None]]
-
-
-def play(directory: Path, scenario: Scenario) -> None:
-    async def run() -> None:
-        async with running(directory) as inside:
-            await inside.create("t")
-            await scenario(inside, await inside.connect(), inside.broker.replicas.leader("t", 0))
-
-    asyncio.run(run())
-
-
-def write(partition: Partition, producer: int, sequence: int = 0, *, transactional: bool = True) -> Appended:
-    batch = build_batch(
-        [(None, b"v")] * 2,
-        timestamp_ms=NOW_MS,
-        producer_id=producer,
-        producer_epoch=0,
-        base_sequence=sequence,
-        transactional=transactional,
-    )
-    return partition.append(memoryview(batch))
-
-
-def end(partition: Partition, producer: int, kind: ControlType) -> Appended:
-    marker = build_marker(kind, producer_id=producer, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW_MS)
-    return partition.append(memoryview(marker), origin=Origin.COORDINATOR)
 
 
 def request(offset: int, isolation_level: int = COMMITTED_ONLY, wait_ms: int = 0, min_bytes: int = 1) -> FetchRequest:

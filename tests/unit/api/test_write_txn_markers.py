@@ -1,8 +1,6 @@
 """WriteTxnMarkers and DescribeProducers: a coordinator on another broker ends transactions here."""
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
@@ -25,33 +23,11 @@ from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log import Origin
-from tests.support.in_process import Client, InProcess, running
+from tests.support.in_process import Client, InProcess
+from tests.unit.api.transactions import NOW_MS, play, write
 
-NOW_MS = time.time_ns() // 1_000_000
 PRODUCER = 7
 EPOCHS_RISE = 2
-Scenario = Callable[[InProcess, Client, Partition], Awaitable[None]]
-
-
-def play(directory: Path, scenario: Scenario) -> None:
-    async def run() -> None:
-        async with running(directory) as inside:
-            await inside.create("t")
-            await scenario(inside, await inside.connect(), inside.broker.replicas.leader("t", 0))
-
-    asyncio.run(run())
-
-
-def write(partition: Partition, *, epoch: int = 0) -> None:
-    batch = build_batch(
-        [(None, b"v")] * 2,
-        timestamp_ms=NOW_MS,
-        producer_id=PRODUCER,
-        producer_epoch=epoch,
-        base_sequence=0,
-        transactional=True,
-    )
-    partition.append(memoryview(batch))
 
 
 async def mark(
@@ -84,11 +60,11 @@ def markers(partition: Partition) -> list[tuple[ControlType, int, int]]:
 
 def test_markers_end_transactions(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
-        write(partition)
+        write(partition, PRODUCER)
         assert partition.last_stable_offset == 0
         assert await mark(client, coordinator=3) == 0
         assert partition.last_stable_offset == 3
-        write(partition, epoch=1)
+        write(partition, PRODUCER, epoch=1)
         assert await mark(client, commits=True, epoch=2, coordinator=4, transaction_version=EPOCHS_RISE) == 0
         assert partition.last_stable_offset == 6
         assert markers(partition) == [(ControlType.ABORT, 0, 3), (ControlType.COMMIT, 2, 4)]
@@ -99,7 +75,7 @@ def test_markers_end_transactions(tmp_path: Path) -> None:
 
 def test_outdated_markers_are_refused(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
-        write(partition, epoch=5)
+        write(partition, PRODUCER, epoch=5)
         assert await mark(client, epoch=4) == ErrorCode.INVALID_PRODUCER_EPOCH
         assert await mark(client, epoch=5, transaction_version=EPOCHS_RISE) == ErrorCode.INVALID_PRODUCER_EPOCH
         assert await mark(client, epoch=6, coordinator=2, transaction_version=EPOCHS_RISE) == 0
@@ -114,7 +90,7 @@ def test_a_repeated_marker_is_written_and_ends_nothing(tmp_path: Path) -> None:
     """The coordinator that takes over from another sends it again, and waits until it is taken."""
 
     async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
-        write(partition)
+        write(partition, PRODUCER)
         for _ in range(2):
             assert await mark(client, epoch=1, transaction_version=EPOCHS_RISE) == 0
         assert len(markers(partition)) == 2
@@ -151,7 +127,7 @@ def test_producers_are_described(tmp_path: Path) -> None:
             answer = await client.call(request, DescribeProducersResponse, 0)
             return answer.topics[0].partitions[0]
 
-        write(partition, epoch=3)
+        write(partition, PRODUCER, epoch=3)
         (known,) = (await described("t")).active_producers
         assert (known.producer_id, known.producer_epoch, known.last_sequence) == (PRODUCER, 3, 1)
         assert (known.coordinator_epoch, known.current_txn_start_offset) == (-1, 0)

@@ -1,6 +1,7 @@
 """Files of two logs that have come into each other's place, though both are sound and of the same layout."""
 
 from struct import pack
+from typing import Any
 
 import pytest
 from crc32c import crc32c
@@ -17,7 +18,7 @@ RECORDS = 12
 
 def send(log: Log, value: bytes, sequence: int, producer_id: int) -> bool:
     """Whether it was there already."""
-    batch = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+    batch: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
     return append(log, value, timestamp_ms=NOW_MS + sequence, **batch).duplicate
 
 
