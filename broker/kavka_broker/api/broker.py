@@ -3,9 +3,9 @@
 `Broker` is a plain record of the parts that `runtime` has wired together. Handlers take from it what they need; they
 hold no state of their own.
 
-A node is a broker, a controller, or both. The parts of a role that a node has not are missing, and no handler meets
-that: the listeners that would call it are not there. `controller` is the exception, since brokers answer for it too;
-`active` says in Kafka's words that it is not here.
+A node is a broker, a controller, or both. The parts of a role stand in `Serving` and `Leading`. A node has no such
+record of a role that it does not have, nor the listeners whose handlers would ask for one: asking is a mistake of ours.
+`controller` is the exception, since brokers answer for it too; `active` says in Kafka's words that it is not here.
 """
 
 from __future__ import annotations
@@ -56,24 +56,17 @@ class Peer:
 
 
 @dataclass(slots=True)
-class Broker:
-    """The parts of one running node."""
+class Leading:
+    """The parts of a controller."""
 
-    # of every node
-    node_id: int
-    cluster_id: str
-    config: BrokerConfig
-    clock: Clock
-    timers: Timers
-    metadata: Metadata
-    quorum: Quorum
-    peers: Peers
-    channel: ControllerChannel
-    quotas: ClientQuotas
-    # of a controller
-    controller: Controller | None
+    controller: Controller
     sessions: Sessions
-    # of a broker
+
+
+@dataclass(slots=True)
+class Serving:
+    """The parts of a broker."""
+
     lifecycle: Lifecycle
     replicas: ReplicaManager
     fetch_sessions: FetchSessions
@@ -83,21 +76,96 @@ class Broker:
     topics: TopicMaker
     suspects: Suspects
     lingering: Lingering
+
+
+@dataclass(slots=True)
+class Broker:
+    """The parts of one running node, by its roles."""
+
+    node_id: int
+    cluster_id: str
+    config: BrokerConfig
+    clock: Clock
+    timers: Timers
+    metadata: Metadata
+    quorum: Quorum
+    peers: Peers
+    quotas: ClientQuotas
+    leading: Leading | None = None
+    serving: Serving | None = None
+    channel: ControllerChannel = field(init=False)  # it asks this node's own handlers too, so it is made last
     slices: Slices = field(default_factory=Slices, init=False)
     # Serves a request that came in an envelope; its answer, with header and without size.
     serve_enveloped: Callable[[memoryview, Peer], Awaitable[tuple[Message | None, bytes]]] = field(init=False)
 
     @property
+    def controller(self) -> Controller | None:
+        """The controller of this node, active or not; None where it is only a broker."""
+        return None if self.leading is None else self.leading.controller
+
+    @property
+    def as_controller(self) -> Leading:
+        """The parts of a controller, for those whom only controllers call."""
+        assert self.leading is not None, "a node that is no controller"
+        return self.leading
+
+    @property
+    def as_broker(self) -> Serving:
+        """The parts of a broker, for those whom only brokers call."""
+        assert self.serving is not None, "a node that is no broker"
+        return self.serving
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.as_controller.sessions
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        return self.as_broker.lifecycle
+
+    @property
+    def replicas(self) -> ReplicaManager:
+        return self.as_broker.replicas
+
+    @property
+    def fetch_sessions(self) -> FetchSessions:
+        return self.as_broker.fetch_sessions
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        return self.as_broker.groups
+
+    @property
+    def producer_ids(self) -> ProducerIds:
+        return self.as_broker.producer_ids
+
+    @property
+    def coordinators(self) -> TransactionCoordinators:
+        return self.as_broker.coordinators
+
+    @property
+    def topics(self) -> TopicMaker:
+        return self.as_broker.topics
+
+    @property
+    def suspects(self) -> Suspects:
+        return self.as_broker.suspects
+
+    @property
+    def lingering(self) -> Lingering:
+        return self.as_broker.lingering
+
+    @property
     def leads(self) -> bool:
         """Whether the active controller is in this process."""
-        return self.controller is not None and self.controller.is_active
+        return self.leading is not None and self.leading.controller.is_active
 
     @property
     def active(self) -> Controller:
         """The active controller, to submit a decision to. Raises NOT_CONTROLLER where it is elsewhere."""
-        if self.controller is None or not self.leads:
+        if self.leading is None or not self.leads:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the active controller is elsewhere, or not known")
-        return self.controller
+        return self.leading.controller
 
 
 @dataclass(slots=True)

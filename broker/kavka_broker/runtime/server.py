@@ -174,7 +174,8 @@ class Server:
             self._register_controller(broker)
         await quorum.caught_up()
         # From here on it is news. Ahead of the replicas, which are to stand where they stood.
-        quorum.subscribers.append(lambda records: node.counts.count(records, broker.replicas))
+        replicas = None if broker.serving is None else broker.serving.replicas
+        quorum.subscribers.append(lambda records: node.counts.count(records, replicas))
         self.health.cleared("quorum")
         self.health.watch("leader", self.contact.no_leader)
 
@@ -225,6 +226,7 @@ class Server:
         broker.replicas.start()
         self._stops.append(("replicas", broker.replicas.stop))
         broker.groups.start()
+        assert node.housekeeping is not None
         node.housekeeping.start()
         self._stops.append(("housekeeping", node.housekeeping.stop))
         await self._addresses.serve_brokers(node.of_brokers)
@@ -260,7 +262,7 @@ class Server:
             quotas=broker.quotas,
             requests=[(APIS[key].name, one) for key, one in counted],
             listeners=self._addresses,
-            partitions=broker.replicas if "broker" in self.config.roles else (),
+            partitions=() if broker.serving is None else broker.serving.replicas,
             is_active_controller=lambda: broker.leads,
             quorum=broker.quorum,
             counts=self.node.counts,
@@ -292,6 +294,7 @@ class Server:
             return
         self.broker.groups.close()
         self.broker.replicas.close()
+        assert self.node.housekeeping is not None
         # Kafka takes a stop for an unclean one, and empties the ISR, unless this names the epoch that it ended.
         await asyncio.to_thread(
             logs.close,

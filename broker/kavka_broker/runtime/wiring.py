@@ -7,9 +7,8 @@ that knows them all.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from kavka_broker.api.broker import Broker
+from kavka_broker.api.broker import Broker, Leading, Serving
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.api.registry import load
 from kavka_broker.controller.balancing import Balancing
@@ -45,9 +44,6 @@ from kavka_broker.timers import Timers
 
 Crash = Callable[[BaseException], None]
 
-#: The parts of a role that this node has not. Nothing asks for them: the listeners that would are not there.
-ABSENT: Any = None
-
 
 @dataclass(slots=True)
 class Node:
@@ -58,7 +54,7 @@ class Node:
     of_controllers: Dispatcher
     alter_partition: AlterPartitionSender
     balancing: Balancing | None
-    housekeeping: Housekeeping
+    housekeeping: Housekeeping | None  # of a broker
     counts: ClusterCounts
 
 
@@ -88,7 +84,6 @@ class Wiring:
     def node(self) -> Node:
         """All of it."""
         config, clock, quorum = self._config, self._world.clock, self._quorum
-        controller = Controller(quorum) if "controller" in config.roles else None
         broker = Broker(
             node_id=config.node_id,
             cluster_id=self._logs.cluster_id,
@@ -98,19 +93,8 @@ class Wiring:
             metadata=quorum.metadata,
             quorum=quorum,
             peers=self._peers,
-            controller=controller,
-            sessions=ABSENT,
             quotas=self._quotas(),
-            channel=ABSENT,
-            lifecycle=ABSENT,
-            topics=ABSENT,
-            suspects=ABSENT,
-            lingering=ABSENT,
-            producer_ids=ABSENT,
-            coordinators=ABSENT,
-            replicas=ABSENT,
-            fetch_sessions=ABSENT,
-            groups=ABSENT,
+            leading=self._leading() if "controller" in config.roles else None,
         )
         apis = load()
         of_brokers = Dispatcher(broker, apis, self._crash)
@@ -124,11 +108,12 @@ class Wiring:
             local=of_controllers.ask,
             others=lambda: other_controllers(quorum, config.node_id),
         )
-        balancing = None if controller is None else self._lead(broker, controller)
+        balancing = None if broker.controller is None else Balancing(broker.controller, config, self._timers)
         alter_partition = AlterPartitionSender(broker.channel, config.node_id, lambda: broker.lifecycle.broker_epoch)
+        housekeeping = None
         if "broker" in config.roles:
-            self._serve(broker, alter_partition)
-        housekeeping = Housekeeping(config, self._logs, broker.replicas, broker.quotas, clock, self._crash)
+            broker.serving = self._serving(broker.channel, alter_partition)
+            housekeeping = Housekeeping(config, self._logs, broker.replicas, broker.quotas, clock, self._crash)
         counts = ClusterCounts(broker.metadata)
         return Node(broker, of_brokers, of_controllers, alter_partition, balancing, housekeeping, counts)
 
@@ -149,50 +134,51 @@ class Wiring:
 
     # --- of a controller ----------------------------------------------------------------------------------------
 
-    def _lead(self, broker: Broker, controller: Controller) -> Balancing:
-        sessions = Sessions(controller, self._config, self._world.clock, self._timers, self._peers)
-        broker.sessions = sessions
-        return Balancing(controller, self._config, self._timers)
+    def _leading(self) -> Leading:
+        controller = Controller(self._quorum)
+        return Leading(controller, Sessions(controller, self._config, self._world.clock, self._timers, self._peers))
 
     # --- of a broker --------------------------------------------------------------------------------------------
 
-    def _serve(self, broker: Broker, alter_partition: AlterPartitionSender) -> None:
+    def _serving(self, channel: ControllerChannel, alter_partition: AlterPartitionSender) -> Serving:
         config, clock, metadata = self._config, self._world.clock, self._quorum.metadata
-        lifecycle = Lifecycle(self._introduction(), times_of(config), broker.channel, self._quorum, clock)
+        lifecycle = Lifecycle(self._introduction(), times_of(config), channel, self._quorum, clock)
 
         def broker_epoch() -> int:
             return lifecycle.broker_epoch
 
-        broker.lifecycle = lifecycle
-        broker.topics = TopicMaker(config, broker.channel, self._quorum)
-        broker.lingering = Lingering(self._quorum, self._timers)
-        broker.suspects = Suspects(config.node_id, self._quorum, self._timers)
-        self._peers.on_broken, self._peers.on_opened = broker.suspects.lost, broker.suspects.alive
-        broker.producer_ids = ProducerIds(broker.channel, config.node_id, broker_epoch)
-        broker.coordinators = TransactionCoordinators(
-            config.node_id, metadata, self._peers, config.inter_broker_listener_name, config["request.timeout.ms"]
-        )
-        broker.replicas = ReplicaManager(
+        topics = TopicMaker(config, channel, self._quorum)
+        lingering = Lingering(self._quorum, self._timers)
+        suspects = Suspects(config.node_id, self._quorum, self._timers)
+        self._peers.on_broken, self._peers.on_opened = suspects.lost, suspects.alive
+        replicas = ReplicaManager(
             config.node_id,
             config,
             metadata,
             self._logs,
             clock,
             alter_isr=alter_partition,
-            assign_directories=DirectoryAssigner(broker.channel, config.node_id, broker_epoch),
+            assign_directories=DirectoryAssigner(channel, config.node_id, broker_epoch),
             peers=self._peers,
             timers=self._timers,
             broker_epoch=broker_epoch,
             crash=self._crash,
         )
-        broker.replicas.directory_listeners.append(self._directory_lost(lifecycle))
-        broker.replicas.refusal_listeners.append(lambda: lifecycle.step_aside("a log directory takes no records"))
-        lifecycle.may_come_back = lambda: self._logs.has_room or broker.replicas.is_needed
-        broker.fetch_sessions = FetchSessions(
-            config["max.incremental.fetch.session.cache.slots"], self._world.session_id
-        )
-        broker.groups = GroupCoordinator(
-            config, metadata, broker.topics, broker.replicas, clock, self._timers, self._world.suffix
+        replicas.directory_listeners.append(self._directory_lost(lifecycle))
+        replicas.refusal_listeners.append(lambda: lifecycle.step_aside("a log directory takes no records"))
+        lifecycle.may_come_back = lambda: self._logs.has_room or replicas.is_needed
+        return Serving(
+            lifecycle=lifecycle,
+            replicas=replicas,
+            fetch_sessions=FetchSessions(config["max.incremental.fetch.session.cache.slots"], self._world.session_id),
+            groups=GroupCoordinator(config, metadata, topics, replicas, clock, self._timers, self._world.suffix),
+            producer_ids=ProducerIds(channel, config.node_id, broker_epoch),
+            coordinators=TransactionCoordinators(
+                config.node_id, metadata, self._peers, config.inter_broker_listener_name, config["request.timeout.ms"]
+            ),
+            topics=topics,
+            suspects=suspects,
+            lingering=lingering,
         )
 
     def _directory_lost(self, lifecycle: Lifecycle) -> Callable[[bytes], None]:

@@ -59,7 +59,7 @@ def play(directory: Path, scenario: Scenario) -> None:
     async def run() -> None:
         async with running(directory) as inside:
             await inside.create("t")
-            coordinators = inside.broker.coordinators = Coordinators()
+            coordinators = inside.broker.as_broker.coordinators = Coordinators()
             await scenario(await inside.connect(), partition_of(inside), coordinators)
 
     asyncio.run(run())

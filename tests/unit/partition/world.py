@@ -92,6 +92,9 @@ class Surroundings:
     def damaged(self, partition: Partition) -> None:
         """Nothing: the scenarios act as the controller themselves."""
 
+    def sync(self, partition: Partition) -> None:
+        """Nothing: no scenario asks for `flush.messages`."""
+
     def refused(self, partition: Partition) -> None:
         """The broker asks the controller to take it for fenced; the scenario says when that does."""
         self._node.steps_aside = True

@@ -36,7 +36,6 @@ def test_a_lost_directory_takes_only_its_own_replicas(tmp_path: Path) -> None:
                 index: ErrorCode.KAFKA_STORAGE_ERROR if path == failed.path else ErrorCode.NONE
                 for index, path in homes.items()
             }
-            assert inside.broker.lifecycle is not None
             assert inside.broker.lifecycle.offline_directories == [failed.directory_id]
             client = await inside.connect()
             described = await client.call(DescribeLogDirsRequest(None), DescribeLogDirsResponse, 4)
