@@ -64,8 +64,8 @@ class Changer(Client):
     places: tuple[Place, ...] = ()
     # Gives the id of a broker that is down and may be forgotten; None where there is none.
     gone: Callable[[], int | None] = staticmethod(lambda: None)
-    # Whether every node that the controller counts on has what it promised.
-    is_sound: Callable[[], bool] = staticmethod(lambda: True)
+    # Whether min.insync.replicas may be 1.
+    may_lower: Callable[[], bool] = staticmethod(lambda: False)
 
     async def run(self) -> None:
         pace = self.random.choice((0.3, 1.5, 4.0))
@@ -103,11 +103,12 @@ class Changer(Client):
         return request, IncrementalAlterConfigsResponse
 
     def alter_min_isr(self) -> tuple[Message, type[Message]]:
-        """Of the main topic, or of one that comes and goes. Not lowered while the only one in sync may have lost its
-        records: with as many in sync as are asked for, nobody else is eligible any more.
+        """Of the main topic, or of one that comes and goes. A lower bound clears who is eligible (KIP-966), and that
+        may be all that knows of records that the one in sync has lost with its power.
         """
-        values = ("1", "2") if self.is_sound() else ("2",)
-        return self._altered("min.insync.replicas", self.random.choice(values))
+        wanted = self.random.choice(("1", "2"))
+        is_refused = wanted == "1" and not self.may_lower()
+        return self._altered("min.insync.replicas", "2" if is_refused else wanted)
 
     def alter_flush(self) -> tuple[Message, type[Message]]:
         return self._altered("flush.ms", self.random.choice(("1", "1000", "9000000")))

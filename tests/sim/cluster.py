@@ -107,6 +107,7 @@ class Simulation:
         self._waiting_for: list[Running] = []
         self._inject = inject
         self.trims: dict[str, Trim] = {}  # by topic: what of it may go
+        self._is_bound_lowered = False
         self._clean_lives: dict[tuple[int, int], None] = {}
         self.availability = Availability(self)
         self.anomalies: list[str] = []  # of the workloads
@@ -171,16 +172,18 @@ class Simulation:
     def may_lose_power(self, node: Node) -> bool:
         """Whether what this node has not synced may go now."""
         if self.is_synced:
-            return not node.is_damaged and not node.has_unwritten_logs
+            return self.may_end(node) and not node.has_unwritten_logs
         return self.may_lose_records(node)
 
     def may_lose_records(self, node: Node) -> bool:
         """Whether of this node anything may go now.
 
         That is so while, of every partition, somebody else has everything that is committed, and the controller knows
-        it: a member of the ISR or the ELR that is well, and that the controller does not take for lossy itself.
+        it: a member of the ISR or the ELR that is well, and that the controller does not take for lossy. Not once
+        the bound may be one: the ISR may be this node alone then, and others that have all are not eligible.
         """
-        if self.shape.min_isr < 2 or self.invariants.lossy or self.invariants.image is None:
+        is_bound_enough = self.shape.min_isr > 1 and (self.is_synced or not self._is_bound_lowered)
+        if not is_bound_enough or self.invariants.lossy() or self.invariants.image is None:
             return False
         well = [one.node_id for one in self.nodes if one is not node and is_well(one)]
         return self.invariants.is_complete_without(node.node_id, well)
@@ -191,19 +194,27 @@ class Simulation:
         Not while the controller still counts on one that has lost power: it would take both for lossy, and could not
         tell which of them has everything (KIP-966 is safe with min.insync.replicas - 1 unclean stops at a time). Nor
         before such a one is in sync again, unless somebody else is well. Nor where a bit of it has turned over: its
-        recovery cuts the log there.
+        recovery cuts the log there. Where all is synced a loss of power takes nothing, but damage does.
         """
         if node.is_damaged:
             return False
-        if self.is_synced:
-            return True
         well = [one.node_id for one in self.nodes if one is not node and is_well(one)]
-        return not [one for one in self.invariants.lossy if one != node.node_id] and self.invariants.has_heirs(well)
+        lossy = [one for one in self.invariants.lossy(is_synced=self.is_synced) if one != node.node_id]
+        return not lossy and self.invariants.has_heirs(well, is_synced=self.is_synced)
 
     def may_all_end(self) -> bool:
         """As `may_end`, of all at once."""
-        heirs = self.is_synced or (not self.invariants.lossy and self.invariants.has_heirs([]))
-        return heirs and all(map(self.may_end, self.nodes))
+        return self._have_all_everything() and all(map(self.may_end, self.nodes))
+
+    def _have_all_everything(self) -> bool:
+        """Whether no partition waits for a replica that has lost something."""
+        is_synced, known = self.is_synced, self.invariants
+        return not known.lossy(is_synced=is_synced) and known.has_heirs([], is_synced=is_synced)
+
+    def _may_lower_bound(self) -> bool:
+        """Whether min.insync.replicas may become 1 now; nothing may be lost then from here on."""
+        self._is_bound_lowered |= self._have_all_everything()
+        return self._is_bound_lowered
 
     def fail(self, why: str) -> None:
         """The first reason counts."""
@@ -321,8 +332,7 @@ class Simulation:
         changer.directories = DIRECTORIES[: self.shape.directories]
         changer.controllers = tuple(node.as_voter for node in self.nodes)
         changer.node_ids = tuple(node.node_id for node in self.nodes)
-        changer.gone = self._gone
-        changer.is_sound = lambda: not self.invariants.lossy
+        changer.gone, changer.may_lower = self._gone, self._may_lower_bound
         changer.replication_factor = self.shape.replication_factor
         running = [self.run_client(client) for client in [*producers, *readers, changer]]
         for workload in self.workloads:
@@ -365,6 +375,8 @@ class Simulation:
         self.network.heal_all()
         self.network.weather = Weather()
         for node in self.nodes:
+            if not self.may_lose_records(node):
+                node.volume = None  # mounted, it would hide what may be the last good copy; it is given up
             node.make_well()
             if node.is_alive and node.has_failed_logs:
                 node.kill()

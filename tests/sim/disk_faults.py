@@ -242,7 +242,7 @@ async def damaged_log(simulation: Simulation) -> None:
         where = damage.LOGS[what](node, chance, simulation.invariants.committed_ends)
         if where is not None:
             begin(simulation, "damaged_log", f"{what}: {where}")
-            simulation.invariants.lost_power(node)  # it may have lost as much: a recovery cuts what it cannot trust
+            simulation.invariants.was_damaged(node)
     await start_again(simulation, node)
     while node.is_damaged:
         await a_while(simulation)  # type: ignore[unreachable] # it was not, before the fault
@@ -264,7 +264,7 @@ async def damaged_files(simulation: Simulation) -> None:
             where = damage.FILES[what](node, chance, simulation.invariants.committed_ends)
             if where is not None:
                 begin(simulation, "damaged_files", f"{what}: {where}")
-                simulation.invariants.lost_power(node)
+                simulation.invariants.was_damaged(node)
     await start_again(simulation, node)
 
 
@@ -292,7 +292,7 @@ async def bad_sector(simulation: Simulation) -> None:
     begin(simulation, "bad_sector", f"{node.host}:{path}")
     inode = damage.inode_at(node, path)
     inode.is_unreadable = node.has_flipped = True
-    simulation.invariants.lost_power(node)
+    simulation.invariants.was_damaged(node)
     unmoved = 0.0
     while node.is_damaged and node.is_alive:  # type: ignore[unreachable] # it was not, before the fault
         simulation.read_anew(node)  # type: ignore[unreachable] # likewise

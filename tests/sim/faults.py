@@ -90,7 +90,7 @@ async def power_loss(simulation: Simulation) -> None:
 
 @fault
 async def power_loss_of_several(simulation: Simulation) -> None:
-    is_safe = not any(node.is_damaged or node.has_unwritten_logs for node in simulation.nodes)
+    is_safe = simulation.may_all_end() and not any(node.has_unwritten_logs for node in simulation.nodes)
     if not simulation.is_synced or not allow(simulation, "power_loss_of_several", is_safe):
         return
     nodes = simulation.random.sample(simulation.nodes, simulation.random.randint(1, len(simulation.nodes)))
@@ -265,7 +265,7 @@ async def flipped_bit(simulation: Simulation) -> None:
         where = payload_bit(node, simulation.random, simulation.invariants.committed_ends)
         if where is not None:
             begin(simulation, "flipped_bit", where)
-            simulation.invariants.lost_power(node)  # it may have lost as much: a recovery cuts what it cannot trust
+            simulation.invariants.was_damaged(node)
     await restart(simulation, node)
     while node.is_damaged:
         await lasting(simulation)  # type: ignore[unreachable] # it was not, before the fault

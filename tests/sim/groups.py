@@ -53,6 +53,7 @@ GROUP: Final = "g"
 LONER_GROUP: Final = "alone"
 TIMEOUTS_MS: Final = ((1_500, 2_500), (6_000, 8_000))  # of sessions and of rebalances
 COMMIT_MS = 8_000
+HEARTBEATS_A_SESSION: Final = 3
 GROUP_KEY: Final = 0
 
 #: The coordinator may be elsewhere.
@@ -157,6 +158,11 @@ class Member(Reader, Grouped):
 
     def __str__(self) -> str:
         return f"{self.name} {self.member_id[-6:]} of generation {self.generation} has {self.mine}, {self.doing}"
+
+    @property
+    def fetch_wait_ms(self) -> int:
+        """No longer than a heartbeat may wait: it has no thread of its own for these, as a real consumer has."""
+        return min(super().fetch_wait_ms, self.session_ms // HEARTBEATS_A_SESSION)
 
     async def run(self) -> None:
         while True:

@@ -5,7 +5,7 @@ is read from outside: attributes and the bytes of the logs, never through what t
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
@@ -197,9 +197,11 @@ def committed_at(committed: list[Committed], batch: Written) -> Committed:
 
 
 def damaged_on(node: Any) -> list[str]:
-    """The replicas in which the broker has found a wrong CRC, and which it has not replaced yet."""
+    """The replicas in which the broker has found a wrong CRC, and which it has not replaced yet. A sole one is never
+    replaced: what can be read of it is served, and its next start looks again.
+    """
     replicas = getattr(getattr(node.server, "broker", None), "replicas", None)
-    return [] if replicas is None else [str(one) for one in replicas if one.is_damaged]
+    return [str(one) for one in replicas or () if one.is_damaged and len(one.state.replicas) > 1]
 
 
 class Invariants:
@@ -222,6 +224,7 @@ class Invariants:
         # Nodes that lost power, with the incarnation whose data that cost: they may lack what they had promised.
         self._lossy: dict[int, bytes | None] = {}
         self._lost: dict[int, None] = {}  # all that ever lost power
+        self._damaged: dict[int, None] = {}  # all of which a file has been damaged
 
     def counting(self, seen: Seen) -> tuple[list[int] | None, int]:
         """Who counts for what the leader commits (None: everybody), and how many of them have to have it."""
@@ -250,6 +253,15 @@ class Invariants:
         self._lost[node.node_id] = None
         self._lossy[node.node_id] = self._incarnation(node.node_id)
 
+    def was_damaged(self, node: Any) -> None:
+        """It may have lost as much as with its power: a recovery cuts what it cannot trust."""
+        self._damaged[node.node_id] = None
+        self.lost_power(node)
+
+    def _doubtful(self, *, is_synced: bool) -> Mapping[int, None]:
+        """Who may lack something; where all is synced, a loss of power takes nothing."""
+        return self._damaged if is_synced else self._lost
+
     def _incarnation(self, node_id: int) -> bytes | None:
         registration = None if self.image is None else self.image.brokers.get(node_id)
         return None if registration is None else registration.incarnation_id
@@ -271,10 +283,9 @@ class Invariants:
         """Of the partitions that clients use: up to where they are committed."""
         return {place: truth.end_offset for place, truth in self.truths.items() if place[0] == "t"}
 
-    @property
-    def lossy(self) -> list[int]:
-        """Nodes that have lost power, of which the controller has not heard yet."""
-        return [node_id for node_id in self._lossy if self.is_lossy(node_id)]
+    def lossy(self, *, is_synced: bool = False) -> list[int]:
+        """Nodes that have lost something, of which the controller has not heard yet."""
+        return [node_id for node_id in self._doubtful(is_synced=is_synced) if self.is_lossy(node_id)]
 
     def is_complete_without(self, node_id: int, well: Sequence[int]) -> bool:
         """Whether all candidates but this one are well, and there is one for each partition."""
@@ -289,11 +300,11 @@ class Invariants:
         """Of the newest image: all but those of which records may go."""
         return (one for one in self.image.topics if one.name not in self.may_lose) if self.image else iter(())
 
-    def has_heirs(self, well: Sequence[int]) -> bool:
-        """Whether each partition that waits for a replica that lost power has a candidate among these."""
+    def has_heirs(self, well: Sequence[int], *, is_synced: bool = False) -> bool:
+        """Whether each partition that waits for a replica that lost something has a candidate among these."""
         for topic in self._topics_that_last():
             for state in topic.partitions.values():
-                if all(one in state.isr for one in state.replicas if one in self._lost):
+                if all(one in state.isr for one in state.replicas if one in self._doubtful(is_synced=is_synced)):
                     continue
                 candidates = {*state.isr, *state.elr}
                 if not any(one in candidates and not self._is_unclean(one) for one in well):

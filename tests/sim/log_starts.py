@@ -68,5 +68,5 @@ def log_start_monotone(invariants: Invariants, seen: Seen) -> Iterator[str]:
         return
     is_new = seen.end_offset == seen.log_start_offset
     remembers = before.life == seen.life or invariants.simulation.began_cleanly(seen.node_id, seen.life)
-    if remembers and not is_new and seen.node_id not in invariants.lossy:
+    if remembers and not is_new and seen.node_id not in invariants.lossy():
         yield f"its log begins at {seen.log_start_offset}; it began at {before.log_start_offset}"

@@ -43,6 +43,11 @@ class Reader(Client):
         self._next = -1  # the offset behind what was served last
         self.rack = ""
 
+    @property
+    def fetch_wait_ms(self) -> int:
+        """How long it waits for records."""
+        return FETCH_WAIT_MS * min(self.pace, FETCH_PACE_MAX)
+
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for place in self._places:
@@ -88,7 +93,7 @@ class Reader(Client):
             [FetchPartition(place[1], epoch, position, partition_max_bytes=2_000)],
         )
         request = FetchRequest(
-            max_wait_ms=FETCH_WAIT_MS * min(self.pace, FETCH_PACE_MAX),
+            max_wait_ms=self.fetch_wait_ms,
             min_bytes=1,
             topics=[wanted],
             rack_id=self.rack,

@@ -8,9 +8,10 @@ from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.storage import log_manager, segment
+from kavka_broker.storage.disk import is_passing
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.log_reading import SCARCE, ReadableLog
+from kavka_broker.storage.log_reading import ReadableLog
 from kavka_broker.storage.log_sync import SyncedLog
 from kavka_broker.storage.set_aside import Aside, SetAside
 from tests.sim.teething import Patch, tooth
@@ -108,7 +109,7 @@ def reading(tell: Callable[[Any, int, Exception], Exception], kind: type[Excepti
             return read(self, offset, *args, **options)
         except BrokerError as error:
             cause = error.__cause__
-            if isinstance(cause, kind) and getattr(cause, "errno", None) not in SCARCE:
+            if isinstance(cause, kind) and not (isinstance(cause, OSError) and is_passing(cause)):
                 raise tell(self, offset, cause) from cause
             raise
 

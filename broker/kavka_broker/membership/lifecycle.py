@@ -12,9 +12,10 @@ step. A second process with the same id is refused for as long as the first one'
 longer, there really are two, and this one gives up.
 
 One that serves may find another incarnation in its place: the network has delivered the registration of its own former
-process after all. It hears STALE_BROKER_EPOCH, sees the other in its image (and there that it leads nothing any more),
-and registers again, as one whose logs nobody is to count on: the controller has said so of them already. A broker that
-was unregistered is in no image, and stays out until it is started again.
+process after all. Or none: somebody has unregistered it, who took it for one that is gone. It hears STALE_BROKER_EPOCH,
+sees that in its image (and there that it leads nothing any more), and registers again, as one whose logs nobody is to
+count on: the controller has said so of them already. To be rid of a broker, one stops it first. (Apache Kafka's is
+fenced in both cases until somebody starts it anew.)
 """
 
 import asyncio
@@ -55,6 +56,8 @@ FINAL: Final = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
+#: What a broker hears whose registration is another's, or gone.
+REPLACED: Final = (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
 
 
 class CannotJoin(Exception):
@@ -235,23 +238,29 @@ class Lifecycle:
             seconds = self._times.registration_ms // 1000
             raise CannotJoin(f"not registered in {seconds} s (initial.broker.registration.timeout.ms): {reason}")
 
-    async def _register_again(self, found: Registration) -> None:
+    async def _register_again(self) -> None:
         """Take the own place back. One attempt a heartbeat: a process that really took it over is heard, and stays."""
-        log.warning("registration.replaced", node=found.broker_id, epoch=self.broker_epoch, by=found.epoch)
+        node_id = self._introduction.node_id
+        found = self._metadata.brokers.get(node_id)
+        by = "nobody: it was unregistered" if found is None else found.epoch
+        log.warning("registration.replaced", node=node_id, epoch=self.broker_epoch, by=by)
         online = tuple(one for one in self._introduction.directories if one not in self.offline_directories)
         refusal, reason = await self._try_to_register(
             replace(self._introduction, directories=online, previous_epoch=-1)
         )
         if refusal is ErrorCode.NONE:
-            log.info("registration.accepted", node=found.broker_id, epoch=self.broker_epoch)
+            log.info("registration.accepted", node=node_id, epoch=self.broker_epoch)
             self.tell()
         else:
             log.warning("registration.refused", reason=reason, tries="again")
 
-    def _replaced_by(self) -> Registration | None:
-        """What the own image has in place of this incarnation; None where that is this one, none, or not known yet."""
+    @property
+    def _is_replaced(self) -> bool:
+        """Whether the own image has had this incarnation, and has another in its place, or none."""
         found = self._metadata.brokers.get(self._introduction.node_id)
-        return found if found is not None and found.epoch > self.broker_epoch else None
+        if found is None:
+            return self._metadata.offset >= self.broker_epoch
+        return found.epoch > self.broker_epoch
 
     # --- heartbeats ---------------------------------------------------------------------------------------------
 
@@ -314,10 +323,8 @@ class Lifecycle:
 
     async def _after_refusal(self, code: ErrorCode) -> None:
         self._give_up_if_leaving()
-        if code is ErrorCode.STALE_BROKER_EPOCH and not self._wants_shut_down:
-            found = self._replaced_by()
-            if found is not None:
-                await self._register_again(found)
+        if code in REPLACED and not self._wants_shut_down and self._is_replaced:
+            await self._register_again()
 
     def _give_up_if_leaving(self) -> None:
         if self._wants_shut_down and self._clock.monotonic_ms() - self._answered_ms >= SILENCE_MS_MAX:

@@ -44,7 +44,7 @@ class Refusals:
         gone_at = self._closed_at(name) if existing is None and is_starting else 0
         if is_alone and name in self._refused:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, self._refused[name])
-        if is_alone and gone_at and not self._logs.is_unusable(topic.name, index):
+        if is_alone and gone_at and self._logs.unusable(topic.name, index) is None:
             self._logs.missed[name] = None
             self._refuse(name, f"{name}: {GONE}; it ended at {gone_at}. {PUT_BACK}")
         if is_starting and existing is not None and existing.topic_id not in (topic.topic_id, ZERO):

@@ -9,19 +9,35 @@ and lead, where nobody else has the records. So it is made only where
 - another replica leads, and this one is not in sync. Eligible leaders that are down are not enough: they may lose their
   claim, and the controller would elect the last that led, which might be this one, with nothing.
 
+In that last case the controller is told first that the former log is lost. It may not know yet that the directory is
+not there, and this replica may be an eligible leader: the controller would elect it, for a log that is not there.
+
 Apache Kafka makes the new log unless it knows of a directory that has failed.
 """
 
 from collections.abc import Collection
 
-from kavka_broker.core.metadata.brokers import NOT_CHOSEN
-from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState
+from kavka_broker.core.metadata.brokers import LOST_DIRECTORY, NOT_CHOSEN
+from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import to_text
+from kavka_broker.storage.log_manager import LogManager
 
 Place = tuple[bytes, int]  # topic id, index
 #: More are forgotten, the first of them first; their replicas then wait for the volume or for an in-sync replica.
 UNMADE_MAX = 100_000
+
+
+def is_log_missing(logs: LogManager, topic: Topic, index: int, home: bytes) -> bool:
+    """Whether the log in directory `home` is not here. One that is, and cannot be used, says so itself when it is
+    opened, and may be well again by then.
+    """
+    existing = logs.get(topic.name, index)
+    if existing is not None and existing.topic_id == topic.topic_id:
+        # One in another directory than the image names may be from before: the volume was away, and is back.
+        return home != LOST_DIRECTORY
+    unusable = logs.unusable(topic.name, index)
+    return unusable is None or not unusable.may_be_of(topic.topic_id)
 
 
 class MissingLogs:
@@ -41,15 +57,20 @@ class MissingLogs:
         """It has a log now."""
         self._unmade.pop(place, None)
 
-    def check(self, place: Place, state: PartitionState, online: Collection[bytes]) -> None:
-        """Raises KAFKA_STORAGE_ERROR where no new log may be made; `online` are the directories that work."""
+    def check(self, place: Place, state: PartitionState, online: Collection[bytes]) -> bool:
+        """Whether the former log is to be told as lost before a new one is made; `online` are the directories that
+        work. Raises KAFKA_STORAGE_ERROR where no new log may be made.
+        """
         home = state.directory_of(self._node_id)
         if home in NOT_CHOSEN or home in online or place in self._unmade:
-            return
+            return False
         if state.leader not in (NO_LEADER, self._node_id) and self._node_id not in state.isr:
-            return
-        problem = (
-            f"its log is in directory {to_text(home)}, which is not there, and no other replica has all records; "
-            "bring that directory back"
-        )
-        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, problem)
+            return home != LOST_DIRECTORY
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{_where(home)}; no other replica has all records")
+
+
+def _where(home: bytes) -> str:
+    """What is known of a log that is not to be found, and what to do."""
+    if home == LOST_DIRECTORY:
+        return "its log could not be used once, was given for lost, and is not here now; bring it back"
+    return f"its log is in directory {to_text(home)}, which is not there; bring that directory back"

@@ -31,7 +31,7 @@ from kavka_broker.replica.damage import Refusals, others
 from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports, call_on
 from kavka_broker.replica.fetchers import Fetchers, fetch_settings
 from kavka_broker.replica.in_sync import InSyncKeeper
-from kavka_broker.replica.missing import MissingLogs
+from kavka_broker.replica.missing import MissingLogs, is_log_missing
 from kavka_broker.replica.moves import Moves
 from kavka_broker.replica.openings import Openings
 from kavka_broker.replica.partition import Partition
@@ -277,7 +277,7 @@ class ReplicaManager:
             self.openings.open_soon()
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> None:
-        if self._is_given_up(state) and self._logs.is_unusable(topic.name, index):
+        if self._is_given_up(state) and self._logs.unusable(topic.name, index) is not None:
             self._set_aside(topic, index)
         opened = self._opened(topic, index, state)
         if opened is None:
@@ -307,12 +307,13 @@ class ReplicaManager:
     def _opened(self, topic: Topic, index: int, state: PartitionState) -> Log | None:
         """The partition's log, which is made where there may be a new one; None where the replica is offline."""
         config, directory_id = self._effective.topic(topic.name), state.directory_of(self._node_id)
-        existing = self._logs.get(topic.name, index)
-        # One in another directory than the image names may be from before: the volume was away, and is back.
-        is_missing = existing is None or existing.topic_id != topic.topic_id or directory_id != LOST_DIRECTORY
+        is_there = self._logs.get(topic.name, index) or self._logs.unusable(topic.name, index)
         try:
-            if is_missing:
-                self._missing.check((topic.topic_id, index), state, [one.directory_id for one in self._logs.online])
+            online = [one.directory_id for one in self._logs.online]
+            is_missing = is_log_missing(self._logs, topic, index, directory_id)
+            if is_missing and self._missing.check((topic.topic_id, index), state, online):
+                self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
+                return None  # until the controller has taken that
             gone_at = self._refusals.check(topic, index, is_starting=not self._is_started)
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
@@ -321,7 +322,7 @@ class ReplicaManager:
             opened = self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms(), directory_id)
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
-            if existing is None and isinstance(error.__cause__, OSError):
+            if is_there is None and isinstance(error.__cause__, OSError):
                 self._missing.note_unmade((topic.topic_id, index))
             if directory_id != LOST_DIRECTORY:
                 self._reports.report((topic.topic_id, index), LOST_DIRECTORY)

@@ -76,6 +76,10 @@ class Unusable:
     def is_passing(self) -> bool:
         return self.cause is not None and is_passing(self.cause)
 
+    def may_be_of(self, topic_id: bytes) -> bool:
+        """Whether it is this topic's, or nobody can tell whose."""
+        return self.found.owner in (topic_id, ZERO)
+
 
 class Search:
     """One look through the log directories. `failed` is told of one that cannot be read."""

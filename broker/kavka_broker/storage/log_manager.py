@@ -184,7 +184,7 @@ class LogManager(OpenLogs):
     def _make_way(self, name: PartitionName, topic_id: bytes) -> None:
         """Let go of what has the name and belongs to another topic."""
         unusable = self._unusable.get(name)
-        if unusable is not None and unusable.found.owner not in (topic_id, ZERO):
+        if unusable is not None and not unusable.may_be_of(topic_id):
             self._put_unusable_aside(name)
         existing = self._logs.get(name)
         if existing is not None and existing.topic_id != topic_id:
@@ -249,16 +249,16 @@ class LogManager(OpenLogs):
         """The partition left this broker: its log is renamed at once, and removed by `remove_deleted`."""
         self._move_aside(PartitionName(topic, partition), DELETE_DIRECTORY)
 
-    def is_unusable(self, topic: str, partition: int) -> bool:
-        """Whether there is such a log, in a directory that is online, and it could not be opened."""
+    def unusable(self, topic: str, partition: int) -> Unusable | None:
+        """Such a log that could not be opened, in a directory that is online."""
         unusable = self._unusable.get(PartitionName(topic, partition))
-        return unusable is not None and unusable.found.directory.is_online
+        return unusable if unusable is not None and unusable.found.directory.is_online else None
 
     def set_aside(self, topic: str, partition: int) -> None:
         """The log is damaged: it is kept under another name, to be looked at, and a new one can take its place."""
         name = PartitionName(topic, partition)
         self._move_aside(name, STRAY_DIRECTORY)
-        if self.is_unusable(topic, partition):
+        if self.unusable(topic, partition) is not None:
             self._put_unusable_aside(name)
 
     def remove_strays(self, known: Iterable[tuple[str, int]]) -> list[str]:

@@ -9,7 +9,6 @@ epoch): a disk may have changed them while nobody looked. A reader that doubts w
 What does not hold, and what the disk does not give out at all, is CORRUPT_MESSAGE: damage of this one replica.
 """
 
-import errno
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
@@ -17,15 +16,13 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import EXTENT_BYTES
 from kavka_broker.storage.batch_walk import Damage, OtherEpoch
+from kavka_broker.storage.disk import is_passing
 from kavka_broker.storage.epoch_check import corrected
 from kavka_broker.storage.log_segments import READERS_MAX, SegmentedLog
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.transaction_index import AbortedTransaction, Trust
 
 log = get("storage")
-
-#: The machine has too little of something; the disk has said nothing.
-SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class Chunk(NamedTuple):
@@ -74,7 +71,7 @@ class ReadableLog(SegmentedLog):
         except ProtocolViolation as problem:
             raise self._damaged(offset, str(problem)) from problem
         except OSError as problem:
-            if problem.errno in SCARCE:
+            if is_passing(problem):
                 raise self._storage_error("read", problem) from problem
             raise self._damaged(offset, str(problem)) from problem
 
@@ -195,6 +192,6 @@ class ReadableLog(SegmentedLog):
 
     def unreadable(self, segment: Segment, problem: OSError) -> BrokerError:
         """What a reader is told whom the disk does not give a segment out."""
-        if problem.errno in SCARCE:
+        if is_passing(problem):
             return self._storage_error("read", problem)
         return self._damaged(segment.base_offset, str(problem))

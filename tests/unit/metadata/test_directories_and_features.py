@@ -42,12 +42,13 @@ def test_a_broker_says_where_its_replica_is() -> None:
     assert assign_directories(metadata, 2, epoch_of(metadata, 2), [Assign(TOPIC_ID, 0, directory_of(2))]).records == []
 
 
-@pytest.mark.parametrize("directory", [uuid(99), LOST_DIRECTORY])
-def test_a_replica_in_a_directory_that_is_not_online_is_out_of_sync(directory: bytes) -> None:
+@pytest.mark.parametrize(("directory", "elr"), [(uuid(99), (1,)), (LOST_DIRECTORY, ())])
+def test_a_replica_in_a_directory_that_is_not_online_is_out_of_sync(directory: bytes, elr: tuple[int, ...]) -> None:
+    """What is in a directory may come back with it. What its broker gives for lost counts for nothing."""
     metadata = replicated(1, 2)
     assert assigned(metadata, 1, Assign(TOPIC_ID, 0, directory)) == [ErrorCode.NONE]
     after = state(metadata)
-    assert (after.leader, after.isr, after.elr, after.directories[0]) == (2, (2,), (1,), directory)
+    assert (after.leader, after.isr, after.elr, after.directories[0]) == (2, (2,), elr, directory)
 
 
 def test_a_replica_that_is_begun_anew_is_not_eligible() -> None:
@@ -78,6 +79,26 @@ def test_a_log_that_was_given_for_lost_and_is_there_again_leads_as_the_last_that
     metadata.replay(down._replace(directories=(LOST_DIRECTORY, directory_of(2))).record(TOPIC_ID, 0))
     assigned(metadata, 1, Assign(TOPIC_ID, 0, directory_of(1)))
     assert state(metadata).leader == 1
+
+
+def test_a_log_that_is_given_for_lost_after_its_directory_failed_is_the_one_to_wait_for() -> None:
+    """Or a partition of one replica has no leader for good, though its log comes back with the directory."""
+    metadata = replicated(1, 2)
+    down = state(metadata)._replace(isr=(), elr=(), leader=NO_LEADER, last_known_elr=(1,))
+    metadata.replay(down._replace(directories=(uuid(99), directory_of(2))).record(TOPIC_ID, 0))
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, LOST_DIRECTORY))
+    assert state(metadata).last_known_elr == (1,)
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, directory_of(1)))
+    assert state(metadata).leader == 1
+
+
+def test_a_replica_that_is_given_for_lost_is_not_eligible_while_its_directory_is_thought_to_be_there() -> None:
+    """Its broker is about to begin anew, and the controller has not heard that the directory failed."""
+    metadata = replicated(1, 2)
+    metadata.replay(state(metadata)._replace(isr=(2,), elr=(1,), leader=2).record(TOPIC_ID, 0))
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, LOST_DIRECTORY))
+    assigned(metadata, 1, Assign(TOPIC_ID, 0, directory_of(1)))
+    assert (state(metadata).isr, state(metadata).elr) == ((2,), ())
 
 
 def test_a_replica_that_has_moved_is_still_the_last_that_led() -> None:

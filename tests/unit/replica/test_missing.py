@@ -1,15 +1,26 @@
 """Replicas whose directory is not there: offline, and never a new and empty leader."""
 
 import asyncio
+import errno
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY, UNTOLD_DIRECTORY
 from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.protocol.uuids import to_text
+from kavka_broker.replica import replica_manager
 from kavka_broker.replica.missing import MissingLogs
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.log import Log
 from tests.support.cluster import uuid
 from tests.support.in_process import InProcess, batch, code_of, running
 
@@ -23,7 +34,8 @@ def refused(home: bytes, isr: tuple[int, ...], elr: tuple[int, ...] = (), *, not
         missing.note_unmade(PLACE)
     state = PartitionState((1, 2), isr, isr[-1] if isr else -1, elr=elr, directories=(home, uuid(20)))
     try:
-        missing.check(PLACE, state, [HERE])
+        is_to_be_told = missing.check(PLACE, state, [HERE])
+        assert is_to_be_told is (home == AWAY and not noted), "what may be an eligible leader's is told as lost first"
     except BrokerError as error:
         return error.code is ErrorCode.KAFKA_STORAGE_ERROR
     return False
@@ -55,6 +67,74 @@ def test_a_log_elsewhere_is_begun_anew_where_others_have_its_records(
     assert not refused(home, isr, elr, noted=True), "this process has found that there is none"
 
 
+@pytest.mark.parametrize(("home", "said"), [(AWAY, "which is not there"), (LOST_DIRECTORY, "was given for lost")])
+def test_a_refusal_says_where_the_log_is(home: bytes, said: str) -> None:
+    """The id that stands for a lost log is no directory's, and nobody could bring that back."""
+    state = PartitionState((1, 2), (), -1, directories=(home, uuid(20)))
+    with pytest.raises(BrokerError, match=said) as refusal:
+        MissingLogs(1).check(PLACE, state, [HERE])
+    assert (to_text(AWAY) in str(refusal.value)) is (home == AWAY)
+    assert to_text(LOST_DIRECTORY) not in str(refusal.value)
+
+
+def test_a_log_is_told_as_lost_before_a_new_one_takes_its_place(tmp_path: Path) -> None:
+    """The controller may count on it still: it would elect this broker, which has nothing."""
+    topic_id, seen = uuid(77), list[tuple[bytes, bool]]()
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            topics = inside.broker.metadata.topics
+
+            def look(_: object) -> None:
+                topic = topics.get("t")
+                if topic is not None:
+                    seen.append((topic.partitions[0].directory_of(1), (tmp_path / "t-0").exists()))
+
+            inside.broker.quorum.subscribers.insert(0, look)
+            state = PartitionState((1, 2), (2,), 2, elr=(1,), directories=(AWAY, uuid(20)))
+            other = RegisterBrokerRecord(2, incarnation_id=uuid(2), broker_epoch=1, fenced=False, log_dirs=[uuid(20)])
+            made = [other, TopicRecord("t", topic_id), state.record(topic_id, 0)]
+            await inside.broker.active.submit(lambda *_: Decision(list[Message](made), None))
+            (home,) = inside.broker.replicas.log_directories
+            async with asyncio.timeout(20):
+                while seen[-1][0] != home.directory_id:
+                    await asyncio.sleep(0.001)
+            told = dict(reversed(seen))  # at first
+            assert told == {AWAY: False, LOST_DIRECTORY: False, home.directory_id: True}
+
+    asyncio.run(scenario())
+
+
+def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, is_full = Log.open, [True]
+
+    def refuse(disk: Disk, directory: str, *rest: Any, **how: Any) -> Log:
+        if directory.endswith("t-0") and is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(disk, directory, *rest, **how)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            write_all(inside, 1)
+            await until_known(inside, 1)
+        monkeypatch.setattr(Log, "open", refuse)
+        monkeypatch.setattr(replica_manager, "REOPEN_MS", 10)
+        async with running(tmp_path) as inside, asyncio.timeout(20):
+            topic = inside.broker.metadata.topics.get("t")
+            assert topic is not None
+            while topic.partitions[0].directory_of(1) != LOST_DIRECTORY:
+                await asyncio.sleep(0.001)
+            is_full.clear()
+            while code_of(inside, 0) is not ErrorCode.NONE:
+                await asyncio.sleep(0.001)
+            assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
+
+    asyncio.run(scenario())
+
+
 def both(home: Path, name: str = "a") -> dict[str, str]:
     return {"log.dirs": f"{home / name},{home / 'b'}", "metadata.log.dir": str(home / name)}
 
@@ -64,7 +144,7 @@ def write_all(inside: InProcess, partitions: int) -> list[int]:
     replicas = inside.broker.replicas
     for index in range(partitions):
         replicas.leader("t", index).append(memoryview(bytearray(batch(b"kept", timestamp_ms=-1))))
-    second = replicas.log_directories[1]
+    second = replicas.log_directories[-1]
     return [index for index in range(partitions) if replicas.directory_of(replicas.leader("t", index)) is second]
 
 

@@ -145,7 +145,7 @@ def test_a_log_that_cannot_be_read_takes_no_other_along(harm: Callable[[SimDisk]
     disk.kill()
     manager = start(disk)
     assert (names(manager), len(manager.online)) == (["good-0"], 1)
-    assert manager.is_unusable("bad", 0)
+    assert manager.unusable("bad", 0) is not None
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A bit that turns over on the disk while nobody looks is found before it is served."""
 
+import errno
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
@@ -244,6 +245,18 @@ def test_a_sector_that_cannot_be_read_is_damage() -> None:
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
     disk.errors.clear()
     assert log.read(3, 10).size_bytes
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOSPC])
+def test_what_is_used_up_just_now_is_no_damage(number: int) -> None:
+    """A sole replica that is taken for damaged stays so until the next start."""
+    disk = new_disk()
+    log = open_log(disk)
+    fill(log, RECORDS)
+    disk.errors.append(DiskError(frozenset({"read"}), "/data/orders-0", number))
+    with pytest.raises(BrokerError) as caught:
+        log.read(3, 10)
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_what_a_reader_doubts_is_looked_at_again() -> None:

@@ -157,7 +157,7 @@ def test_one_that_was_replaced_elsewhere_can_begin_anew() -> None:
     disk.remove("/data/t-0/partition.metadata")
     disk.kill()
     manager = start(disk, topic_id=ID)
-    assert manager.is_unusable("t", 0)
+    assert manager.unusable("t", 0) is not None
     manager.set_aside("t", 0)
     assert manager.create("t", 0, ID, SMALL).log_end_offset == 0
 

@@ -2,9 +2,11 @@
 
 It says so when it has chosen one for a new replica, when a replica has moved to another, and when it finds replicas
 in places that the metadata does not name. A replica in a directory that is not among the broker's online ones
-leaves the ISR. One that is begun anew, because its directory failed, is no longer an eligible leader either: it has
-nothing yet. Its leader would not know, for the same broker fetches at the same epoch as before; so a new leader epoch
-begins, and a fetch that is still on its way says nothing about the new log.
+leaves the ISR. One that its broker gives for lost, or has begun anew because its directory failed, is no longer an
+eligible leader either: it has nothing yet. The leader of a new log's would not know, for the same broker fetches at the
+same epoch as before; so a new leader epoch begins, and a fetch that is still on its way says nothing about the new log.
+
+A broker says "lost" before it begins anew: from then on nobody elects it, in whichever order the rest is heard.
 """
 
 from collections.abc import Sequence
@@ -66,15 +68,18 @@ def _assign(metadata: Metadata, broker_id: int, command: Assign, policy: Policy)
     )
     if not broker.has_online(command.directory):
         wanted = wanted._replace(isr=tuple(one for one in before.isr if one != broker_id))
+    is_given_up = command.directory == LOST_DIRECTORY
     # What was in a directory that failed is not in the one that takes its place.
-    lost = () if broker.has_online(before.directory_of(broker_id)) else (broker_id,)
+    is_replaced = not is_given_up and not broker.has_online(before.directory_of(broker_id))
     # Nor may it lead as the last that led: it has begun anew, and nobody would wait for who has the records. Not so a
-    # log that its broker gave for lost and could open again: that is begun anew only where others have the records.
-    if before.directory_of(broker_id) != LOST_DIRECTORY:
-        wanted = wanted._replace(last_known_elr=tuple(one for one in before.last_known_elr if one not in lost))
+    # log that its broker gives for lost, or gave and could open again: it begins anew only where others have the
+    # records, and where they have not, it is the log to wait for.
+    if is_replaced and before.directory_of(broker_id) != LOST_DIRECTORY:
+        wanted = wanted._replace(last_known_elr=tuple(one for one in before.last_known_elr if one != broker_id))
+    lost = (broker_id,) if is_given_up or is_replaced else ()
     rules = rules_of(metadata, topic.name, policy)
     after = settle(before, wanted, rules, usable_in(metadata.brokers), lost=lost)
-    if lost and after.leader_epoch == before.leader_epoch:
+    if is_replaced and after.leader_epoch == before.leader_epoch:
         after = after._replace(leader_epoch=before.leader_epoch + 1)
     record = difference(command.topic_id, command.partition, before, after)
     return [] if record is None else [record]
