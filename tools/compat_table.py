@@ -65,7 +65,8 @@ NOTES = """\
 - A request of any other key or version closes the connection, as in Apache Kafka; tests/conformance/bad_input compares
   the two.
 - Transactions have no coordinator here: FindCoordinator names the Apache Kafka broker of the cluster that has the id,
-  and InitProducerId with a transactional id is INVALID_REQUEST. What a partition owes a transaction is all served:
+  and where that is Kavka, or nobody, it and InitProducerId answer TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which every
+  client takes as final. What a partition owes a transaction is all served:
   Produce, WriteTxnMarkers, DescribeProducers, and Fetch and ListOffsets of committed records.
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka

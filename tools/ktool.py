@@ -13,6 +13,7 @@ from tools.kafka_jars import class_path
 
 _TOOLS: Final = "org.apache.kafka.tools"
 CLASSES: Final = {
+    "acls": f"{_TOOLS}.AclCommand",
     "broker-api-versions": f"{_TOOLS}.BrokerApiVersionsCommand",
     "cluster": f"{_TOOLS}.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",

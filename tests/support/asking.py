@@ -19,13 +19,18 @@ def ask(
     seconds_max: float = ANSWER_SECONDS_MAX,
 ) -> R:
     """The answer to a request, in its newest version unless one is named. Raises OSError where nobody answers."""
+    with Connection(address, seconds_max) as connection:
+        return ask_on(connection, request, kind, version)
+
+
+def ask_on(connection: Connection, request: Message, kind: type[R], version: int | None = None) -> R:
+    """As `ask`, on a connection that is there."""
     assert request.API_KEY is not None
     chosen = request.VERSIONS[1] if version is None else version
     header = encode_request_header(RequestHeader(request.API_KEY, chosen, 7, "asking"))
     frame = header + encode(request, chosen)
-    with Connection(address, seconds_max) as connection:
-        connection.send(pack(">i", len(frame)) + frame)
-        answer = connection.receive()
+    connection.send(pack(">i", len(frame)) + frame)
+    answer = connection.receive()
     if answer is None:
         raise ConnectionResetError(f"closed on {type(request).__name__} v{chosen} without an answer")
     view = memoryview(answer)

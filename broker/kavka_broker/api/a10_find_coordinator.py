@@ -3,8 +3,10 @@
 - The leader of the group's partition of `__consumer_offsets`. The first one to ask makes that topic, and waits for it.
 - While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
 - Transactions are coordinated by Apache Kafka's brokers of the same cluster: the leader of the id's partition of
-  `__transaction_state`. Where that is this broker there is nobody: INVALID_REQUEST, which clients take as final, with a
-  message. As long as there is no such topic: COORDINATOR_NOT_AVAILABLE.
+  `__transaction_state`. Where that is this broker, or where no broker of the cluster coordinates transactions, there is
+  nobody: TRANSACTIONAL_ID_AUTHORIZATION_FAILED with a message, the one code that both the Java client and librdkafka
+  take as final; after any other librdkafka asks again for ever. As long as only the topic is missing:
+  COORDINATOR_NOT_AVAILABLE, since clients then ask another broker, and Apache Kafka's make it.
 - Share groups are not coordinated yet: INVALID_REQUEST.
 Versions: key types from 1, flexible from 3, many keys from 4, share groups (key type 2) in 6.
 """
@@ -14,6 +16,8 @@ from kavka_broker.api.registry import api
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.transaction_coordinators import TRANSACTIONS_TOPIC
+from kavka_broker.core.metadata.brokers import Registration
+from kavka_broker.core.metadata.features import METADATA_VERSION, METADATA_VERSION_OLDEST
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -22,6 +26,7 @@ GROUP, TRANSACTION, SHARE = range(3)
 MANY_KEYS_VERSION = 4
 SHARE_VERSION = 6
 NOBODY = -1
+NOBODY_COORDINATES = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 @api(FindCoordinatorRequest, FindCoordinatorResponse, versions=(0, 6))
@@ -87,16 +92,24 @@ def check_kind(key_type: int, version: int) -> None:
 def locate_transactional(transactional_id: str, broker: Broker, client: Client) -> Coordinator:
     topic = broker.metadata.topics.get(TRANSACTIONS_TOPIC)
     if topic is None:
-        problem = f"{TRANSACTIONS_TOPIC} does not exist yet, and this broker coordinates no transactions"
-        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
+        if any(map(coordinates_transactions, broker.metadata.brokers)):
+            problem = f"{TRANSACTIONS_TOPIC} does not exist yet, and this broker does not make it; ask another"
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
+        raise BrokerError(NOBODY_COORDINATES, "no broker of this cluster coordinates transactions")
     index = partition_of(transactional_id, len(topic.partitions))
     if topic.partitions[index].leader == broker.node_id:
         problem = (
             f"transactional id {transactional_id} belongs to {TRANSACTIONS_TOPIC}-{index}, which this broker leads; it "
             "coordinates no transactions yet: move the partition to a broker that does"
         )
-        raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
+        raise BrokerError(NOBODY_COORDINATES, problem)
     return locate(transactional_id, TRANSACTIONS_TOPIC, index, broker, client)
+
+
+def coordinates_transactions(broker: Registration) -> bool:
+    """Whether it is Apache Kafka's: those read metadata of releases that are too old for Kavka."""
+    oldest, _ = broker.features.get(METADATA_VERSION, (METADATA_VERSION_OLDEST, 0))
+    return oldest < METADATA_VERSION_OLDEST
 
 
 def locate(key: str, topic: str, index: int, broker: Broker, client: Client) -> Coordinator:

@@ -2,9 +2,9 @@
 
 - Without a transactional id: the next id of this broker's block, with epoch 0. An id and epoch that the producer had
   before do not count; it wants new ones because it gave the old ones up.
-- With a transactional id: INVALID_REQUEST, which clients take as final. This broker coordinates no transactions, and an
-  error that asks to try again would keep the producer waiting for ever.
-- An id without an epoch, or the other way round, is INVALID_REQUEST, as in Apache Kafka.
+- With a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which all clients take as final. This broker
+  coordinates no transactions, and an error that asks to try again would keep the producer waiting for ever.
+- An empty transactional id, and an id without an epoch or the other way round, is INVALID_REQUEST, as in Apache Kafka.
 Versions: flexible from 2; 6 is unstable in Kafka 4.3 and not served.
 """
 
@@ -26,9 +26,11 @@ NONE = -1
 def init_producer_id(
     request: InitProducerIdRequest, broker: Broker, client: Client
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
+    if request.transactional_id == "":
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NONE)
     if request.transactional_id is not None:
         log.warning("transactions.unserved", transactional_id=request.transactional_id, client_id=client.client_id)
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NONE)
+        return InitProducerIdResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, producer_epoch=NONE)
     if (request.producer_id == NONE) != (request.producer_epoch == NONE):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NONE)
     producer_id = broker.producer_ids.next_at_hand()

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 
 from tests.conformance.clients.records import COUNT, FIRST_PART, PARTITIONS, RECORDS, Pair, assert_resumed
 from tests.support.messages import pair_of
-from tests.support.servers import Server
+from tests.support.servers import Server, is_apache_kafka
 
 SECONDS_MAX = 60.0
 
@@ -127,3 +127,11 @@ def test_groups_are_listed_described_and_deleted(server: Server, name: str) -> N
 def test_a_topic_is_created_by_its_first_record(server: Server, name: str) -> None:
     produce(server, name)
     assert sorted(consume(server, name, name, COUNT)) == sorted(RECORDS)
+
+
+@pytest.mark.skipif(is_apache_kafka(), reason="Apache Kafka coordinates transactions")
+def test_a_transactional_producer_is_told_that_nobody_coordinates(server: Server, name: str) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": server.bootstrap, "transactional.id": name})
+    with pytest.raises(confluent_kafka.KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED") as told:
+        producer.init_transactions(SECONDS_MAX)
+    assert not told.value.args[0].retriable()

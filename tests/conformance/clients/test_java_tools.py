@@ -3,8 +3,9 @@
 import pytest
 
 from tests.conformance.clients.records import COUNT, FIRST_PART, RECORDS, Pair, assert_resumed
-from tests.support.programs import kafka_tool
-from tests.support.servers import Server
+from tests.support.programs import kafka_tool, run
+from tests.support.servers import Server, is_apache_kafka
+from tools.ktool import command
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -124,3 +125,12 @@ def test_records_are_deleted(server: Server, name: str, tmp_path_factory: pytest
     wanted.write_text(f'{{"version": 1, "partitions": [{{"topic": "{name}", "partition": 0, "offset": 30}}]}}')
     tool(server, "delete-records", "--offset-json-file", str(wanted))
     assert tool(server, "get-offsets", "--topic", name, "--time", "earliest").strip() == f"{name}:0:30"
+
+
+@pytest.mark.skipif(is_apache_kafka(), reason="Apache Kafka coordinates transactions")
+def test_a_transactional_producer_is_told_that_nobody_coordinates(server: Server, name: str) -> None:
+    load = ("--topic", name, "--num-records", "1", "--record-size", "10", "--throughput", "-1")
+    settings = ("--producer-props", f"bootstrap.servers={server.bootstrap}")
+    line = command("producer-perf-test", *load, *settings, "--transactional-id", name)
+    with pytest.raises(AssertionError, match="TransactionalIdAuthorizationException"):
+        run(line)

@@ -11,6 +11,7 @@ from kavka_broker.api.registry import load
 from kavka_broker.core.metadata.topic_names import INTERNAL
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import alter_client_quotas_request as alter_quotas
+from kavka_broker.protocol.messages import alter_configs_request as replacing
 from kavka_broker.protocol.messages import create_topics_request as creating
 from kavka_broker.protocol.messages import describe_client_quotas_request as describe_quotas
 from kavka_broker.protocol.messages import describe_configs_request as describing
@@ -48,7 +49,10 @@ REQUESTS: Mapping[int, Callable[[], Any]] = {
     19: lambda: creating.CreateTopicsRequest([creating.CreatableTopic("new", 1, 1)], validate_only=True),
     20: DeleteTopicsRequest,
     22: lambda: InitProducerIdRequest(None, 1000),
+    30: load()[30].request,
+    31: load()[31].request,
     32: lambda: describing.DescribeConfigsRequest([describing.DescribeConfigsResource(2, "t", None)]),
+    33: lambda: replacing.AlterConfigsRequest([replacing.AlterConfigsResource(2, "t")]),
     37: lambda: CreatePartitionsRequest([CreatePartitionsTopic("t", 9, None)], validate_only=True),
     44: lambda: altering.IncrementalAlterConfigsRequest([altering.AlterConfigsResource(2, "t")]),
     46: load()[46].request,
@@ -260,11 +264,13 @@ def test_producers_get_ids_that_nobody_else_has(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("request_", [InitProducerIdRequest("orders", 1000), InitProducerIdRequest("", 1000)])
-def test_transactions_are_refused_for_good(tmp_path: Path, request_: InitProducerIdRequest) -> None:
+@pytest.mark.parametrize(
+    ("name", "code"), [("orders", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), ("", ErrorCode.INVALID_REQUEST)]
+)
+def test_transactions_are_refused_for_good(tmp_path: Path, name: str, code: ErrorCode) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
-        answer = await client.call(request_, InitProducerIdResponse, 5)
-        assert (answer.error_code, answer.producer_id) == (ErrorCode.INVALID_REQUEST, -1)
+        answer = await client.call(InitProducerIdRequest(name, 1000), InitProducerIdResponse, 5)
+        assert (answer.error_code, answer.producer_id) == (code, -1)
 
     play(tmp_path, scenario)
 

@@ -12,6 +12,7 @@ from kavka_broker.protocol.messages.find_coordinator_request import FindCoordina
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+from kavka_broker.protocol.messages.metadata.register_broker_record import BrokerFeature
 from kavka_broker.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -147,10 +148,15 @@ def test_who_coordinates_a_transactional_id(tmp_path: Path) -> None:
             request = FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"])
             return (await client.call(request, FindCoordinatorResponse, 4)).coordinators[0]
 
+        assert (await found()).error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        (broker,) = inside.broker.metadata.brokers
+        record = broker.record()
+        record.features = [BrokerFeature("metadata.version", 7, 30)]  # as Apache Kafka registers
+        inside.broker.metadata.brokers.replay(record)
         assert (await found()).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         await inside.create("__transaction_state")
         refused = await found()
-        assert refused.error_code == ErrorCode.INVALID_REQUEST
+        assert refused.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert "__transaction_state-0" in (refused.error_message or "")
 
     play(tmp_path, scenario)

@@ -59,7 +59,7 @@ def test_many_groups_and_many_clients_look_at_once(tmp_path: Path) -> None:
 def test_other_coordinators_are_not_here(tmp_path: Path) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         for key_type, version, error in (
-            (1, 6, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+            (1, 6, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
             (2, 6, ErrorCode.INVALID_REQUEST),
             (2, 5, ErrorCode.INVALID_REQUEST),
             (7, 6, ErrorCode.INVALID_REQUEST),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs
+from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs, replace_configs
 from kavka_broker.core.metadata.configs import Resource, ResourceType
 from kavka_broker.core.metadata.features import ELR_FEATURE
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -110,3 +110,34 @@ def test_a_promise_that_nothing_keeps_is_refused_while_the_broker_runs(name: str
         after(Change(name, SET, "required"), resource=BROKER)
     assert refused.value.code is ErrorCode.INVALID_REQUEST
     assert after(Change(name, DELETE), resource=BROKER) == {}
+
+
+def test_a_replacement_says_all_that_is_configured() -> None:
+    metadata = cluster(1, topics={"t": 1})
+    for said in ([("retention.ms", "5"), ("segment.ms", "6")], [("segment.ms", "7")]):
+        enact(metadata, replace_configs(metadata, TOPIC, said))
+    assert dict(metadata.configs.of(TOPIC)) == {"segment.ms": "7"}
+    enact(metadata, replace_configs(metadata, TOPIC, []))
+    assert dict(metadata.configs.of(TOPIC)) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ([("retention.ms", None)], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", "5"), ("retention.ms", "6")], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", "abc")], ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_a_replacement_that_cannot_stand_changes_nothing(said: list[tuple[str, str | None]], code: ErrorCode) -> None:
+    with pytest.raises(BrokerError) as refused:
+        replace_configs(cluster(1, topics={"t": 1}), TOPIC, said)
+    assert refused.value.code is code
+
+
+def test_a_value_is_judged_together_with_what_is_altered_for_all_brokers() -> None:
+    metadata = cluster(1, topics={"t": 1})
+    enact(
+        metadata, alter_configs(metadata, EVERY_BROKER, [Change("max.connections.per.ip.overrides", SET, "10.0.0.1:1")])
+    )
+    assert alter_configs(metadata, BROKER, [Change("max.connections.per.ip", SET, "0")]).records

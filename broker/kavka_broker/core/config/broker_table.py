@@ -11,6 +11,7 @@ from kavka_broker.core.config.definition import (
     OneOf,
     Range,
     by_name,
+    connections_by_address,
 )
 
 BOOLEAN: Final = ConfigType.BOOLEAN
@@ -159,7 +160,9 @@ BROKER_KEYS: Final = by_name(
         Definition("max.connection.creation.rate", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE),
         Definition("max.connections", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
         Definition("max.connections.per.ip", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
-        Definition("max.connections.per.ip.overrides", STRING, "", MEDIUM, mode=CLUSTER_WIDE, served=True),
+        Definition(
+            "max.connections.per.ip.overrides", STRING, "", MEDIUM, connections_by_address, CLUSTER_WIDE, served=True
+        ),
         Definition("max.incremental.fetch.session.cache.slots", INT, 1000, MEDIUM, Range(0), served=True),
         Definition("max.request.partition.size.limit", INT, 2000, MEDIUM, Range(1), served=True),
         Definition("message.max.bytes", INT, 1_048_588, HIGH, Range(0), CLUSTER_WIDE, served=True),

@@ -5,6 +5,7 @@ over the protocol and the reference pages are all the same data. Checks are valu
 each gives the sentence that tells the operator how to mend the value.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -78,6 +79,8 @@ class Secret:
         return hash(self.value)
 
 
+JAVA_DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
+DURATION: Final = re.compile(r"P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?", re.IGNORECASE)
 Check = Callable[[Any], str | None]  # what is wrong with the value, or None
 
 
@@ -121,6 +124,23 @@ class OneOf:
 
     def __str__(self) -> str:
         return "one of " + ", ".join(self.words)
+
+
+def connections_by_address(value: Any) -> str | None:
+    """A list of address:count."""
+    for part in split_list(value):
+        address, _, count = part.rpartition(":")
+        if not (address and count.isascii() and count.isdigit()):
+            return "write pairs like 10.0.0.1:100,backup.example.org:5 (address:count)"
+    return None
+
+
+def earliest_or_latest(value: Any) -> str | None:
+    """Where a share group begins to read: at an end, or some time ago (KIP-932)."""
+    word, colon, duration = value.partition(":")
+    if value in ("earliest", "latest") or (word == "by_duration" and colon and DURATION.fullmatch(duration)):
+        return None
+    return "write earliest, latest, or by_duration with an ISO 8601 duration, like by_duration:PT1H"
 
 
 def throttled_replicas(value: Any) -> str | None:
@@ -195,10 +215,13 @@ def _whole(bits: int) -> Callable[[str], int]:
 
 
 def _double(text: str) -> float:
-    try:
-        return float(text.strip().replace("_", "x"))
-    except ValueError:
-        raise ValueError("is not a number; write it like 0.5") from None
+    """As Java reads one: some words of Python's (`nan`, `inf`) are none there, and a letter may say the type."""
+    digits = text.strip()
+    if digits.lstrip("+-") in ("NaN", "Infinity"):
+        return float(digits)
+    if JAVA_DOUBLE.fullmatch(digits) is None:
+        raise ValueError("is not a number; write it like 0.5")
+    return float(digits.rstrip("dDfF"))
 
 
 def split_list(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from kavka_broker.core.config.definition import (
     OneOf,
     Range,
     by_name,
+    earliest_or_latest,
 )
 
 BOOLEAN: Final = ConfigType.BOOLEAN
@@ -20,7 +21,7 @@ GROUP_KEYS: Final = by_name(
         Definition("consumer.heartbeat.interval.ms", INT, 5000, check=Range(1)),
         Definition("consumer.session.timeout.ms", INT, 45_000, check=Range(1)),
         Definition("share.assignment.interval.ms", INT, 1000, check=Range(0)),
-        Definition("share.auto.offset.reset", STRING, "latest"),
+        Definition("share.auto.offset.reset", STRING, "latest", check=earliest_or_latest),
         Definition("share.delivery.count.limit", INT, 5, check=Range(2)),
         Definition("share.heartbeat.interval.ms", INT, 5000, check=Range(1)),
         Definition(

@@ -26,6 +26,7 @@ PROMISES: Final[Mapping[str, str]] = {
     "client.quota.callback.class": "quotas are resolved by Kafka's own rule and nobody is called; take it away",
     "config.providers": "values are taken as they stand and none is fetched; take it away, and write the values out",
     "connections.max.reauth.ms": _PLAIN,
+    "cordoned.log.dirs": "no directory is cordoned, new replicas are placed in all of them; take it away",
     "create.topic.policy.class.name": _POLICY,
     "delegation.token.secret.key": "this version knows no delegation tokens; take it away",
     "principal.builder.class": "no principal is built, every client is User:ANONYMOUS; take it away",

@@ -1,4 +1,4 @@
-"""Alter configs one key at a time (KIP-339): set, delete, add to a list, take from a list.
+"""Alter configs one key at a time (KIP-339): set, delete, add to a list, take from a list; or say them all anew.
 
 What comes out is checked whole before a record is written, so two keys that cannot stand together never do. What says
 the same as before writes nothing.
@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from kavka_broker.core.config.broker import KEYS
 from kavka_broker.core.config.definition import ConfigError, ConfigType, Definition, Mode, render, split_list
+from kavka_broker.core.config.dynamic import check_altered, check_group
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic import check_topic_config
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
@@ -50,18 +51,34 @@ def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Chan
     """The records of all changes of one resource, or BrokerError and none of them."""
     _check_resource(metadata, resource)
     names = [change.name for change in changes]
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise _request(f"{', '.join(twice)}: changed twice in one request; send one change a key")
+    _check_once(names)
     before = metadata.configs.of(resource)
     after = dict(before)
     for change in changes:
         _apply(after, change, resource)
-    _check_outcome(resource, after, names)
+    _check_outcome(metadata, resource, after, names)
     _check_min_insync(metadata, resource, names, after)
     changed = [name for name in names if before.get(name) != after.get(name)]
     records: list[Message] = [ConfigRecord(resource.type, resource.name, name, after.get(name)) for name in changed]
     return Decision([*records, *_forget_eligible(metadata, resource, changed)], None)
+
+
+def replace_configs(metadata: Metadata, resource: Resource, said: Sequence[tuple[str, str | None]]) -> Decision[None]:
+    """The records after which a resource says this and nothing else, or BrokerError and none of them."""
+    if missing := [name for name, value in said if value is None]:
+        raise _request(f"{', '.join(missing)}: has no value; leave the key out for its default")
+    _check_once([name for name, _ in said])
+    values = {name: value for name, value in said if value is not None}
+    if resource.type == ResourceType.TOPIC and resource.name:  # values before whether there is such a topic, as Kafka
+        _check_outcome(metadata, resource, values, ())
+    dropped = [Change(name, Operation.DELETE) for name in metadata.configs.of(resource) if name not in values]
+    changes = [Change(name, Operation.SET, value) for name, value in values.items()]
+    return alter_configs(metadata, resource, [*dropped, *changes])
+
+
+def _check_once(names: Sequence[str]) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise _request(f"{', '.join(twice)}: there twice in one request; send each key once")
 
 
 def _check_resource(metadata: Metadata, resource: Resource) -> None:
@@ -118,17 +135,15 @@ def _definitions(resource: Resource) -> Mapping[str, Definition]:
     return KEYS
 
 
-def _check_outcome(resource: Resource, values: Mapping[str, str], changed: Sequence[str]) -> None:
+def _check_outcome(metadata: Metadata, resource: Resource, values: Mapping[str, str], changed: Sequence[str]) -> None:
     try:
         match resource.type:
             case ResourceType.TOPIC:
                 check_topic_config(values)
             case ResourceType.GROUP:
-                _check_group(values)
+                check_group(values)
             case ResourceType.BROKER:
-                for name in changed:
-                    if name in values:
-                        _check_broker_key(name, values[name], every_broker=not resource.name)
+                _check_broker(metadata, resource, values, changed)
     except ConfigError as error:
         raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
@@ -172,31 +187,28 @@ def _cleared(topic: Topic) -> Iterator[Message]:
             yield change
 
 
-def _check_group(values: Mapping[str, str]) -> None:
-    for name, value in values.items():
-        if name not in GROUP_KEYS:
-            raise ConfigError(name, "is not a config of a group")
-        GROUP_KEYS[name].parse(value)
+def _check_broker(metadata: Metadata, resource: Resource, values: Mapping[str, str], changed: Sequence[str]) -> None:
+    """INVALID_REQUEST, as in Apache Kafka, where the broker that was asked judges, and not the controller."""
+    common = metadata.configs.all_brokers() if resource.name else {}
+    said, before = {**common, **values}, {**common, **metadata.configs.of(resource)}
+    for name in changed:
+        if name not in values:
+            continue
+        try:
+            check_promises({name: values[name]})
+            if name in KEYS:  # else, as in Kafka: a plugin of some broker may know it
+                _check_mode(KEYS[name], every_broker=not resource.name)
+                check_altered(name, values[name], said, before)
+        except ConfigError as error:
+            raise _request(str(error)) from None
 
 
-def _check_broker_key(name: str, value: str, *, every_broker: bool) -> None:
-    definition = KEYS.get(name)
-    try:
-        check_promises({name: value})
-    except ConfigError as error:
-        raise _request(str(error)) from None
-    if definition is None:
-        return  # as Kafka: a plugin of some broker may know it
+def _check_mode(definition: Definition, *, every_broker: bool) -> None:
     match definition.mode:
         case Mode.READ_ONLY:
-            raise _request(f"{name}: is read when a broker starts; write it into the broker's file")
+            raise ConfigError(definition.name, "is read when a broker starts; write it into the broker's file")
         case Mode.PER_BROKER if every_broker:
-            raise _request(f"{name}: belongs to one broker; alter it there")
-    try:
-        definition.parse(value)
-    except ConfigError as error:
-        # As Apache Kafka, where the broker that was asked judges, and not the controller.
-        raise _request(str(error)) from None
+            raise ConfigError(definition.name, "belongs to one broker; alter it there")
 
 
 def _request(problem: str) -> BrokerError:
