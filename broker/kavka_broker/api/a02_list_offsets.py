@@ -12,8 +12,8 @@
 Only the leader answers. Right after its election its high watermark may lie before the start of its epoch: until its
 followers have told it more, an end would go back, so there is none (OFFSET_NOT_AVAILABLE; before version 5
 LEADER_NOT_AVAILABLE). What lies below that high watermark is found by its timestamp all the same.
-A partition that is named more than once is answered once, with INVALID_REQUEST. Searches by time stop at the first record that
-fits, and take turns with other requests where they are long.
+A partition that is named more than once is answered once, with INVALID_REQUEST. Searches by time stop at the first
+record that fits, and take turns with other requests where they are long.
 Versions: flexible from 6; leader epochs from 4.
 """
 

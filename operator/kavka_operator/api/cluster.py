@@ -38,6 +38,8 @@ WINDOWS_MAX = 16
 BROKERS_MAX = POOLS_MAX * NODE_IDS_PER_POOL
 UNMANAGED_MAX = 100
 
+ADVERTISED_PATTERN = r"^([a-zA-Z0-9._-]|\{id\}|\{port\})+:([0-9]|\{id\}|\{port\})+$"
+
 Role = Literal["broker", "controller"]
 Port = Annotated[int, Field(ge=1, le=65_535)]
 
@@ -136,6 +138,15 @@ class NodePool(Model):
 class Listener(Model):
     """Where clients connect."""
 
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!has(self.host) || self.host != '0.0.0.0' || has(self.advertised)",
+            message="0.0.0.0 is no address to connect to; say in advertised what clients are told",
+            holds=lambda listener: listener.host != "0.0.0.0" or listener.advertised is not None,
+            path="host",
+        ),
+    )
+
     name: str = Field(
         min_length=1,
         max_length=32,
@@ -146,7 +157,15 @@ class Listener(Model):
     host: str = Field(
         default="127.0.0.1",
         max_length=253,
-        description="The address to bind and to advertise. Local platform only.",
+        description="The address to bind, and to advertise unless advertised says another. Local platform only.",
+    )
+    advertised: str | None = Field(
+        default=None,
+        max_length=300,
+        pattern=ADVERTISED_PATTERN,
+        description="HOST:PORT as clients are told it, where that is not what a node binds: behind a proxy, in another"
+        " network. {id} stands for the id of the node, {port} for the port that it binds:"
+        " kafka-{id}.example.com:{port}. Nodes talk to each other on the first listener without it.",
     )
     protocol: Literal["PLAINTEXT"] = Field(default="PLAINTEXT", description="How clients talk on it.")
 
@@ -237,6 +256,10 @@ class KafkaClusterSpec(Model):
             message="sets what follows from other fields (nodes, listeners, storage, metrics); leave it out: one of "
             + ", ".join(OPERATOR_KEYS),
             holds=lambda spec: not set(spec.config) & set(OPERATOR_KEYS),
+            told=lambda spec: (
+                f"{', '.join(key for key in OPERATOR_KEYS if key in spec.config)} follows from other fields"
+                " (nodes, listeners, storage, metrics); take it out"
+            ),
             path="config",
         ),
         Rule(
@@ -258,7 +281,8 @@ class KafkaClusterSpec(Model):
             message="a pool keeps its name and its roles, and cannot be taken out; set replicas: 0, or add another pool"
             " beside it",
             holds=lambda new, old: (
-                {(p.name, p.roles) for p in old.node_pools} <= {(p.name, p.roles) for p in new.node_pools}
+                {(p.name, frozenset(p.roles)) for p in old.node_pools}
+                <= {(p.name, frozenset(p.roles)) for p in new.node_pools}
             ),
             path="nodePools",
         ),

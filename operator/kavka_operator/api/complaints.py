@@ -57,6 +57,8 @@ def _explain(fault: ErrorDetails, path: Where, model: type[BaseModel]) -> Iterat
             yield path, _length(given, bounds)
         case "greater_than_equal" | "less_than_equal" | "greater_than" | "less_than":
             yield path, f"{shown(given)} is out of range; write a number {_range(fault['type'], bounds)}"
+        case other if isinstance(given, str) and _fields_at(model, path)[:1] == ["name"]:
+            yield path, f"{shown(given)} is not a map of fields; write {{name: {given[:SHOWN_LENGTH_MAX]}}}"
         case other:
             yield path, _wrong_type(other, given)
 

@@ -4,6 +4,7 @@ Every fault names file, line, resource, field and what to write instead; all fau
 Nothing of a set of files is used if anything in it is wrong, so that a cluster never ends up with half a file.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from kavka_operator.api.yaml_lines import Document, Where, YamlError, documents
 
 FILE_SIZE_MAX = 4 * 1024 * 1024
 RESOURCES_MAX = 10_000
+SUFFIXES = (".yaml", ".yml", ".json")
+STANDARD_INPUT = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,32 +69,55 @@ class Declared:
         return self.resource.kind, self.resource.metadata.namespace, self.resource.metadata.name
 
 
-def load(paths: Iterable[Path], known: Mapping[tuple[str, str, str], AnyResource] | None = None) -> list[Declared]:
-    """The resources in `paths`, clusters first. `known` are those that exist already. Raises BadResourcesError."""
+def load(
+    paths: Iterable[Path],
+    known: Mapping[tuple[str, str, str], AnyResource] | None = None,
+    *,
+    is_change: bool = True,
+) -> list[Declared]:
+    """The resources in `paths`, clusters first. `known` are those that exist already. Raises BadResourcesError.
+
+    A directory stands for its resource files, `-` for standard input. Without `is_change` nothing is compared with what
+    exists: to delete a resource, any file that once declared it will do.
+    """
     declared: list[Declared] = []
     faults: list[Fault] = []
-    for path in paths:
+    for path in (each for given in paths for each in _files(given)):
         for result in _read(path):
             if isinstance(result, Declared):
                 declared.append(result)
             else:
                 faults.append(result)
     faults += _between(declared, known or {}, complete=not faults)
+    if is_change:
+        faults += _changed(declared, known or {})
     if faults:
         raise BadResourcesError(faults)
     order = list(KINDS)
     return sorted(declared, key=lambda each: order.index(each.resource.kind))
 
 
+def _files(given: Path) -> list[Path]:
+    """The resource files that a name on the command line stands for."""
+    return sorted(each for each in given.iterdir() if each.suffix in SUFFIXES) if given.is_dir() else [given]
+
+
+def _text(path: Path) -> str:
+    """What stands in a file, of a large one only the beginning."""
+    if path == STANDARD_INPUT:
+        return sys.stdin.read(FILE_SIZE_MAX + 1)
+    with path.open(encoding="utf-8") as file:
+        return file.read(FILE_SIZE_MAX + 1)
+
+
 def _read(path: Path) -> Iterator[Declared | Fault]:
-    name = str(path)
+    name = "standard input" if path == STANDARD_INPUT else str(path)
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(FILE_SIZE_MAX + 1)
+        text = _text(path)
         if len(text) > FILE_SIZE_MAX:
             yield Fault(name, 1, "", "", f"is larger than {FILE_SIZE_MAX} bytes; split it")
             return
-        found = list(documents(text))
+        found = [each for document in documents(text) for each in document.items()]
     except OSError as error:
         yield Fault(name, 1, "", "", f"cannot be read: {(error.strerror or str(error)).lower()}")
     except UnicodeDecodeError as error:
@@ -157,7 +183,7 @@ def _between(
     declared: list[Declared], known: Mapping[tuple[str, str, str], AnyResource], *, complete: bool
 ) -> list[Fault]:
     """Faults that only show when resources are seen together."""
-    faults = [*_twice(declared), *_same_thing(declared), *_changed(declared, known), *_settings(declared)]
+    faults = [*_twice(declared), *_same_thing(declared), *_settings(declared)]
     clusters = {key for key in (*known, *(each.key for each in declared)) if key[0] == "KafkaCluster"}
     # A cluster that was itself refused is not missing: its own fault is enough.
     return faults + (list(_nowhere(declared, clusters)) if complete else [])

@@ -33,12 +33,16 @@ CONFIG_VALUE_LENGTH_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that a valid object keeps: `cel` for the API server, `holds` for us. `path` is where to complain."""
+    """A rule that a valid object keeps: `cel` for the API server, `holds` for us. `path` is where to complain.
+
+    `told` says it of the object at hand, where that is shorter than what can be said of all.
+    """
 
     cel: str
     message: str
     holds: Callable[[Any], bool]
     path: str = ""
+    told: Callable[[Any], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,8 @@ def rule_schema(rule: Rule | Transition) -> dict[str, str]:
 class BrokenRuleError(ValueError):
     """A `Rule` does not hold; knows below which field the complaint belongs."""
 
-    def __init__(self, rule: Rule) -> None:
-        super().__init__(rule.message)
+    def __init__(self, rule: Rule, broken: object) -> None:
+        super().__init__(rule.message if rule.told is None else rule.told(broken))
         self.path = rule.path
 
 
@@ -83,7 +87,7 @@ class Model(BaseModel):
     def _keep_rules(self) -> Self:
         for rule in self.rules:
             if not rule.holds(self):
-                raise BrokenRuleError(rule)
+                raise BrokenRuleError(rule, self)
         return self
 
     @classmethod

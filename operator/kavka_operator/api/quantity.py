@@ -17,12 +17,14 @@ SUFFIXES = {
     "M": 10**6,
     "G": 10**9,
     "T": 10**12,
+    "P": 10**15,
     "Ki": 2**10,
     "Mi": 2**20,
     "Gi": 2**30,
     "Ti": 2**40,
+    "Pi": 2**50,
 }
-PATTERN = r"^[0-9]+(\.[0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+PATTERN = r"^[0-9]+(\.[0-9]+)?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
 QUANTITY_MAX = 2**63 - 1
 _TEXT_MAX = 32
 
@@ -77,6 +79,10 @@ def _complaint(text: str) -> str:
     if loose is None or len(text) > _TEXT_MAX:
         return f'"{text[:_TEXT_MAX]}" is not an amount; write a number such as 10Mi'
     number, letter, binary, unit = loose.groups()
+    if text.strip() == f"{number}m":
+        return (
+            f'"{text}" would be thousandths, as Kubernetes writes them; write "{number}M" (millions) or a whole number'
+        )
     wanted = _suffix(letter, binary)
     wrong = "has a space" if " " in text else f'has a unit ("{text[len(number) :].strip()}") that is not known'
     if unit and not binary and letter:
@@ -95,4 +101,4 @@ Quantity = Annotated[
     BeforeValidator(parse),
     WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": PATTERN, "maxLength": _TEXT_MAX}),
 ]
-"""A positive amount: an integer, or a number with one of the suffixes k M G T Ki Mi Gi Ti."""
+"""A positive amount: an integer, or a number with one of the suffixes k M G T P Ki Mi Gi Ti Pi."""

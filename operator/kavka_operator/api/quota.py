@@ -62,8 +62,9 @@ class EntityPart(Model):
 
     name: str | None = Field(
         default=None,
+        min_length=1,
         max_length=ENTITY_NAME_LENGTH_MAX,
-        description="The name, as the broker sees it. May be empty.",
+        description="The name, as the broker sees it.",
     )
     default: Literal[True] | None = Field(
         default=None,

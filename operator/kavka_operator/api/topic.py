@@ -50,11 +50,6 @@ class Guards(Model):
     )
 
 
-def _min_in_sync_fits(spec: "TopicSpec") -> bool:
-    wanted = spec.config.get("min.insync.replicas", "")
-    return spec.replication_factor is None or not wanted.isdecimal() or int(wanted) <= spec.replication_factor
-
-
 def _partitions_keep(new: "Topic", old: "Topic") -> bool:
     there, before, wanted = old.status.partitions or 0, old.spec.partitions or 0, new.spec.partitions or 0
     return wanted >= min(there, before)
@@ -64,15 +59,6 @@ class TopicSpec(Model):
     """What is wanted of a topic."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="!has(self.replicationFactor) || !has(self.config) || !('min.insync.replicas' in self.config)"
-            " || !string(self.config['min.insync.replicas']).matches('^[0-9]{1,9}$')"
-            " || int(self.config['min.insync.replicas']) <= self.replicationFactor",
-            message="min.insync.replicas is above replicationFactor, so that nothing could be produced with acks=all;"
-            " lower the one or raise the other",
-            holds=_min_in_sync_fits,
-            path="config.min.insync.replicas",
-        ),
         Rule(
             cel=f"!has(self.topicName) || !(self.topicName in {list(INTERNAL_TOPICS)})",
             message="is a topic of Kafka's own; choose another name",

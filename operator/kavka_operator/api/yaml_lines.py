@@ -37,6 +37,17 @@ class Document:
             path = path[:-1]
         return self.lines.get(path, 1)
 
+    def items(self) -> "list[Document]":
+        """The documents that a `List` of `kubectl get -o yaml` holds; of any other document, itself."""
+        value = self.value
+        if not isinstance(value, dict) or value.get("kind") != "List" or not isinstance(value.get("items"), list):
+            return [self]
+        return [self._item(index, each) for index, each in enumerate(value["items"])]
+
+    def _item(self, index: int, value: Any) -> "Document":
+        where = ("items", index)
+        return Document(value, {path[2:]: line for path, line in self.lines.items() if path[:2] == where})
+
 
 def documents(text: str) -> Iterator[Document]:
     """The documents of a YAML text, without empty ones."""

@@ -267,7 +267,7 @@ def _named(kind: str | None, name: str | None, known: dict[Key, AnyResource], na
 
 def _in_files(files: list[Path], known: dict[Key, AnyResource]) -> list[AnyResource]:
     """What the files declare and what exists; clusters last, as they are what the others need."""
-    keys = [each.key for each in load(files, known)]
+    keys = [each.key for each in load(files, known, is_change=False)]
     return [known[key] for key in reversed(keys) if key in known]
 
 

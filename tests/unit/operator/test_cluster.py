@@ -212,6 +212,41 @@ def test_ports_that_cannot_be_are_named() -> None:
     assert port_clashes(local_nodes(moved, LAYOUT, Members({0: 0, 1: 1}, (0, 1)))) == [clash]
 
 
+def advertising(template: str) -> list[LocalNode]:
+    outside = {"name": "OUTSIDE", "port": 19092, "host": "0.0.0.0", "advertised": template}
+    wanted = cluster(
+        nodePools=[{"name": "nodes", "replicas": 2}], listeners=[outside, {"name": "INSIDE", "port": 9092}]
+    )
+    return local_nodes(wanted, LAYOUT, Members({0: 0, 1: 1}, (0, 1)))
+
+
+def test_clients_are_told_what_a_listener_advertises_and_nodes_talk_on_another() -> None:
+    nodes = advertising("kafka-{id}.example.com:{port}")
+    second = parse_properties(nodes[1].properties)
+    assert second["listeners"].startswith("OUTSIDE://0.0.0.0:19093,INSIDE://127.0.0.1:9093,CONTROLLER://")
+    assert second["advertised.listeners"] == "OUTSIDE://kafka-1.example.com:19093,INSIDE://127.0.0.1:9093"
+    assert second["inter.broker.listener.name"] == "INSIDE"
+    assert [(node.told, node.address) for node in nodes] == [
+        ("kafka-0.example.com:19092", "127.0.0.1:9092"),
+        ("kafka-1.example.com:19093", "127.0.0.1:9093"),
+    ]
+    assert port_clashes(nodes) == []
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        (
+            "kafka.example.com:9092",
+            "node 0 and node 1 would both advertise kafka.example.com:9092; write {id} or {port} in it",
+        ),
+        ("kafka-{id}:{port}{id}", "node 0 would advertise kafka-0:190920; write a port from 1 to 65535"),
+    ],
+)
+def test_what_is_advertised_must_be_an_address_of_one_node(template: str, words: str) -> None:
+    assert port_clashes(advertising(template))[0] == words
+
+
 def test_what_this_version_cannot_run_is_said() -> None:
     three = cluster(nodePools=[{"name": "nodes", "replicas": 3}])
     assert unsupported(three, LAYOUT, Members()) is None

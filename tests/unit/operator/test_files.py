@@ -3,6 +3,8 @@
 `# LINE: the rest of the message`, where FILE in it stands for the file's own path.
 """
 
+import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,53 @@ def test_what_exists_can_be_pointed_at_and_cannot_be_changed_at_will(tmp_path: P
         "spec.partitions: partitions may only grow; to have fewer, create another topic and move the records",
         "spec.entity: entity is immutable; delete the resource and create another",
     ]
+
+
+def test_roles_have_no_order(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD)
+    (cluster,) = load([path])
+    path.write_text(GOOD.replace("name: nodes", "name: nodes, roles: [controller, broker]"))
+    assert load([path], {cluster.key: cluster.resource})
+
+
+def test_an_older_file_names_what_is_to_be_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(yaml.safe_dump_all([yaml.safe_load(GOOD), topic("t", partitions=3).to_dict()]))
+    known = {key_of(each): each for each in (topic("t", partitions=6, status={"partitions": 6}),)}
+    assert faults(path, known=known)[0].endswith("create another topic and move the records")
+    assert [each.key for each in load([path], known, is_change=False)][1:] == list(known)
+
+
+def test_what_get_printed_can_be_applied(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    items = [yaml.safe_load(GOOD), topic("t", status={"partitions": 6}).to_dict()]
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert [each.resource.name for each in load([path])] == ["main", "t"]
+    items[1]["spec"]["partitions"] = "three"
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "three" in text)
+    assert faults(path)[0].startswith(f'{path}:{line}: Topic "t": spec.partitions: "three" is not')
+
+
+def test_a_directory_stands_for_its_resource_files(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_text(GOOD)
+    (tmp_path / "a.json").write_text(json.dumps(topic("t").to_dict()))
+    (tmp_path / "notes.txt").write_text("no resource")
+    assert [each.resource.name for each in load([tmp_path])] == ["main", "t"]
+
+
+def test_a_dash_stands_for_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(GOOD))
+    (cluster,) = load([Path("-")])
+    assert (cluster.resource.name, cluster.file) == ("main", "standard input")
+
+
+def test_a_min_isr_above_the_replicas_is_taken_as_kafka_takes_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    alone = topic("t", replicationFactor=1, config={"min.insync.replicas": "2"})
+    path.write_text(yaml.safe_dump_all([yaml.safe_load(GOOD), alone.to_dict()]))
+    assert len(load([path])) == 2
 
 
 @pytest.mark.parametrize(

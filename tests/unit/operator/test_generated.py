@@ -122,7 +122,6 @@ def test_the_rules_promised_are_there() -> None:
     text = " ".join(rules.values())
     for part in (
         "self.spec.partitions >= oldSelf.status.partitions",
-        "min.insync.replicas",
         "has(self.name) != has(self.default)",
         "!has(self.ip) ||",
         "self.entity == oldSelf.entity",

@@ -73,6 +73,14 @@ def test_an_annotation_is_a_change_but_no_new_generation(store: Store) -> None:
     assert store.all()[1].metadata.generation == 1
 
 
+def test_an_annotation_that_asks_the_operator_for_something_is_waited_for_as_a_change_is(store: Store) -> None:
+    apply(store)
+    approving = FILE.replace("note: hello", "note: hello, kavka.dev/forget-topic-id: id-1")
+    assert apply(store, approving)["orders"] == "configured"
+    assert store.all()[1].metadata.generation == 2
+    assert apply(store, approving)["orders"] == "unchanged"
+
+
 def test_statuses_are_written_only_when_they_say_something_new(store: Store) -> None:
     apply(store)
     made = store.all()[1]

@@ -30,6 +30,7 @@ def test_amounts(written: object, amount: int) -> None:
         ("10MB", '"10MB" has a unit ("MB") that is not known; write "10Mi" (1024) or "10M" (1000)'),
         ("10mb/s", '"10mb/s" has a unit ("mb/s") that is not known; write "10Mi" (1024) or "10M" (1000)'),
         ("5K", '"5K" has a unit ("K") that is not known; write "5k"'),
+        ("500m", '"500m" would be thousandths, as Kubernetes writes them; write "500M" (millions) or a whole number'),
         ("a lot", '"a lot" is not an amount; write a number such as 10Mi'),
         ("", '"" is not an amount; write a number such as 10Mi'),
         ("-1", '"-1" is not an amount; write a number such as 10Mi'),

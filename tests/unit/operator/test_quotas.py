@@ -136,7 +136,6 @@ ENTITIES: list[tuple[dict[str, Any], dict[str, str | None], str]] = [
     ({"user": {"default": True}}, {"user": None}, "user=<default>"),
     ({"user": {"name": "<default>"}}, {"user": "<default>"}, 'user="<default>"'),
     ({"user": {"name": "default"}}, {"user": "default"}, "user=default"),
-    ({"clientId": {"name": ""}}, {"client-id": ""}, 'client-id=""'),
     ({"user": {"name": "CN=a,OU=b"}}, {"user": "CN=a,OU=b"}, 'user="CN=a,OU=b"'),
     (
         {"user": {"name": "žluť"}, "clientId": {"default": True}},

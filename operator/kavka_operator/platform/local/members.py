@@ -109,7 +109,7 @@ def listeners_of(cluster: KafkaCluster, node: Node, offset: int) -> list[Listene
     declared = {listener.name: listener for listener in cluster.spec.listeners}
     clients = [each for name, each in declared.items() if name != CONTROLLER]
     controller = declared.get(CONTROLLER) or clients[0].model_copy(
-        update={"name": CONTROLLER, "port": clients[0].port + CONTROLLER_PORT_STEP}
+        update={"name": CONTROLLER, "port": clients[0].port + CONTROLLER_PORT_STEP, "advertised": None}
     )
     wanted = (clients if node.is_broker else []) + ([controller] if node.is_controller else [])
     return [each.model_copy(update={"port": each.port + offset}) for each in wanted]

@@ -1,5 +1,6 @@
 """`server.properties` of a node on this machine, and a node from its `server.properties`."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -23,10 +24,16 @@ class LocalNode:
     address: str
     properties: str
     metrics: str | None
+    advertised: tuple[str, ...] = ()  # what clients are told, a listener each
 
     @property
     def id(self) -> int:
         return self.node.id
+
+    @property
+    def told(self) -> str:
+        """The address that clients begin with."""
+        return self.advertised[0] if self.advertised else self.address
 
     @property
     def volumes(self) -> tuple[str, ...]:
@@ -69,16 +76,17 @@ def _local(
     offset = members.offsets[node.id]
     listeners = listeners_of(cluster, node, offset)
     clients = [listener for listener in listeners if listener.name != CONTROLLER]
-    first = clients[0] if clients else listeners[0]
+    advertised = [_advertised(listener, node) for listener in clients]
+    first = next((listener for listener in clients if not listener.advertised), listeners[0])
     protocols = {each.name: each.protocol for each in cluster.spec.listeners} | {CONTROLLER: "PLAINTEXT"}
     metrics = f"{first.host}:{cluster.spec.metrics.port + offset}" if cluster.spec.metrics.enabled else None
     properties = {
-        "process.roles": ",".join(node.roles),
+        "process.roles": ",".join(sorted(node.roles)),
         "node.id": str(node.id),
         **({"broker.rack": node.rack} if node.rack else {}),
         "listeners": ",".join(map(_url, listeners)),
-        **({"advertised.listeners": ",".join(map(_url, clients))} if clients else {}),
-        **({"inter.broker.listener.name": clients[0].name} if clients else {}),
+        **({"advertised.listeners": ",".join(map(_url, advertised))} if clients else {}),
+        **({"inter.broker.listener.name": first.name} if clients else {}),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "controller.listener.names": CONTROLLER,
         "controller.quorum.voters": voters,
@@ -87,7 +95,19 @@ def _local(
         **common_properties(cluster, nodes),
     }
     ports = ports_of(cluster, node, offset)
-    return LocalNode(node, first.host, ports, f"{first.host}:{first.port}", format_properties(properties), metrics)
+    told = tuple(f"{each.host}:{each.port}" for each in advertised)
+    address = f"{first.host}:{first.port}"
+    return LocalNode(node, first.host, ports, address, format_properties(properties), metrics, told)
+
+
+def _advertised(listener: Listener, node: Node) -> Listener:
+    """The listener as clients are told it."""
+    if listener.advertised is None:
+        return listener
+    host, _, port = (
+        listener.advertised.replace("{id}", str(node.id)).replace("{port}", str(listener.port)).rpartition(":")
+    )
+    return listener.model_copy(update={"host": host, "port": int(port)})
 
 
 def _directories(layout: Layout, node: Node, metadata: str | None) -> dict[str, str]:
@@ -120,9 +140,9 @@ def _url(listener: Listener) -> str:
 
 
 def port_clashes(nodes: list[LocalNode]) -> list[str]:
-    """What is wrong with the ports, in words; each may be used once and must be one."""
+    """What is wrong with the ports, in words; each may be used once and must be one. Of what is advertised likewise."""
     taken: dict[int, int] = {}
-    words = []
+    words = list(_advertised_clashes(nodes))
     for node in nodes:
         for port in node.ports:
             if port > PORT_MAX:
@@ -133,3 +153,14 @@ def port_clashes(nodes: list[LocalNode]) -> list[str]:
                 )
             taken.setdefault(port, node.id)
     return words
+
+
+def _advertised_clashes(nodes: list[LocalNode]) -> Iterator[str]:
+    told: dict[str, int] = {}
+    for node in nodes:
+        for address in node.advertised:
+            if not 0 < int(address.rpartition(":")[2]) <= PORT_MAX:
+                yield f"node {node.id} would advertise {address}; write a port from 1 to {PORT_MAX}"
+            elif told.setdefault(address, node.id) != node.id:
+                both = f"node {told[address]} and node {node.id}"
+                yield f"{both} would both advertise {address}; write {{id}} or {{port}} in it"

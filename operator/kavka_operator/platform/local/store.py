@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import yaml
 
+from kavka_operator.api import GROUP
 from kavka_operator.api.files import Declared
 from kavka_operator.api.kinds import KINDS, AnyResource
 from kavka_operator.api.stored import UnreadableError, resource_from
@@ -225,8 +226,16 @@ def _merged(
             if key in _part(old, "metadata")
         }
         metadata |= kept
-        metadata["generation"] += int(old.get("spec") != spec)
+        was = _part(old, "metadata")
+        is_other = old.get("spec") != spec or _orders(was) != _orders(metadata)
+        metadata["generation"] += int(is_other)
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+
+
+def _orders(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The annotations that ask the operator for something: an approval is seen to when its generation is."""
+    annotations = _part(metadata, "annotations")
+    return {key: value for key, value in annotations.items() if key.startswith(f"{GROUP}/")}
 
 
 def _plain(value: Any) -> Any:

@@ -107,7 +107,7 @@ class Supervisor:
     def places(self) -> Mapping[int, tuple[str, str]]:
         """Address and directory of each node that is wanted, or runs all the same."""
         nodes = {number: each.node for number, each in self._nodes.items()} | self._wanted
-        return {number: (each.address, str(self.layout.data(number))) for number, each in nodes.items()}
+        return {number: (each.told, str(self.layout.data(number))) for number, each in nodes.items()}
 
     def brokers(self) -> list[int]:
         """The wanted nodes that clients may connect to."""
