@@ -11,6 +11,8 @@
 - A transaction's first batch in a partition waits for its coordinator's word that the partition is part of it
   (`admission`); requests of one transactional id are written in the order in which they came.
 - Of a partition that is named more than once the last batch counts, as in Apache Kafka.
+- A batch that takes long to make ready (another codec, keys of a compacted topic) is made so by a thread, and what comes
+  behind it on its connection waits (`preparation`).
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
 - The answer names `throttle_time_ms`; a client over its quota is muted from the charge on.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
@@ -20,6 +22,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from typing import NamedTuple
 
 from kavka_broker.api.admission import Admission
 from kavka_broker.api.broker import Broker, Client
@@ -36,6 +39,7 @@ from kavka_broker.protocol.messages.produce_response import (
 from kavka_broker.protocol.records.batch import TRANSACTIONAL_BIT
 from kavka_broker.quotas.client_quotas import PRODUCE
 from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.batch_check import NotOnLoop, Prepared
 
 TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 10  # KIP-951
@@ -47,6 +51,25 @@ NamesLeader = Callable[[PartitionProduceResponse], None]
 Produced = ProduceResponse | asyncio.Task[ProduceResponse] | asyncio.Task[ProduceResponse | None] | None
 Admit = Callable[[Partition, PartitionProduceData], None]
 Waiting = tuple[PartitionProduceResponse, asyncio.Future[None], NamesLeader]
+
+
+class Pending:
+    """What a request still waits for: batches that are not committed or synced, and those that are not made ready."""
+
+    __slots__ = ("later", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: list[Waiting] = []
+        self.later: list[Later] = []
+
+
+class Later(NamedTuple):
+    """A batch that is yet to be made ready, and where its answer goes."""
+
+    answers: list[PartitionProduceResponse]
+    place: int
+    topic: str
+    data: PartitionProduceData
 
 
 @api(ProduceRequest, ProduceResponse, versions=(3, 13), advertised=(0, 13), pipelined=True)
@@ -91,13 +114,63 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
             keep(request)
             turn = broker.coordinators.turn(request.transactional_id)
             return asyncio.ensure_future(produce_in_turn(request, turn, admission, broker, client))
-    waiting: list[Waiting] = []
-    responses = append_request(request, broker, client, waiting, admission)
-    charge(broker, client)
-    answer = ProduceResponse(responses, client.throttle_time_ms)
-    if waiting:
-        return asyncio.ensure_future(when_answerable(request, answer, waiting))
+    answer, pending = append_now(request, broker, client, admission)
+    if pending.later:
+        client.is_holding = True
+        return asyncio.ensure_future(produce_held(request, answer, pending, admission, broker, client))
+    if pending.waiting:
+        return asyncio.ensure_future(when_answerable(request, answer, pending.waiting))
     return answer_if_due(request, answer)
+
+
+def append_now(
+    request: ProduceRequest, broker: Broker, client: Client, admission: Admission | None
+) -> tuple[ProduceResponse, Pending]:
+    pending = Pending()
+    responses = append_request(request, broker, client, pending, admission)
+    charge(broker, client)
+    return ProduceResponse(responses, client.throttle_time_ms), pending
+
+
+async def produce_held(
+    request: ProduceRequest,
+    answer: ProduceResponse,
+    pending: Pending,
+    admission: Admission | None,
+    broker: Broker,
+    client: Client,
+) -> ProduceResponse | None:
+    """Append what is made ready by threads; then what comes behind it on the connection may begin."""
+    try:
+        await append_later(request, pending, admission, broker, client)
+    finally:
+        client.let_go()
+    return await when_answerable(request, answer, pending.waiting)
+
+
+async def append_later(
+    request: ProduceRequest, pending: Pending, admission: Admission | None, broker: Broker, client: Client
+) -> None:
+    """Have threads make ready what takes long, and append it."""
+    admit = None if admission is None else admission.check
+    await asyncio.gather(*(append_one_later(one, request, broker, client, pending, admit) for one in pending.later))
+
+
+async def append_one_later(
+    later: Later, request: ProduceRequest, broker: Broker, client: Client, pending: Pending, admit: Admit | None
+) -> None:
+    answers, place, topic, data = later
+    answer = None
+    while answer is None:
+        try:
+            config = broker.replicas.leader(topic, data.index).log.config
+            prepared = await broker.preparation.prepare(data.records, config, broker.clock.now_ms())
+            answer = append(topic, data, request, broker, client, pending, admit, prepared)
+        except NotOnLoop:
+            continue  # the configuration has changed meanwhile
+        except BrokerError as error:
+            answer = refusal(topic, data.index, error, broker, client)
+    answers[place] = answer
 
 
 def charge(broker: Broker, client: Client) -> None:
@@ -129,9 +202,8 @@ async def produce_when_secured(request: ProduceRequest, broker: Broker, client: 
     """As `produce_now`, once threads have synced the ids of new logs: an append would do it on the loop, one by one."""
     while broker.replicas.openings.is_securing and is_first(request, broker, client):
         await broker.replicas.openings.secured()
-    answer = produce_now(request, broker, client)
-    client.let_go()
-    return answer if answer is None or isinstance(answer, ProduceResponse) else await answer
+    answer, pending = append_now(request, broker, client, None)
+    return await produce_held(request, answer, pending, None, broker, client)
 
 
 async def produce_in_turn(
@@ -142,26 +214,27 @@ async def produce_in_turn(
     client: Client,
 ) -> ProduceResponse | None:
     """As `produce`, in the order of the requests, of what the transaction's coordinator admits."""
-    waiting: list[Waiting] = []
+    pending = Pending()
     async with turn:
         try:
             if admission.must_ask(batches_of(request, broker, client)):
                 await admission.ask()
             await broker.replicas.openings.secured()
-            responses = append_request(request, broker, client, waiting, admission)
+            responses = append_request(request, broker, client, pending, admission)
+            await append_later(request, pending, admission, broker, client)
         finally:
             admission.end()
     answer = ProduceResponse(responses, client.throttle_time_ms)
-    return await when_answerable(request, answer, waiting)
+    return await when_answerable(request, answer, pending.waiting)
 
 
 def append_request(
-    request: ProduceRequest, broker: Broker, client: Client, waiting: list[Waiting], admission: Admission | None
+    request: ProduceRequest, broker: Broker, client: Client, pending: Pending, admission: Admission | None
 ) -> list[TopicProduceResponse]:
     """Append all batches of the request."""
     admit = None if admission is None else admission.check
     return [
-        TopicProduceResponse(topic.name, topic.topic_id, append_all(topic, request, broker, client, waiting, admit))
+        TopicProduceResponse(topic.name, topic.topic_id, append_all(topic, request, broker, client, pending, admit))
         for topic in request.topic_data
     ]
 
@@ -185,17 +258,25 @@ def append_all(
     request: ProduceRequest,
     broker: Broker,
     client: Client,
-    waiting: list[Waiting],
+    pending: Pending,
     admit: Admit | None,
 ) -> list[PartitionProduceResponse]:
-    """Append each partition's batches; those that are not committed yet are added to `waiting`."""
+    """Append each partition's batches; what is to be waited for is added to `pending`."""
     name = name_of(topic, broker, client)
     if name is None:
         return [PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data]
     if name in INTERNAL and client.client_id != ADMIN_CLIENT_ID:
         error = BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"'{name}' is internal; clients may not write to it")
         return [refusal(name, data.index, error, broker, client) for data in topic.partition_data]
-    return [append(name, data, request, broker, client, waiting, admit) for data in topic.partition_data]
+    answers: list[PartitionProduceResponse] = []
+    for data in topic.partition_data:
+        try:
+            answers.append(append(name, data, request, broker, client, pending, admit))
+        except NotOnLoop:
+            data.records = memoryview(bytearray(data.records))  # what was received is overwritten
+            pending.later.append(Later(answers, len(answers), name, data))
+            answers.append(PartitionProduceResponse(data.index))
+    return answers
 
 
 def append(
@@ -204,16 +285,18 @@ def append(
     request: ProduceRequest,
     broker: Broker,
     client: Client,
-    waiting: list[Waiting],
+    pending: Pending,
     admit: Admit | None,
+    prepared: Prepared | None = None,
 ) -> PartitionProduceResponse:
+    """Append a partition's batch. Raises NotOnLoop."""
     acks = request.acks
     try:
         check(request, data, is_transactional=admit is not None)
         partition = broker.replicas.leader(topic, data.index)
         if admit is not None:
             admit(partition, data)
-        appended = partition.append(data.records, acks)
+        appended = partition.append(data.records, acks, prepared=prepared)
     except BrokerError as error:
         return refusal(topic, data.index, error, broker, client)
     response = PartitionProduceResponse(
@@ -222,7 +305,7 @@ def append(
     when = partition.when_committed if acks == -1 else partition.when_synced
     future = when(appended.last_offset)
     if future is not None:
-        waiting.append((response, future, partial(name_leader, topic, broker, client)))
+        pending.waiting.append((response, future, partial(name_leader, topic, broker, client)))
     return response
 
 

@@ -21,7 +21,7 @@ from kavka_broker.replica.fetch_sessions import SessionPartition
 from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters
 from kavka_broker.replica.surroundings import Alone, Surroundings
 from kavka_broker.seams import Clock
-from kavka_broker.storage.batch_check import first_batch
+from kavka_broker.storage.batch_check import Prepared, first_batch
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
 
 log = get("replica")
@@ -206,10 +206,17 @@ class Partition:
 
     # --- as the leader: records ---------------------------------------------------------------------------------
 
-    def append(self, batches: memoryview, acks: int = ACKS_ALL, origin: Origin = Origin.CLIENT) -> Appended:
-        """Append record batches as the leader; their base offsets and epochs are written into `batches`.
+    def append(
+        self,
+        batches: memoryview,
+        acks: int = ACKS_ALL,
+        origin: Origin = Origin.CLIENT,
+        prepared: Prepared | None = None,
+    ) -> Appended:
+        """Append record batches as the leader; their base offsets and epochs are written into `batches`. What a thread
+        has `prepared` is written instead.
 
-        Raises BrokerError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or what the log refuses.
+        Raises BrokerError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or what the log refuses; NotOnLoop.
         """
         leadership = self.leadership
         if leadership is None:
@@ -218,7 +225,11 @@ class Partition:
         if acks == ACKS_ALL and followers and len(leadership.isr) < self.min_isr:
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
-            appended = self.log.append_as_leader(batches, leadership.leader_epoch, self._clock.now_ms(), origin)
+            epoch, now_ms = leadership.leader_epoch, self._clock.now_ms()
+            if prepared is None:
+                appended = self.log.append_as_leader(batches, epoch, now_ms, origin)
+            else:
+                appended = self.log.append_prepared(prepared, epoch, now_ms)
         except BrokerError as error:
             self.refused(error)
             if error.code == ErrorCode.KAFKA_STORAGE_ERROR:

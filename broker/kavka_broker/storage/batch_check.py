@@ -4,28 +4,60 @@ The append judges the ordinary case by itself, field by field, in a few comparis
 comes here, to be refused with Kafka's own error or to be rewritten: the leader's time instead of the producer's,
 another codec, records that a compacted topic must look into. Kafka's order of the checks is kept, so that a batch with
 two faults gets the same answer.
+
+To look into records and to pack them anew may take long: a client's batch that is not small is `NotOnLoop`, and comes again
+from a thread (`prepare_in_thread`), which knows nothing of the log but its configuration.
 """
 
 from enum import Enum, auto
-from typing import Final
+from struct import Struct
+from typing import Final, NamedTuple
 
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import (
+    CODEC_MASK,
     HEADER_BYTES,
     MAGIC,
     NO_TIMESTAMP,
+    PREFIX_BYTES,
     BatchHeader,
     TimestampType,
     crc_is_valid,
     read_header,
+    set_crc,
     set_log_append_time,
 )
-from kavka_broker.protocol.records.compression import Compression
-from kavka_broker.protocol.records.record import Record, read_records, rebuild_batch
+from kavka_broker.protocol.records.compression import (
+    DECOMPRESSED_BYTES_MAX,
+    Compression,
+    TooLarge,
+    compress,
+    decompress,
+)
+from kavka_broker.protocol.records.scan import scan
 
 # Base offset and length, epoch, magic and CRC: a length below this cannot be a batch of any format.
 _BATCH_LENGTH_MIN: Final = 14
+
+#: What a client's batch may have, packed and unpacked, to be looked into and packed anew on the loop: some milliseconds.
+ON_LOOP_BYTES_MAX: Final = 16 * 1024
+ON_LOOP_RECORDS_MAX: Final = 500
+
+_LENGTH: Final = Struct(">i")
+_ATTRIBUTES: Final = Struct(">h")
+_TIMESTAMP: Final = Struct(">q")
+
+
+class NotOnLoop(Exception):
+    """To make the batch ready takes too long for the loop: `prepare_in_thread`, and append what comes of it."""
+
+
+class Prepared(NamedTuple):
+    """A batch as it shall be written to a log of this configuration."""
+
+    batch: memoryview
+    config: LogConfig
 
 
 class Origin(Enum):
@@ -70,7 +102,19 @@ def first_batch(batches: memoryview) -> tuple[BatchHeader, memoryview]:
 
 
 def prepare(batch: memoryview, header: BatchHeader, config: LogConfig, origin: Origin, now_ms: int) -> memoryview:
-    """The batch as it shall be written. Raises BrokerError with the code that Kafka answers."""
+    """The batch as it shall be written. Raises BrokerError with the code that Kafka answers, NotOnLoop for a client's."""
+    return _prepare(batch, header, config, origin, now_ms, is_on_loop=origin is Origin.CLIENT)
+
+
+def prepare_in_thread(batches: memoryview, config: LogConfig, now_ms: int) -> Prepared:
+    """A client's batch, for which `prepare` was not the place; `batches` stays as it is. Raises BrokerError."""
+    header, batch = first_batch(memoryview(bytearray(batches)))
+    return Prepared(_prepare(batch, header, config, Origin.CLIENT, now_ms, is_on_loop=False), config)
+
+
+def _prepare(
+    batch: memoryview, header: BatchHeader, config: LogConfig, origin: Origin, now_ms: int, *, is_on_loop: bool
+) -> memoryview:
     _check_envelope(batch, header, config, origin)
     if origin is Origin.CLIENT:
         _check_client(header)
@@ -80,7 +124,13 @@ def prepare(batch: memoryview, header: BatchHeader, config: LogConfig, origin: O
         return batch
     if not config.log_append_time:
         _check_timestamps(header, config, now_ms)
-    return _rewrite(batch, header, config, now_ms)
+    codec = header.codec if config.compression_type == "producer" else Compression.named(config.compression_type)
+    # What the broker itself writes to a compacted topic has keys.
+    if codec != header.codec or (config.compacts and origin is Origin.CLIENT):
+        batch = _rewrite(batch, header, codec, config, now_ms, is_on_loop=is_on_loop)
+    if config.log_append_time:
+        set_log_append_time(batch, now_ms)
+    return batch
 
 
 def _check_envelope(batch: memoryview, header: BatchHeader, config: LogConfig, origin: Origin) -> None:
@@ -133,39 +183,55 @@ def _check_timestamp(timestamp_ms: int, config: LogConfig, now_ms: int) -> None:
         )
 
 
-def _rewrite(batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int) -> memoryview:
-    codec = header.codec
-    if config.compression_type != "producer":
-        codec = Compression.named(config.compression_type)
-    if config.compacts or codec != header.codec:
-        records = _read(batch)
-        _check_records(records, header, config, now_ms)
+def _rewrite(
+    batch: memoryview, header: BatchHeader, codec: int, config: LogConfig, now_ms: int, *, is_on_loop: bool
+) -> memoryview:
+    """The batch with another codec, if it is another, once its records have been looked at."""
+    if is_on_loop and (len(batch) > ON_LOOP_BYTES_MAX or header.records_count > ON_LOOP_RECORDS_MAX):
+        raise NotOnLoop
+    bytes_max = ON_LOOP_BYTES_MAX if is_on_loop else DECOMPRESSED_BYTES_MAX
+    try:
+        max_timestamp_ms = _check_records(batch, header, config, now_ms, bytes_max)
         if codec != header.codec:
-            batch = memoryview(rebuild_batch(header, records, Compression(codec), _level(config, codec)))
+            batch = _repack(batch, header, codec, config, max_timestamp_ms, bytes_max)
             _check_size(len(batch), config)
-    if config.log_append_time:
-        set_log_append_time(batch, now_ms)
+    except ProtocolViolation as problem:
+        if is_on_loop and isinstance(problem, TooLarge):
+            raise NotOnLoop from None
+        raise invalid(f"the batch cannot be read: {problem}") from None
     return batch
 
 
-def _read(batch: memoryview) -> list[Record]:
-    try:
-        return read_records(batch)
-    except ProtocolViolation as problem:
-        raise invalid(f"the batch cannot be read: {problem}") from None
+def _check_records(batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, bytes_max: int) -> int:
+    """Judge the records as Kafka does; the largest of their timestamps. Raises BrokerError or ProtocolViolation."""
+    index, max_timestamp_ms = 0, NO_TIMESTAMP
+    for seen in scan(header, batch, bytes_max):
+        for offset, timestamp_ms, has_key in seen:
+            if offset != header.base_offset + index:
+                raise invalid(f"record {index} of the batch has the offset delta {offset - header.base_offset}")
+            if not config.log_append_time:
+                _check_timestamp(timestamp_ms, config, now_ms)
+            elif abs(timestamp_ms) > LONG_MAX:
+                raise invalid(f"record {index} of the batch has a timestamp beyond 64 bits")
+            if config.compacts and not has_key:
+                raise invalid(f"a compacted topic needs keys; record {index} of the batch has none")
+            max_timestamp_ms = max(max_timestamp_ms, timestamp_ms)
+            index += 1
+    return max_timestamp_ms
 
 
-def _check_records(records: list[Record], header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """A rebuilt batch takes its header from its records, so they must not say anything else than the header did."""
-    for index, record in enumerate(records):
-        if record.offset != header.base_offset + index:
-            raise invalid(f"record {index} of the batch has the offset delta {record.offset - header.base_offset}")
-        if not config.log_append_time:
-            _check_timestamp(record.timestamp, config, now_ms)
-        elif abs(record.timestamp) > LONG_MAX:
-            raise invalid(f"record {index} of the batch has a timestamp beyond 64 bits")
-        if config.compacts and record.key is None:
-            raise invalid(f"a compacted topic needs keys; record {index} of the batch has none")
+def _repack(
+    batch: memoryview, header: BatchHeader, codec: int, config: LogConfig, max_timestamp_ms: int, bytes_max: int
+) -> memoryview:
+    """The same records with another codec; the header says their largest timestamp, whatever it has said."""
+    records = decompress(header.codec, batch[HEADER_BYTES:], bytes_max)
+    packed = compress(Compression(codec), records, _level(config, codec))
+    repacked = bytearray(batch[:HEADER_BYTES]) + packed
+    _LENGTH.pack_into(repacked, 8, len(repacked) - PREFIX_BYTES)
+    _ATTRIBUTES.pack_into(repacked, 21, header.attributes & ~CODEC_MASK | codec)
+    _TIMESTAMP.pack_into(repacked, 35, max_timestamp_ms)
+    set_crc(repacked)
+    return memoryview(repacked)
 
 
 def _level(config: LogConfig, codec: int) -> int | None:

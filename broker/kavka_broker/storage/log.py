@@ -36,10 +36,11 @@ from kavka_broker.protocol.records.batch import (
     TRANSACTIONAL_BIT,
     BatchHeader,
     crc_is_valid,
+    set_log_append_time,
     split_batches,
 )
 from kavka_broker.protocol.records.compression import Compression
-from kavka_broker.storage.batch_check import Origin, corrupt, first_batch, prepare
+from kavka_broker.storage.batch_check import NotOnLoop, Origin, Prepared, corrupt, first_batch, prepare
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log_reading import Chunk, ReadableLog
 from kavka_broker.storage.segment import Found, Segment
@@ -100,7 +101,8 @@ class Log(ReadableLog):
     ) -> Appended:
         """Append one batch (or, unless a client sends them, several); offsets and epoch are written into it.
 
-        Raises BrokerError with Kafka's code; then nothing was appended.
+        Raises BrokerError with Kafka's code, or NotOnLoop for a client's batch that takes long to make ready (see
+        `append_prepared`); then nothing was appended.
         """
         size = len(batches)
         try:
@@ -176,7 +178,20 @@ class Log(ReadableLog):
     def _append_prepared(
         self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int, origin: Origin
     ) -> Appended:
-        batch = prepare(batch, header, self._config, origin, now_ms)
+        return self._append_ready(prepare(batch, header, self._config, origin, now_ms), leader_epoch, now_ms, origin)
+
+    def append_prepared(self, prepared: Prepared, leader_epoch: int, now_ms: int) -> Appended:
+        """Append a client's batch that a thread has made ready. Raises as `append_as_leader`: NotOnLoop where the
+        configuration has changed since.
+        """
+        if prepared.config is not self._config:
+            raise NotOnLoop
+        self._begin_records()
+        if self._config.log_append_time:
+            set_log_append_time(prepared.batch, now_ms)
+        return self._append_ready(prepared.batch, leader_epoch, now_ms, Origin.CLIENT)
+
+    def _append_ready(self, batch: memoryview, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
         header = BatchHeader._make(_unpack_header(batch))
         if len(batch) > self._segment_bytes_max:
             raise self._too_large_for_segment(len(batch))

@@ -1,11 +1,17 @@
 """Batches whose records the broker looks at: what a client says inside of them is judged as well."""
 
+import tracemalloc
+from dataclasses import replace
+
 import pytest
 
+from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.records.batch import HEADER, HEADER_BYTES, BatchHeader, set_crc
+from kavka_broker.protocol.records.batch import HEADER, HEADER_BYTES, BatchHeader, crc_is_valid, set_crc
 from kavka_broker.protocol.records.compression import Compression
-from kavka_broker.protocol.records.record import Record, build_batch
+from kavka_broker.protocol.records.record import Record, build_batch, read_records
+from kavka_broker.storage.batch_check import ON_LOOP_BYTES_MAX, ON_LOOP_RECORDS_MAX, NotOnLoop, prepare_in_thread
+from kavka_broker.storage.log import Origin
 from tests.unit.storage.support import NOW_MS, append, config, found_at, open_log, refusal, youngest
 
 RECOMPRESSED = config(compression_type="zstd")
@@ -62,6 +68,93 @@ def test_a_batch_that_grows_beyond_the_limit_is_refused() -> None:
     )
     assert len(packed) < 1000
     assert refusal(log, packed) == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_another_codec_keeps_everything_else() -> None:
+    log = open_log(config=config(compression_type="gzip"))
+    records = [Record(0, NOW_MS - 5, b"k", b"v", [("h", None)]), Record(1, NOW_MS, None, b"w")]
+    batch = build_batch(records, producer_id=4, producer_epoch=2, base_sequence=0, leader_epoch=8)
+    old = BatchHeader._make(HEADER.unpack_from(batch))
+    log.append_as_leader(memoryview(batch), 8, NOW_MS)
+    stored = log.read(0, 9999).parts[0]
+    new = BatchHeader._make(HEADER.unpack_from(stored))
+    assert (read_records(stored), new.codec) == (records, Compression.GZIP)
+    assert new._replace(length=0, crc=0, attributes=0) == old._replace(length=0, crc=0, attributes=0)
+    assert crc_is_valid(stored)
+
+
+def test_a_header_that_understates_the_time_is_put_right_by_another_codec() -> None:
+    log = open_log(config=RECOMPRESSED)
+    log.append_as_leader(memoryview(lying([0, 1], [NOW_MS, NOW_MS + 5])), 0, NOW_MS)
+    assert youngest(log) == (1, NOW_MS + 5, 0)
+
+
+LARGE = config(compression_type="zstd", cleanup_policy=("compact",), internal_segment_bytes=10_000_000)
+MANY = [(b"k%d" % index, b"v" * 100) for index in range(10 * ON_LOOP_RECORDS_MAX)]
+
+
+def bomb() -> bytearray:
+    """Some hundred bytes, which unpack to many megabytes: of one record."""
+    return build_batch([(b"k", bytes(32 << 20))], timestamp_ms=NOW_MS, compression=Compression.GZIP)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        build_batch(MANY, timestamp_ms=NOW_MS),
+        build_batch([(b"k", b"")] * (ON_LOOP_RECORDS_MAX + 1), timestamp_ms=NOW_MS),
+        build_batch([(b"k", bytes(ON_LOOP_BYTES_MAX))], timestamp_ms=NOW_MS, compression=Compression.LZ4),
+        bomb(),
+    ],
+    ids=["large", "many", "unpacks", "bomb"],
+)
+@pytest.mark.parametrize("changes", [RECOMPRESSED, COMPACTED], ids=["recompressed", "compacted"])
+def test_what_takes_long_is_not_done_on_the_loop(changes: LogConfig, batch: bytearray) -> None:
+    log = open_log(config=replace(changes, max_message_bytes=10_000_000, internal_segment_bytes=10_000_000))
+    with pytest.raises(NotOnLoop):
+        log.append_as_leader(memoryview(bytearray(batch)), 0, NOW_MS)
+    assert log.log_end_offset == 0
+    given = bytes(batch)
+    prepared = prepare_in_thread(memoryview(batch), log.config, NOW_MS)
+    assert bytes(batch) == given
+    appended = log.append_prepared(prepared, 3, NOW_MS)
+    assert (appended.base_offset, log.log_end_offset) == (0, appended.last_offset + 1)
+    stored = log.read(0, 1 << 30).parts[0]
+    assert read_records(stored) == read_records(batch)
+    assert crc_is_valid(stored)
+    assert BatchHeader._make(HEADER.unpack_from(stored)).leader_epoch == 3
+
+
+def test_keys_are_looked_at_in_the_memory_of_some_pieces() -> None:
+    batch = bomb()
+    tracemalloc.start()
+    try:
+        prepare_in_thread(memoryview(batch), COMPACTED, NOW_MS)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 1 << 20
+
+
+def test_what_was_made_ready_for_another_configuration_is_not_written() -> None:
+    log = open_log(config=LARGE)
+    prepared = prepare_in_thread(memoryview(build_batch(MANY, timestamp_ms=NOW_MS)), log.config, NOW_MS)
+    log.config = replace(LARGE, compression_type="lz4")
+    with pytest.raises(NotOnLoop):
+        log.append_prepared(prepared, 0, NOW_MS)
+    assert log.log_end_offset == 0
+
+
+def test_the_time_of_a_batch_that_was_made_ready_is_that_of_its_append() -> None:
+    log = open_log(config=replace(LARGE, message_timestamp_type="LogAppendTime"))
+    prepared = prepare_in_thread(memoryview(build_batch(MANY, timestamp_ms=NOW_MS)), log.config, NOW_MS)
+    assert log.append_prepared(prepared, 0, NOW_MS + 50).log_append_time_ms == NOW_MS + 50
+
+
+def test_the_brokers_own_records_have_keys_and_are_not_looked_at() -> None:
+    log = open_log(config=replace(COMPACTED, internal_segment_bytes=10_000_000))
+    batch = build_batch(MANY, timestamp_ms=NOW_MS)
+    assert log.append_as_leader(memoryview(batch), 0, NOW_MS, Origin.COORDINATOR).last_offset == len(MANY) - 1
 
 
 def test_a_search_by_time_that_meets_records_that_are_none_says_so() -> None:

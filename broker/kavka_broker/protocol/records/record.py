@@ -180,24 +180,6 @@ def build_batch(
     return batch
 
 
-def rebuild_batch(
-    header: BatchHeader, records: Sequence[Record], compression: Compression, level: int | None = None
-) -> bytearray:
-    """The same batch with another codec, as a topic with a `compression.type` of its own stores it."""
-    return build_batch(
-        records,
-        base_offset=header.base_offset,
-        leader_epoch=header.leader_epoch,
-        compression=compression,
-        compression_level=level,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        transactional=header.is_transactional,
-        control=header.is_control,
-    )
-
-
 def _placed(source: Source, index: int, base_offset: int, timestamp_ms: int) -> Record:
     if len(source) == 2:
         return Record(base_offset + index, timestamp_ms, source[0], source[1])

@@ -1,0 +1,169 @@
+"""Batches that are packed anew, or looked into: a thread does it, and nothing overtakes them on their connection."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.api import preparation
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.protocol.records.batch import HEADER_BYTES, set_crc
+from kavka_broker.protocol.records.compression import Compression
+from kavka_broker.protocol.records.record import build_batch, read_records
+from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
+from tests.support.in_process import InProcess, running
+
+VERSION = 9
+VALUE = bytes(64 * 1024)
+TIMEOUT_SECONDS = 20
+
+
+def request(*batches: tuple[str, bytes], acks: int = -1) -> ProduceRequest:
+    data = [TopicProduceData(topic, partition_data=[PartitionProduceData(0, batch)]) for topic, batch in batches]
+    return ProduceRequest(None, acks, 10_000, data)
+
+
+def batch(sequence: int = -1, key: bytes | None = b"k", value: bytes = VALUE) -> bytes:
+    producer = {} if sequence < 0 else {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
+    return bytes(build_batch([(key, value)], timestamp_ms=-1, **producer))
+
+
+def answers(response: ProduceResponse) -> dict[str, tuple[ErrorCode, int]]:
+    return {
+        topic.name: (ErrorCode(one.error_code), one.base_offset)
+        for topic in response.responses
+        for one in topic.partition_responses
+    }
+
+
+class Threads:
+    """The thread of the broker: which it was, and when it may work."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.may_work = threading.Event()
+        self.begun = 0
+        self.idents = set[int]()
+        monkeypatch.setattr(preparation, "prepare_in_thread", self.work)
+
+    def work(self, batches: memoryview, config: LogConfig, now_ms: int) -> Prepared:
+        self.begun += 1
+        self.idents.add(threading.get_ident())
+        assert self.may_work.wait(TIMEOUT_SECONDS)
+        return prepare_in_thread(batches, config, now_ms)
+
+    async def until_begun(self, count: int) -> None:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while self.begun < count:
+                await asyncio.sleep(0.001)
+
+
+def log_end(inside: InProcess, topic: str) -> int:
+    return inside.broker.replicas.leader(topic, 0).log.log_end_offset
+
+
+def test_a_thread_packs_anew_and_order_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, of_loop = Threads(monkeypatch), threading.get_ident()
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("packed", compression_type="zstd")
+            await inside.create("plain")
+            client, other = await inside.connect(), await inside.connect()
+            await client.call(request(("plain", batch()), ("packed", batch(value=b"small"))), ProduceResponse, VERSION)
+            for sequence in range(3):
+                client.send(request(("packed", batch(sequence)), ("plain", batch())), VERSION)
+            await threads.until_begun(1)
+            assert (log_end(inside, "packed"), log_end(inside, "plain")) == (1, 2), "the next one has not begun"
+            told = await other.call(request(("plain", batch())), ProduceResponse, VERSION)
+            assert answers(told) == {"plain": (ErrorCode.NONE, 2)}, "nobody else waits"
+            threads.may_work.set()
+            for offset in range(3):
+                told = await client.receive(ProduceResponse, VERSION)
+                assert answers(told)["packed"] == (ErrorCode.NONE, offset + 1)
+            log = inside.broker.replicas.leader("packed", 0).log
+            stored = log.read(1, 1 << 20).parts[0]
+            assert (Compression(stored[22] & 7), read_records(stored)[0].value) == (Compression.ZSTD, VALUE)
+
+    asyncio.run(scenario())
+    assert threads.begun == 3
+    assert of_loop not in threads.idents
+
+
+def test_what_is_wrong_inside_is_told(tmp_path: Path) -> None:
+    garbage = bytearray(batch())
+    garbage[HEADER_BYTES:] = b"\xff" * (len(garbage) - HEADER_BYTES)
+    set_crc(garbage)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("packed", compression_type="zstd")
+            await inside.create("compacted", cleanup_policy="compact")
+            client = await inside.connect()
+            wanted = request(("packed", bytes(garbage)), ("compacted", batch(key=None)))
+            told = answers(await client.call(wanted, ProduceResponse, VERSION))
+            assert told == dict.fromkeys(("packed", "compacted"), (ErrorCode.INVALID_RECORD, -1))
+            client.send(request(("compacted", batch(key=None)), acks=0), VERSION)
+            assert await client.is_closed()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_other_acks(tmp_path: Path, acks: int) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("compacted", cleanup_policy="compact")
+            client = await inside.connect()
+            for _ in range(2):
+                client.send(request(("compacted", batch()), acks=acks), VERSION)
+            told = await client.call(request(("compacted", batch(value=b"last"))), ProduceResponse, VERSION)
+            assert answers(told)["compacted"] == (ErrorCode.NONE, 0 if acks else 2)
+
+    asyncio.run(scenario())
+
+
+def test_a_configuration_that_changes_meanwhile_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = Threads(monkeypatch)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("packed", compression_type="zstd")
+            client = await inside.connect()
+            client.send(request(("packed", batch())), VERSION)
+            await threads.until_begun(1)
+            log = inside.broker.replicas.leader("packed", 0).log
+            log.config = LogConfig(compression_type="lz4")
+            threads.may_work.set()
+            assert answers(await client.receive(ProduceResponse, VERSION))["packed"] == (ErrorCode.NONE, 0)
+            assert log.read(0, 1 << 20).parts[0][22] & 7 == Compression.LZ4
+
+    asyncio.run(scenario())
+    assert threads.begun == 2
+
+
+def test_a_client_that_goes_away_leaves_its_place_when_the_thread_is_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads(monkeypatch)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("packed", compression_type="zstd")
+            for count in range(preparation.AT_ONCE_MAX):
+                client = await inside.connect()
+                client.send(request(("packed", batch())), VERSION)
+                await threads.until_begun(count + 1)
+                client.close()
+            third = await inside.connect()
+            third.send(request(("packed", batch())), VERSION)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert threads.begun == preparation.AT_ONCE_MAX, "no more threads than there may be"
+            threads.may_work.set()
+            assert answers(await third.receive(ProduceResponse, VERSION))["packed"][0] == ErrorCode.NONE
+
+    asyncio.run(scenario())
