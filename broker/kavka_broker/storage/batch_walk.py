@@ -205,3 +205,14 @@ def _sound_at(file: File, position: int, floor: int, ceiling: int) -> Place | No
     if place is None or place.base_offset > ceiling:
         return None
     return place if crc_is_valid(file.read(position, place.size_bytes)) else None
+
+
+def what_is_wrong(header: BatchHeader, batch: memoryview, floor: int, ceiling: int) -> str:
+    """Why this cannot be a batch between these offsets; nothing where it can."""
+    if header.magic != MAGIC:
+        return f"its magic is {header.magic}"
+    if not crc_is_valid(batch):
+        return "it has a wrong CRC"
+    if not floor <= header.base_offset <= header.last_offset < ceiling:
+        return f"it spans {header.base_offset} to {header.last_offset}, of {floor} to {ceiling - 1}"
+    return ""

@@ -5,7 +5,7 @@
     orders 0 4711           0 0
     orders 1 4712           1 3300
 
-On the left the offset checkpoints of a log directory (recovery point, high watermark, log start), on the right the
+On the left the offset checkpoints of a log directory (recovery point, high watermark, log start, cleaned), on the right the
 leader epochs of a log: the epoch and its first offset.
 """
 
@@ -18,6 +18,7 @@ from kavka_broker.storage.names import PartitionName
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
+CLEANED_OFFSETS: Final = "cleaner-offset-checkpoint"
 
 _VERSION: Final = "0"
 

@@ -117,6 +117,12 @@ class Disk(Protocol):
         """Open `path` for appending and reading; it is made where it does not exist."""
         ...
 
+    def open_to_read(self, path: str) -> File:
+        """A handle of its own on a file that is there, for a thread: it takes up no map, and goes on reading the file
+        that it was opened on under whatever name.
+        """
+        ...
+
     def exists(self, path: str) -> bool: ...
 
     def is_directory(self, path: str) -> bool: ...
@@ -167,9 +173,9 @@ class RealFile:
 
     __slots__ = ("_borrowers", "_closed", "_earlier", "_fd", "_kept_fds", "_map", "_view", "path", "size")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, fd: int = -1) -> None:
         self.path = path
-        self._fd = -1
+        self._fd = fd
         self._borrowers = 0  # threads that sync with the descriptor just now
         self._kept_fds: tuple[int, ...] = ()  # which they may still use: as another file's they would sync that
         self._closed = False
@@ -178,7 +184,7 @@ class RealFile:
         self._earlier: list[tuple[weakref.ref[mmap.mmap], int]] = []
         self._view = _EMPTY
         try:
-            self.size = os.stat(path).st_size
+            self.size = os.stat(path if fd < 0 else fd).st_size
         except FileNotFoundError:
             self.size = 0
             self._descriptor()
@@ -321,6 +327,18 @@ class RealFile:
         self.release()
 
 
+class RealReader(RealFile):
+    """A file that is only read: each read is a copy, for which the other threads do not have to wait."""
+
+    __slots__ = ()
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def read(self, position: int, size: int) -> memoryview:
+        return self._copy(position, size)
+
+
 class RealLock:
     """A POSIX lock on a file, the kind that Java takes too, so that Kafka and Kavka keep each other out."""
 
@@ -341,6 +359,9 @@ class RealDisk:
 
     def open(self, path: str) -> RealFile:
         return RealFile(path)
+
+    def open_to_read(self, path: str) -> RealReader:
+        return RealReader(path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

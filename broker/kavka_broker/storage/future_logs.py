@@ -122,6 +122,7 @@ class FutureLogs:
             raise _refused(future.name, "move", problem) from problem
         # Files have the last batch of each producer. The ones before it, too, may be sent again.
         opened.producers = former.producers
+        opened.cleaned_offset = min(former.cleaned_offset, end_offset)
         return opened
 
     def set_aside(self, found: FoundCopy) -> None:

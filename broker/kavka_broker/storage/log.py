@@ -79,8 +79,11 @@ class Log(ReadableLog):
         log_start_offset: int = 0,
         now_ms: int,
         keeps_end: bool = True,
+        has_gaps: bool = False,
     ) -> "Log":
-        """Open a log as it is on disk, or begin it; with `recover` check what a crash may have torn."""
+        """Open a log as it is on disk, or begin it; with `recover` check what a crash may have torn. It `has_gaps`
+        where it has been cleaned, whatever its topic says now.
+        """
         from kavka_broker.storage.recovery import open_log
 
         return open_log(
@@ -92,6 +95,7 @@ class Log(ReadableLog):
             log_start_offset=log_start_offset,
             now_ms=now_ms,
             keeps_end=keeps_end,
+            has_gaps=has_gaps,
         )
 
     # --- append -------------------------------------------------------------------------------------------------

@@ -102,6 +102,7 @@ class LogDirectory:
         self.recovery_points: dict[PartitionName, int] = {}
         self.high_watermarks: dict[PartitionName, int] = {}
         self.log_starts: dict[PartitionName, int] = {}
+        self.cleaned_offsets: dict[PartitionName, int] = {}
         self.is_clean = False
         if is_online:
             self._take()
@@ -117,6 +118,8 @@ class LogDirectory:
             self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
             self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
             self.log_starts = self._read(checkpoints.LOG_STARTS)
+            is_clean, self.cleaned_offsets = self.is_clean, self._read(checkpoints.CLEANED_OFFSETS)
+            self.is_clean = is_clean  # without it some is cleaned once more, and nothing has to be recovered
         except OSError:
             self._lock.release()
             raise
@@ -154,6 +157,8 @@ class LogDirectory:
                 self.log_starts = dict(offsets)
             case checkpoints.HIGH_WATERMARKS:
                 self.high_watermarks = dict(offsets)
+            case checkpoints.CLEANED_OFFSETS:
+                self.cleaned_offsets = dict(offsets)
 
     def write_checkpoints(
         self,
@@ -171,11 +176,28 @@ class LogDirectory:
             moved = (one for one in logs if one.log_start_offset > one.segments[0].base_offset)
             starts = _only(self.log_starts, kept) | {one.name: one.log_start_offset for one in moved}
             self.write(checkpoints.LOG_STARTS, starts)
+            self._write_cleaned_offsets(logs, kept)
             if high_watermark_of is not None:
                 marks = _only(self.high_watermarks, kept) | {one.name: high_watermark_of(one) for one in logs}
                 self.write(checkpoints.HIGH_WATERMARKS, marks)
             for name in left:
                 self.left.pop(name, None)
+
+    def cleaned_offset_of(self, opened: "Log") -> int:
+        """Up to where the log was cleaned; 0 where it has ended before that since."""
+        offset = self.cleaned_offsets.get(opened.name, 0)
+        return offset if offset <= opened.log_end_offset else 0
+
+    def write_cleaned_offsets(self, logs_of: Callable[[], Sequence["Log"]], kept: Iterable[PartitionName]) -> None:
+        """Write down up to where logs have been cleaned. Raises OSError."""
+        with self.checkpoint_lock:
+            self._write_cleaned_offsets(logs_of(), kept)
+
+    def _write_cleaned_offsets(self, logs: Iterable["Log"], kept: Iterable[PartitionName]) -> None:
+        cleaned = {one.name: one.cleaned_offset for one in logs if one.cleaned_offset}
+        offsets = _only(self.cleaned_offsets, kept) | cleaned
+        if offsets != self.cleaned_offsets:
+            self.write(checkpoints.CLEANED_OFFSETS, offsets)
 
     def write_recovery_points(self, logs_of: Callable[[], Sequence["Log"]], kept: Iterable[PartitionName]) -> None:
         with self.checkpoint_lock:
@@ -192,7 +214,8 @@ class LogDirectory:
 
         A thread may be writing them just now, from before the earlier log left; then this waits for it.
         """
-        if name in self.left or self.recovery_points.get(name) or self.log_starts.get(name):
+        known = (self.recovery_points, self.log_starts, self.cleaned_offsets)
+        if name in self.left or any(offsets.get(name) for offsets in known):
             self.write_checkpoints(logs_of, kept)
         if name in self.high_watermarks:
             with self.checkpoint_lock:

@@ -103,6 +103,7 @@ class LogManager(OpenLogs):
                 recovery_point=directory.recovery_points.get(name, 0),
                 log_start_offset=directory.log_starts.get(name, 0),
                 now_ms=now_ms,
+                has_gaps=name in directory.cleaned_offsets,
             )
         except UNREADABLE as problem:
             log.error("log.unusable", log=str(name), directory=directory.path, reason=str(problem))
@@ -118,6 +119,7 @@ class LogManager(OpenLogs):
         opened.on_recovery_point_lowered = partial(self._write_recovery_points, directory)
         opened.on_failed = partial(self._log_failed, opened)
         opened.is_failed |= not directory.is_online
+        opened.cleaned_offset = max(opened.cleaned_offset, directory.cleaned_offset_of(opened))
         self._logs[opened.name] = opened
         self._homes[opened.name] = directory
         if not opened.is_secured:

@@ -15,8 +15,9 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.storage import retention
+from kavka_broker.storage.cleaning.replacing import rename_all
 from kavka_broker.storage.log_sync import SyncedLog
-from kavka_broker.storage.names import SEGMENT_FILES, offset_file
+from kavka_broker.storage.names import CLEANED, SEGMENT_FILES, SWAP, offset_file
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.transaction_index import Trust
 from kavka_broker.storage.transaction_proof import entry_of, note_batch
@@ -67,7 +68,7 @@ class SegmentedLog(SyncedLog):
             with suppress(OSError):
                 self.disk.remove(os.path.join(self.directory, offset_file(base_offset, suffix)))
 
-    def new_segment(self, base_offset: int, now_ms: int) -> Segment:
+    def new_segment(self, base_offset: int, now_ms: int, suffix: str = "") -> Segment:
         return Segment(
             self.disk,
             self.directory,
@@ -75,6 +76,7 @@ class SegmentedLog(SyncedLog):
             now_ms,
             index_interval_bytes=self._config.index_interval_bytes,
             index_bytes_max=self._config.segment_index_bytes,
+            suffix=suffix,
         )
 
     def write_snapshot(self, offset: int, *, durable: bool) -> None:
@@ -193,6 +195,28 @@ class SegmentedLog(SyncedLog):
         log.info("log.segments_deleted", log=str(self.name), count=count, log_start_offset=self.log_start_offset)
         return count
 
+    def replace_segments(self, old: list[Segment], cleaned: Segment) -> bool:
+        """Put what a cleaning has written in the place of `old`; returns whether these are still there. Its files are
+        synced, their names are not yet. Raises KAFKA_STORAGE_ERROR; then the next start finishes it.
+        """
+        first = self.segments.index(old[0]) if old[0] in self.segments else -1
+        behind = first + len(old)
+        if first < 0 or self.segments[first:behind] != old or behind >= len(self.segments):
+            return False
+        base_offset = cleaned.base_offset
+        try:
+            rename_all(self.disk, self.directory, base_offset, CLEANED, SWAP)
+            self._discard(old, keeps_snapshot=base_offset)
+            rename_all(self.disk, self.directory, base_offset, SWAP, "")
+            made = self.new_segment(base_offset, cleaned.created_ms)
+        except OSError as problem:
+            self.fail()
+            raise self._storage_error("replace", problem) from problem
+        made.take_over(cleaned)
+        self._set_segments([*self.segments[:first], made, *self.segments[behind:]])
+        self.look_at_indexes()
+        return True
+
     def _set_segments(self, segments: list[Segment]) -> None:
         # In this order: a flush in another thread must not look up new segments by old bases, and leave some out.
         self._bases = [segment.base_offset for segment in segments]
@@ -202,12 +226,14 @@ class SegmentedLog(SyncedLog):
         self._readers.clear()
         self._upper = None
 
-    def _discard(self, segments: Iterable[Segment]) -> None:
+    def _discard(self, segments: Iterable[Segment], *, keeps_snapshot: int = -1) -> None:
         for segment in segments:
             segment.close()
             # The log last: an index without one is a sign that the disk has lost it.
-            for path in [*reversed(segment.paths()), self._snapshots.path(segment.base_offset)]:
+            for path in reversed(segment.paths()):
                 self.discarded.add(path)
+            if segment.base_offset != keeps_snapshot:
+                self.discarded.add(self._snapshots.path(segment.base_offset))
 
     # --- producers ----------------------------------------------------------------------------------------------
 

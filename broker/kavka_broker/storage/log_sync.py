@@ -72,6 +72,7 @@ class SyncedLog:
         self._active = segments[-1]
         self._readers: dict[int, tuple[Segment, int]] = {}
         self._upper: tuple[int, Segment, int] | None = None
+        self.cleaned_offset = 0  # up to where a cleaning has come
         self.truncations = 0  # how often it was cut: what was read before may be gone
         self._flush_lock = threading.Lock()
         # Held while something is synced: who comes meanwhile must not count as durable what is only being synced.
@@ -235,6 +236,7 @@ class SyncedLog:
     def _lower_recovery_point(self, offset: int) -> None:
         with self._flush_lock:
             self.truncations += 1
+            self.cleaned_offset = min(self.cleaned_offset, offset)
             is_lower = offset < self.recovery_point
             self.recovery_point = min(self.recovery_point, offset)
             self.sync_wanted_offset = min(self.sync_wanted_offset, offset)

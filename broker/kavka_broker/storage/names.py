@@ -3,6 +3,8 @@
     orders-3/00000000000000368769.log        a segment, named by its first offset
     orders-3/00000000000000368769.index      and its indexes .timeindex, .txnindex
     orders-3/00000000000000368769.snapshot   the producers as they were before this offset
+    orders-3/00000000000000368769.log.cleaned     what a cleaning is writing
+    orders-3/00000000000000368769.log.swap        and what takes the place of segments now
     orders-3.9c27d1f4...-delete/             a deleted log, on its way out
     orders-3.5be1c0aa...-stray/              one that nobody knows, or that is damaged
     orders-3.04b5aa21...-future/             a copy that will take the place of a log in another directory
@@ -19,6 +21,7 @@ TIME_INDEX: Final = ".timeindex"
 TRANSACTION_INDEX: Final = ".txnindex"
 SNAPSHOT: Final = ".snapshot"
 DELETED: Final = ".deleted"
+CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 SEGMENT_FILES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
@@ -30,6 +33,9 @@ FUTURE_DIRECTORY: Final = "-future"
 STRAY_DIRECTORY: Final = "-stray"
 # A directory's name has room for 255 bytes: 249 of topic and partition, less the id and the suffix.
 NAME_BYTES_MAX: Final = 255
+
+#: With so many the name of a segment's file begins.
+OFFSET_DIGITS: Final = 20
 
 _PARTITION: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})")
 _OFFSET_FILE: Final = re.compile(r"(?P<offset>\d{20})(?P<suffix>\.[a-z]+)")

@@ -169,6 +169,13 @@ class OpenLogs:
             except OSError as problem:
                 log.error("checkpoint.failed", directory=directory.path, reason=str(problem))
 
+    def note_cleaned(self, one: Log, offset: int) -> None:
+        """The log has been cleaned up to `offset`. Blocks: call it in a thread. Raises OSError."""
+        one.cleaned_offset = offset
+        home = self._homes.get(one.name)
+        if home is not None:
+            home.write_cleaned_offsets(partial(self._logs_in, home), self._spoken_for)
+
     def _write_recovery_points(self, directory: LogDirectory) -> None:
         directory.write_recovery_points(partial(self._logs_in, directory), self._spoken_for)
 

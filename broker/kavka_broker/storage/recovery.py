@@ -20,11 +20,12 @@ from itertools import islice, pairwise
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.logs import get
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import crc_is_valid
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import checkpoints, partition_metadata
 from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
+from kavka_broker.storage.cleaning.replacing import finish
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
 from kavka_broker.storage.epoch_check import corrected, epochs_in
 from kavka_broker.storage.log import Log
@@ -66,6 +67,7 @@ class _Opening:
     topic_id: bytes = ZERO
     damage: str = ""
     is_foreign: bool = False
+    has_gaps: bool = False  # a cleaning leaves them, rightly
 
     @property
     def snapshots(self) -> ProducerSnapshots:
@@ -82,6 +84,7 @@ def open_log(
     log_start_offset: int,
     now_ms: int,
     keeps_end: bool = True,
+    has_gaps: bool = False,
 ) -> Log:
     """The log in `directory`, which is made where it does not exist. Unless it `keeps_end`, it may end below the
     recovery point, and gives out those offsets again.
@@ -95,6 +98,7 @@ def open_log(
     epochs, are_epochs_known = _read_epochs(disk, directory)
     opening = _Opening(disk, directory, name, config, now_ms, epochs, are_epochs_known=are_epochs_known)
     opening.topic_id = partition_metadata.read(disk, directory)
+    opening.has_gaps = has_gaps or config.compacts
     if not recover:
         log_start_offset = _believable_start(opening, log_start_offset, recovery_point)
         missed = _missed_segment(opening, bases, lost, log_start_offset, recovery_point)
@@ -138,12 +142,10 @@ def open_log(
 def _clean_up(disk: Disk, directory: str) -> tuple[list[int], list[int]]:
     """Remove what a crash left half done; returns the first offsets of the segments, and of those whose log is gone."""
     names = disk.names(directory)
+    if any(name.endswith(SWAP) for name in names):
+        finish(disk, directory)
+        names = disk.names(directory)
     for name in names:
-        if name.endswith(SWAP):
-            raise BrokerError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{directory}/{name}: a compaction by Kafka was interrupted; start Kafka on it once to finish it",
-            )
         if name.endswith(UNFINISHED_SUFFIXES):
             disk.remove(os.path.join(directory, name))
     parsed = [found for found in map(parse_offset_file, names) if found is not None]
@@ -288,8 +290,8 @@ def _reaches(opening: _Opening, segment: Segment, next_base: int) -> bool:
         end_offset = end_at(segment.file, last.position if last else 0, segment.file.size, segment.base_offset)
     except ProtocolViolation:
         return False
-    # Compaction leaves holes, rightly.
-    return end_offset == next_base or (end_offset < next_base and opening.config.compacts)
+    # A cleaning leaves holes, rightly.
+    return end_offset == next_base or (end_offset < next_base and opening.has_gaps)
 
 
 def _is_behind(segment: Segment, recovery_point: int, end_offset: int) -> bool:
@@ -340,7 +342,7 @@ def _salvage(opening: _Opening, segment: Segment, next_base: int | None, recover
         if header.is_control and header.has_producer_id:
             segment.aborted.trust = Trust.INCOMPLETE
         end_offset, end_position = header.next_offset, position + header.size_bytes
-    is_short = next_base is not None and end_offset < next_base and not opening.config.compacts
+    is_short = next_base is not None and end_offset < next_base and not opening.has_gaps
     if is_short or (end_position < size_bytes and end_offset != recovery_point):
         opening.damage = f"{segment.file.path}: no sound batch at position {end_position}, offset {end_offset}"
     if end_position < size_bytes and next_base is None and end_offset >= recovery_point:
@@ -368,7 +370,7 @@ def _recover(opening: _Opening, segment: Segment, next_base: int | None, recover
     if next_base is None:
         return True
     # A crash can take all of a segment and leave the name of the next. Compaction leaves such holes too, rightly.
-    is_followed = is_whole and (opening.config.compacts or opening.end_offset == next_base)
+    is_followed = is_whole and (opening.has_gaps or opening.end_offset == next_base)
     if is_followed:
         segment.finish()
     return is_followed

@@ -14,7 +14,6 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import (
     HEADER_BYTES,
-    MAGIC,
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     BatchHeader,
@@ -35,10 +34,11 @@ from kavka_broker.storage.batch_walk import (
     find,
     headers,
     resync,
+    what_is_wrong,
     whole_in,
     whole_until,
 )
-from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk import Disk, File
 from kavka_broker.storage.names import (
     LOG,
     OFFSET_INDEX,
@@ -100,6 +100,7 @@ class Segment:
         *,
         index_interval_bytes: int = 4096,
         index_bytes_max: int = 10 * 1024 * 1024,
+        suffix: str = "",
     ) -> None:
         path = os.path.join(directory, offset_file(base_offset, ""))
         self._disk = disk
@@ -108,10 +109,10 @@ class Segment:
         self.offset_max = base_offset + OFFSETS_MAX
         self.created_ms = now_ms
         self.index_interval_bytes = index_interval_bytes
-        self.file = disk.open(path + LOG)
-        self.offsets = OffsetIndex(disk, path + OFFSET_INDEX, base_offset, index_bytes_max)
-        self.times = TimeIndex(disk, path + TIME_INDEX, base_offset, index_bytes_max)
-        self.aborted = TransactionIndex(disk, path + TRANSACTION_INDEX)
+        self.file = disk.open(path + LOG + suffix)
+        self.offsets = OffsetIndex(disk, path + OFFSET_INDEX + suffix, base_offset, index_bytes_max)
+        self.times = TimeIndex(disk, path + TIME_INDEX + suffix, base_offset, index_bytes_max)
+        self.aborted = TransactionIndex(disk, path + TRANSACTION_INDEX + suffix)
         self.is_index_full = False
         self.is_index_wrong = False  # an entry leads nowhere: a start is to make them anew
         self.first_timestamp_ms = NO_TIMESTAMP
@@ -285,6 +286,15 @@ class Segment:
                     return
                 walk = Walk(self.file, found.position, found.base_offset, LONG_WINDOW_BYTES, ceiling)
 
+    def take_over(self, cleaned: "Segment") -> None:
+        """The files are those of `cleaned`, under other names; what is known of it holds, and was checked."""
+        self.largest, self.first_timestamp_ms = cleaned.largest, cleaned.first_timestamp_ms
+        self.unchecked_end = 0
+
+    def open_to_read(self) -> File:
+        """A handle for another thread. Raises OSError; FileNotFoundError where the segment is gone."""
+        return self._disk.open_to_read(self.file.path)
+
     def batch_at(self, position: int, header: BatchHeader) -> memoryview:
         return self.file.read(position, header.size_bytes)
 
@@ -331,7 +341,7 @@ class Segment:
         at, next_offset = position, floor
         try:
             for header, batch in split_batches(self.file.read(position, size_bytes)):
-                reason = _what_is_wrong(header, batch, next_offset, ceiling)
+                reason = what_is_wrong(header, batch, next_offset, ceiling)
                 if not reason and header.base_offset > next_offset and self._begins_below(at + len(batch), header):
                     reason = f"it begins at {header.base_offset}, behind the next one"
                 if reason:
@@ -472,13 +482,3 @@ class Segment:
         """The segment's files that exist."""
         paths = [os.path.join(self.directory, offset_file(self.base_offset, suffix)) for suffix in SEGMENT_FILES]
         return [path for path in paths if self._disk.exists(path)]
-
-
-def _what_is_wrong(header: BatchHeader, batch: memoryview, floor: int, ceiling: int) -> str:
-    if header.magic != MAGIC:
-        return f"its magic is {header.magic}"
-    if not crc_is_valid(batch):
-        return "it has a wrong CRC"
-    if not floor <= header.base_offset <= header.last_offset < ceiling:
-        return f"it spans {header.base_offset} to {header.last_offset}, of {floor} to {ceiling - 1}"
-    return ""

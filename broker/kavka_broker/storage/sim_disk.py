@@ -285,6 +285,10 @@ class SimDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return SimFile(self, path, inode)
 
+    def open_to_read(self, path: str) -> SimFile:
+        self._inode(path)
+        return self.open(path)
+
     def exists(self, path: str) -> bool:
         return self._find(path) is not None
 

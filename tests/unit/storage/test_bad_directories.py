@@ -122,11 +122,6 @@ def test_one_that_is_locked_is_refused() -> None:
 # --- a log that cannot be opened --------------------------------------------------------------------------------------
 
 
-def swap_file(disk: SimDisk) -> None:
-    disk.write_file("/data/bad-0/00000000000000000000.log.swap", b"x")
-    disk.write_file("/data/bad-0/00000000000000000000.swap", b"x")
-
-
 def newer_metadata(disk: SimDisk) -> None:
     disk.write_file("/data/bad-0/partition.metadata", b"version: 9\n")
 
@@ -135,7 +130,7 @@ def binary_metadata(disk: SimDisk) -> None:
     disk.write_file("/data/bad-0/partition.metadata", b"\xff\xfe\x00")
 
 
-@pytest.mark.parametrize("harm", [swap_file, newer_metadata, binary_metadata])
+@pytest.mark.parametrize("harm", [newer_metadata, binary_metadata])
 def test_a_log_that_cannot_be_read_takes_no_other_along(harm: Callable[[SimDisk], None]) -> None:
     disk = formatted()
     manager = start(disk)

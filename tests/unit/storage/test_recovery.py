@@ -123,14 +123,6 @@ def test_an_index_without_its_log_is_removed() -> None:
     assert not [name for name in left if "99" in name or "98" in name or "deleted" in name or "cleaned" in name]
 
 
-def test_a_compaction_that_kafka_did_not_finish_is_left_to_kafka() -> None:
-    disk, _ = written()
-    disk.open(path(0, ".log.swap"))
-    with pytest.raises(BrokerError, match="start Kafka on it once"):
-        open_log(disk)
-    assert disk.exists(path(0, ".log.swap"))
-
-
 def test_epochs_are_read_from_the_batches_where_the_file_is_lost() -> None:
     disk = new_disk()
     log = open_log(disk)

@@ -156,7 +156,7 @@ def build_batch(
     if not placed:
         raise ValueError("a batch has at least one record")
     base_timestamp = placed[0].timestamp
-    body = compress(compression, _pack_records(placed, base_offset, base_timestamp), compression_level)
+    body = compress(compression, pack_records(placed, base_offset, base_timestamp), compression_level)
     batch = bytearray(HEADER_BYTES + len(body))
     HEADER.pack_into(
         batch,
@@ -188,7 +188,7 @@ def _placed(source: Source, index: int, base_offset: int, timestamp_ms: int) -> 
     return source
 
 
-def _pack_records(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytearray:
+def pack_records(records: Sequence[Record], base_offset: int, base_timestamp: int) -> bytearray:
     packed = bytearray()
     for record in records:
         body = bytearray(1)

@@ -1,0 +1,99 @@
+"""The files of a segment that a cleaning has written, on their way into the place of those that it was made of.
+
+    1. `.cleaned`: being written, then synced
+    2. renamed to `.swap`, the log last: from here on it counts
+    3. the files of the old segments are renamed to `.deleted`, those of the first segment first
+    4. the `.swap` files get their names, the log last
+
+Steps 2 to 4 are one step of the loop, and the names of a directory reach the disk in the order of their changes. So a
+start that finds a `.log.swap` finishes what was begun (`finish`), as Kafka does with its own, and every other start
+finds either the old segments or the new one.
+"""
+
+import os
+from contextlib import suppress
+
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.storage.batch_walk import end_at
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.names import CLEANED, LOG, OFFSET_DIGITS, SEGMENT_FILES, SWAP, offset_file, parse_offset_file
+
+log = get("storage")
+
+
+def discard_unfinished(disk: Disk, directory: str, base_offset: int) -> None:
+    """Remove what a cleaning has written of a segment that did not come into its place."""
+    for suffix in SEGMENT_FILES:
+        with suppress(OSError):
+            disk.remove(os.path.join(directory, offset_file(base_offset, suffix + CLEANED)))
+
+
+def rename_all(disk: Disk, directory: str, base_offset: int, source: str, target: str) -> None:
+    """Rename the files of a segment from one suffix to another, the log last. Raises OSError."""
+    for suffix in reversed(SEGMENT_FILES):
+        path = os.path.join(directory, offset_file(base_offset, suffix))
+        if disk.exists(path + source):
+            disk.rename(path + source, path + target)
+
+
+def finish(disk: Disk, directory: str) -> None:
+    """Finish the replacements that a crash has interrupted. Raises OSError.
+
+    Indexes are removed, for those of the old segment and of the new one may be mixed; a start makes them anew.
+    """
+    names = disk.names(directory)
+    swaps = _bases(names, LOG + SWAP)
+    # Kafka renames several logs of one replacement. While one is still to come, none of them counts.
+    unfinished = min(_bases(names, *(suffix + CLEANED for suffix in SEGMENT_FILES)), default=None)
+    for base_offset in swaps:
+        path = os.path.join(directory, offset_file(base_offset, LOG))
+        if unfinished is not None and base_offset >= unfinished:
+            disk.remove(path + SWAP)
+            continue
+        end_offset = _end(disk, path + SWAP, base_offset)
+        if end_offset is None and disk.exists(path):
+            log.warning("segment.swap_ignored", path=path + SWAP)
+            disk.remove(path + SWAP)
+            continue
+        _finish(disk, directory, base_offset, end_offset or base_offset)
+    for name in disk.names(directory):
+        if name.endswith(SWAP):
+            disk.remove(os.path.join(directory, name))
+    if swaps:
+        disk.sync_directory(directory)
+
+
+def _finish(disk: Disk, directory: str, base_offset: int, end_offset: int) -> None:
+    path = os.path.join(directory, offset_file(base_offset, LOG))
+    log.info("segment.swapped", path=path, end_offset=end_offset)
+    for other in _bases(disk.names(directory), *SEGMENT_FILES):
+        if base_offset < other < end_offset:
+            _remove(disk, directory, other, *reversed(SEGMENT_FILES))
+    _remove(disk, directory, base_offset, *(suffix for suffix in SEGMENT_FILES if suffix != LOG))
+    disk.rename(path + SWAP, path)
+
+
+def _remove(disk: Disk, directory: str, base_offset: int, *suffixes: str) -> None:
+    for suffix in suffixes:
+        path = os.path.join(directory, offset_file(base_offset, suffix))
+        if disk.exists(path):
+            disk.remove(path)
+
+
+def _end(disk: Disk, path: str, base_offset: int) -> int | None:
+    """Where the batches of this file end; None where they do not hold."""
+    file = disk.open_to_read(path)
+    try:
+        return end_at(file, 0, file.size, base_offset)
+    except ProtocolViolation:
+        return None
+    finally:
+        file.close()
+
+
+def _bases(names: list[str], *suffixes: str) -> list[int]:
+    """The first offsets of the segments that have a file of such a suffix, ascending."""
+    parsed = (parse_offset_file(name.removesuffix(SWAP).removesuffix(CLEANED)) for name in names)
+    pairs = zip(names, parsed, strict=True)
+    return sorted({found[0] for name, found in pairs if found is not None and name[OFFSET_DIGITS:] in suffixes})
