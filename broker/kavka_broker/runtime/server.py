@@ -229,6 +229,8 @@ class Server:
         assert node.housekeeping is not None
         node.housekeeping.start()
         self._stops.append(("housekeeping", node.housekeeping.stop))
+        node.cleaner.start()
+        self._stops.append(("log cleaner", node.cleaner.stop))
         await self._addresses.serve_brokers(node.of_brokers)
         self._stops.append(("listeners", self._addresses.close_brokers))
         self.health.cleared("listeners")

@@ -18,6 +18,7 @@ from kavka_broker.controller.sessions import Sessions
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.membership.alter_partition import AlterPartitionSender
@@ -33,12 +34,14 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.fetch_sessions import FetchSessions
+from kavka_broker.replica.log_cleaner import LogCleaner
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.unserved import tell, tell_altered
 from kavka_broker.runtime.world import World
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.timers import Timers
 
@@ -54,7 +57,8 @@ class Node:
     of_controllers: Dispatcher
     alter_partition: AlterPartitionSender
     balancing: Balancing | None
-    housekeeping: Housekeeping | None  # of a broker
+    housekeeping: Housekeeping | None  # of a broker, as the next
+    cleaner: LogCleaner | None
     counts: ClusterCounts
 
 
@@ -110,12 +114,31 @@ class Wiring:
         )
         balancing = None if broker.controller is None else Balancing(broker.controller, config, self._timers)
         alter_partition = AlterPartitionSender(broker.channel, config.node_id, lambda: broker.lifecycle.broker_epoch)
-        housekeeping = None
+        housekeeping = cleaner = None
         if "broker" in config.roles:
             broker.serving = self._serving(broker.channel, alter_partition)
             housekeeping = Housekeeping(config, self._logs, broker.replicas, broker.quotas, clock, self._crash)
+            cleaner = self._cleaner(broker)
         counts = ClusterCounts(broker.metadata)
-        return Node(broker, of_brokers, of_controllers, alter_partition, balancing, housekeeping, counts)
+        return Node(broker, of_brokers, of_controllers, alter_partition, balancing, housekeeping, cleaner, counts)
+
+    def _cleaner(self, broker: Broker) -> LogCleaner:
+        effective = EffectiveConfig(self._config, broker.metadata.configs)
+
+        def stable_offset_of(one: Log) -> int | None:
+            """Up to where a log may be cleaned; None while it is not in service, damaged, or being copied."""
+            partition = broker.replicas.get(*one.name)
+            if partition is None or partition.log is not one or one.damage or broker.replicas.moves.get(*one.name):
+                return None
+            return partition.last_stable_offset
+
+        return LogCleaner(
+            self._logs,
+            self._world.clock,
+            config=lambda: effective.broker,
+            stable_offset_of=stable_offset_of,
+            crash=self._crash,
+        )
 
     def follow_metadata(self, broker: Broker) -> None:
         """From now on what is committed is done here. The replicas that the image has already must be loaded."""

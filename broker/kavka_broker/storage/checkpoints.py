@@ -5,8 +5,8 @@
     orders 0 4711           0 0
     orders 1 4712           1 3300
 
-On the left the offset checkpoints of a log directory (recovery point, high watermark, log start, cleaned), on the right the
-leader epochs of a log: the epoch and its first offset.
+On the left the offset checkpoints of a log directory (recovery point, high watermark, log start, how far it is
+cleaned), on the right the leader epochs of a log: the epoch and its first offset.
 """
 
 from collections.abc import Mapping

@@ -97,7 +97,7 @@ class SyncedLog:
         self._is_plain = is_plain and self._has_begun
         self._message_bytes_max = config.max_message_bytes
         self._segment_bytes_max = config.segment_bytes_max
-        self._segment_ms = config.segment_ms
+        self._segment_ms = config.roll_ms
         self._before_max_ms = config.message_timestamp_before_max_ms
         self._after_max_ms = config.message_timestamp_after_max_ms
         self._flush_messages = config.flush_messages

@@ -70,6 +70,11 @@ class LogConfig:
         return "compact" in self.cleanup_policy
 
     @property
+    def roll_ms(self) -> int:
+        """At what age the active segment ends: it cannot be compacted before."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
+
+    @property
     def log_append_time(self) -> bool:
         """The broker stamps records, instead of the producer."""
         return self.message_timestamp_type == "LogAppendTime"

@@ -55,6 +55,7 @@ TOPIC_KEYS: Final = by_name(
             86_400_000,
             check=Range(0),
             synonym="log.cleaner.delete.retention.ms",
+            served=True,
         ),
         Definition(
             "file.delete.delay.ms", LONG, 60_000, check=Range(0), synonym="log.segment.delete.delay.ms", served=True
@@ -75,6 +76,7 @@ TOPIC_KEYS: Final = by_name(
             LONG_MAX,
             check=Range(1),
             synonym="log.cleaner.max.compaction.lag.ms",
+            served=True,
         ),
         Definition("max.message.bytes", INT, 1_048_588, check=Range(0), synonym="message.max.bytes", served=True),
         Definition(
@@ -107,8 +109,11 @@ TOPIC_KEYS: Final = by_name(
             0.5,
             check=Range(0, 1),
             synonym="log.cleaner.min.cleanable.ratio",
+            served=True,
         ),
-        Definition("min.compaction.lag.ms", LONG, 0, check=Range(0), synonym="log.cleaner.min.compaction.lag.ms"),
+        Definition(
+            "min.compaction.lag.ms", LONG, 0, check=Range(0), synonym="log.cleaner.min.compaction.lag.ms", served=True
+        ),
         Definition("min.insync.replicas", INT, 1, check=Range(1), synonym="min.insync.replicas", served=True),
         Definition("preallocate", BOOLEAN, False, synonym="log.preallocate"),
         Definition("remote.log.copy.disable", BOOLEAN, False),

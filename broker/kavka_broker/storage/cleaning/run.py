@@ -81,7 +81,8 @@ class Bounds:
 class Figures:
     """What a cleaning has done."""
 
-    bytes_read: int = 0
+    bytes_read: int = 0  # in all walks
+    bytes_cleaned: int = 0  # of what is replaced
     bytes_written: int = 0
     records_read: int = 0
     records_kept: int = 0
@@ -96,7 +97,8 @@ class Cleaning:
         self.log = log
         self.dirty = dirty
         self.figures = Figures()
-        self.total_bytes = 2 * (dirty.clean_bytes + dirty.cleanable_bytes) + dirty.cleanable_bytes
+        # It goes over everything twice, and over the dirty part once more.
+        self._total_bytes = 2 * dirty.clean_bytes + 3 * dirty.cleanable_bytes
         self._bounds = bounds
         self._now_ms = now_ms
         self._config = log.config
@@ -113,6 +115,11 @@ class Cleaning:
     def is_outdated(self) -> bool:
         log = self.log
         return log.truncations != self._truncations or log.is_closed or log.is_failed or not log.config.compacts
+
+    @property
+    def progress(self) -> float:
+        """Which share of its way is done."""
+        return min(1.0, self.figures.bytes_read / max(1, self._total_bytes))
 
     def work(self) -> Generator[Slice | Replacement]:
         """The cleaning itself. Raises Uncleanable, Outdated, and OSError for what could not be written."""
@@ -232,6 +239,7 @@ class Cleaning:
         if kept.batch is not None:
             written_bytes = len(kept.batch)
             cleaned.append(kept.batch, header.last_offset, read_header(kept.batch).max_timestamp)
+        figures.bytes_cleaned += len(batch)
         figures.records_read += header.records_count
         figures.records_kept += kept.records
         figures.bytes_written += written_bytes

@@ -1,0 +1,275 @@
+"""The log cleaner: cleans the compacted logs of this broker, one after the other, the dirtiest first.
+
+The choice, and what takes the place of what, is the loop's; a thread reads and writes, a slice at a time, so that
+requests are served in between whatever the interpreter shares. `log.cleaner.io.max.bytes.per.second` holds the slices
+back. There is one cleaning at a time: `log.cleaner.threads` counts as one where it is more, and 0 is none.
+
+A log of which something cannot be read is uncleanable: nothing of it is touched, it is named in the log and counted, and
+left alone until another takes its place. A full disk is tried again, a disk that fails takes its directory offline.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from kavka_broker.core.cleaning.selection import DirtyRange, LogView, choose, dirty_range
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.seams import Clock
+from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, Slice, Uncleanable, view
+from kavka_broker.storage.disk import is_passing
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.names import PartitionName
+
+log = get("replica")
+
+#: Logs looked at before the loop has its turn.
+LOGS_PER_TURN: Final = 50
+#: What is shorter is not waited for by itself.
+BREATH_MS_MIN: Final = 10
+PROGRESS_MS: Final = 30_000
+
+Work = Generator[Slice | Replacement]
+
+
+@dataclass(frozen=True, slots=True)
+class Cleanable:
+    """A log that may be cleaned, and what of it."""
+
+    log: Log
+    stable_offset: int
+    dirty: DirtyRange
+
+
+@dataclass(slots=True)
+class CleanerFigures:
+    """What the metrics show. Of the last run, or of all runs (`_total`)."""
+
+    runs_total: int = 0
+    bytes_read_total: int = 0
+    bytes_written_total: int = 0
+    map_utilization: float = 0.0
+    recopy_ratio: float = 0.0
+    clean_ms: int = 0
+    overdue_ms_max: int = 0
+    dirty_ratio_max: float = 0.0
+    looked_ms: int = 0  # when the logs were looked at last
+
+
+class LogCleaner:
+    """Cleans until `stop`. `stable_offset_of` says how far a log may be cleaned; None where it is not to be touched."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        clock: Clock,
+        *,
+        config: Callable[[], BrokerConfig],
+        stable_offset_of: Callable[[Log], int | None],
+        crash: Callable[[BaseException], None],
+    ) -> None:
+        self._logs = logs
+        self._clock = clock
+        self._config = config
+        self._stable_offset_of = stable_offset_of
+        self._crash = crash
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+        self._uncleanable: dict[PartitionName, Log] = {}
+        self._progressed_ms = 0.0
+        self._due_ms = 0.0  # when as much may have been read and written as has been
+        self.figures = CleanerFigures(looked_ms=clock.now_ms())
+        self.current: Cleaning | None = None
+
+    def start(self) -> None:
+        if self._config()["log.cleaner.enable"]:
+            self._task = asyncio.create_task(self._run(), name="log cleaner")
+
+    async def stop(self) -> None:
+        """The slice at hand is the last one; what it has written so far is nothing anybody knows of."""
+        self._stopping.set()
+        if self._task is not None:
+            await self._task
+
+    @property
+    def uncleanable(self) -> list[Log]:
+        """Logs that hold something that cannot be read."""
+        return [one for name, one in self._uncleanable.items() if self._logs.get(*name) is one]
+
+    # --- which one ----------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                cleaned = self._config()["log.cleaner.threads"] > 0 and await self.clean_next()
+                if not cleaned:
+                    await self._pause(self._config()["log.cleaner.backoff.ms"])
+            except AssertionError as error:
+                self._crash(error)
+                return
+            except Exception as error:  # a defect of ours, and no reason to clean nothing any more
+                log.exception("cleaning.failed", error)  # noqa: TRY401
+                await self._pause(max(1_000, self._config()["log.cleaner.backoff.ms"]))
+
+    async def clean_next(self) -> bool:
+        """Clean the log that needs it most; whether there was one that was cleaned."""
+        found = await self._look()
+        index = choose((one.dirty, one.log.config) for one in found)
+        return index is not None and await self._clean(found[index])
+
+    async def _look(self) -> list[Cleanable]:
+        now_ms, found = self._clock.now_ms(), list[Cleanable]()
+        kept = self.uncleanable
+        self._uncleanable = {one.name: one for one in kept}
+        for number, one in enumerate(self._logs, 1):
+            cleanable = self._cleanable(one, now_ms)
+            if cleanable is not None:
+                found.append(cleanable)
+            if number % LOGS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        self.figures.looked_ms = now_ms
+        self.figures.dirty_ratio_max = max((one.dirty.ratio for one in found), default=0.0)
+        self.figures.overdue_ms_max = max((one.dirty.overdue_ms for one in found), default=0)
+        return found
+
+    def _cleanable(self, one: Log, now_ms: int) -> Cleanable | None:
+        if not one.config.compacts or one.is_failed or one.is_closed or one.name in self._uncleanable:
+            return None
+        stable_offset = self._stable_offset_of(one)
+        if stable_offset is None:
+            return None
+        dirty = dirty_range(view_of(one, stable_offset), now_ms)
+        return Cleanable(one, stable_offset, dirty) if dirty.cleanable_bytes else None
+
+    # --- the work -----------------------------------------------------------------------------------------------
+
+    async def _clean(self, found: Cleanable) -> bool:
+        one, dirty = found.log, found.dirty
+        began_ms = self._clock.monotonic_ms()
+        log.info(
+            "cleaning.begun",
+            log=str(one.name),
+            from_offset=dirty.first_dirty_offset,
+            to_offset=dirty.first_uncleanable_offset,
+            dirty_percent=round(100 * dirty.ratio),
+        )
+        cleaning = Cleaning(one, dirty, found.stable_offset, self._bounds(), self._clock.now_ms())
+        self.current, self._progressed_ms = cleaning, began_ms
+        work = cleaning.work()
+        try:
+            await self._carry_out(cleaning, work)
+        except Outdated as problem:
+            log.info("cleaning.abandoned", log=str(one.name), reason=str(problem))
+            return False
+        except Uncleanable as problem:
+            self._uncleanable[one.name] = one
+            log.error("cleaning.refused", log=str(one.name), reason=str(problem))
+            return False
+        except BrokerError:
+            return False  # its directory is offline
+        except OSError as problem:
+            log.error("cleaning.failed", log=str(one.name), reason=str(problem))
+            if not is_passing(problem):
+                one.fail()
+            return False
+        finally:
+            self.current = None
+            await asyncio.to_thread(work.close)
+        self._count(cleaning, began_ms)
+        return True
+
+    async def _carry_out(self, cleaning: Cleaning, work: Work) -> None:
+        """Raises Outdated, Uncleanable, OSError, and BrokerError where a replacement failed."""
+        while True:
+            step = await asyncio.to_thread(_advance, cleaning, work)
+            self._check(cleaning)
+            match step:
+                case None:
+                    break
+                case Replacement(old, cleaned):
+                    if not cleaning.log.replace_segments(old, cleaned):
+                        raise Outdated("its segments are not there any more")
+                case Slice(size_bytes):
+                    await self._breathe(size_bytes)
+                    self._tell_progress(cleaning)
+        await asyncio.to_thread(self._logs.note_cleaned, cleaning.log, cleaning.figures.end_offset)
+
+    def _check(self, cleaning: Cleaning) -> None:
+        """Raises Outdated."""
+        if self._stopping.is_set():
+            raise Outdated("the broker stops")
+        if cleaning.is_outdated or self._logs.get(*cleaning.log.name) is not cleaning.log:
+            raise Outdated("the log has changed")
+        if self._stable_offset_of(cleaning.log) is None:
+            raise Outdated("the log is on its way elsewhere")
+
+    async def _breathe(self, size_bytes: int) -> None:
+        """Wait as long as the rate wants. What is too short to wait for is owed."""
+        rate = max(1.0, float(self._config()["log.cleaner.io.max.bytes.per.second"]))
+        self._due_ms = max(self._due_ms, self._clock.monotonic_ms()) + size_bytes * 1000 / rate
+        wait_ms = self._due_ms - self._clock.monotonic_ms()
+        if wait_ms >= BREATH_MS_MIN:
+            await self._pause(wait_ms)
+
+    async def _pause(self, wait_ms: float) -> None:
+        """Wait; not for the end of it where the cleaner is to stop."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_ms / 1000):
+                await self._stopping.wait()
+
+    def _bounds(self) -> Bounds:
+        config = self._config()
+        return Bounds(config["log.cleaner.dedupe.buffer.size"], config["log.cleaner.io.buffer.load.factor"])
+
+    def _tell_progress(self, cleaning: Cleaning) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._progressed_ms >= PROGRESS_MS:
+            self._progressed_ms = now_ms
+            log.info("cleaning.progressed", log=str(cleaning.log.name), percent=round(100 * cleaning.progress))
+
+    def _count(self, cleaning: Cleaning, began_ms: float) -> None:
+        done, figures = cleaning.figures, self.figures
+        figures.runs_total += 1
+        figures.bytes_read_total += done.bytes_read
+        figures.bytes_written_total += done.bytes_written
+        figures.map_utilization = done.map_utilization
+        figures.recopy_ratio = done.bytes_written / max(1, done.bytes_cleaned)
+        figures.clean_ms = round(self._clock.monotonic_ms() - began_ms)
+        log.info(
+            "cleaning.done",
+            log=str(cleaning.log.name),
+            to_offset=done.end_offset,
+            bytes_before=done.bytes_cleaned,
+            bytes_after=done.bytes_written,
+            records_before=done.records_read,
+            records_after=done.records_kept,
+            map_percent=round(100 * done.map_utilization),
+            took_ms=figures.clean_ms,
+        )
+
+
+def _advance(cleaning: Cleaning, work: Work) -> Slice | Replacement | None:
+    """The next slice, in a thread; None at the end. Raises what the work raises; Outdated where that is why."""
+    try:
+        return next(work, None)
+    except (Uncleanable, OSError) as problem:
+        if cleaning.is_outdated:
+            raise Outdated(str(problem)) from problem
+        raise
+
+
+def view_of(one: Log, stable_offset: int) -> LogView:
+    """What the choice has to know of a log."""
+    return LogView(
+        config=one.config,
+        segments=[view(segment) for segment in one.segments],
+        log_start_offset=one.log_start_offset,
+        log_end_offset=one.log_end_offset,
+        cleaned_offset=one.cleaned_offset,
+        stable_offset=stable_offset,
+        synced_offset=one.recovery_point,
+    )
