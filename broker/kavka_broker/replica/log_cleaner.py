@@ -4,8 +4,8 @@ The choice, and what takes the place of what, is the loop's; a thread reads and 
 requests are served in between whatever the interpreter shares. `log.cleaner.io.max.bytes.per.second` holds the slices
 back. There is one cleaning at a time: `log.cleaner.threads` counts as one where it is more, and 0 is none.
 
-A log of which something cannot be read is uncleanable: nothing of it is touched, it is named in the log and counted, and
-left alone until another takes its place. A full disk is tried again, a disk that fails takes its directory offline.
+A log of which something cannot be read is uncleanable: nothing of it is touched, it is named in the log and counted,
+and left alone until another takes its place. A full disk is tried again, a disk that fails takes its directory offline.
 """
 
 import asyncio

@@ -1,0 +1,163 @@
+"""The log cleaner, as it runs beside its broker: what it chooses, what it waits for, what it leaves alone."""
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.replica.log_cleaner import LogCleaner
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.sim_disk import DiskError, SimDisk
+from tests.support.cluster import StillClock
+from tests.unit.storage.cleaning import COMPACTED, put, roll
+from tests.unit.storage.support import NOW_MS, values
+from tests.unit.storage.test_log_manager import ID, formatted, start
+
+SETTINGS = {"node.id": "1", "process.roles": "broker", "log.dirs": "/data", "controller.listener.names": "C"}
+
+
+def config_of(**changes: str) -> BrokerConfig:
+    given = {name.replace("_", "."): value for name, value in changes.items()}
+    return BrokerConfig.parse({**SETTINGS, **given})
+
+
+class World:
+    """A cleaner over two logs of one key each; the second one has more that is dirty."""
+
+    def __init__(self, **changes: str) -> None:
+        self.disk: SimDisk = formatted()
+        self.logs: LogManager = start(self.disk)
+        self.stable: dict[Log, int | None] = {}
+        self.clock = StillClock(NOW_MS)
+        self.crashes: list[BaseException] = []
+        self.less, self.more = (self.log(topic, rounds) for topic, rounds in (("less", 2), ("more", 4)))
+        self.cleaner = LogCleaner(
+            self.logs,
+            self.clock,
+            config=lambda: config_of(**changes),
+            stable_offset_of=lambda one: self.stable.get(one, one.log_end_offset),
+            crash=self.crashes.append,
+        )
+
+    def log(self, topic: str, rounds: int) -> Log:
+        made = self.logs.create(topic, 0, ID, replace(COMPACTED, min_cleanable_dirty_ratio=0.1), NOW_MS)
+        put(made, ("first", "1"))
+        roll(made)
+        made.cleaned_offset = 1
+        for number in range(rounds):
+            put(made, ("a", f"{number}"))
+        roll(made)
+        return made
+
+
+def play(act: Callable[[World], Awaitable[None]], **changes: str) -> World:
+    async def run() -> World:
+        world = World(**changes)
+        await act(world)
+        return world
+
+    return asyncio.run(run())
+
+
+def test_the_dirtiest_goes_first_and_then_the_other() -> None:
+    async def act(world: World) -> None:
+        assert await world.cleaner.clean_next()
+        assert (values(world.more), len(values(world.less))) == ([b"1", b"3"], 3)
+        assert await world.cleaner.clean_next()
+        assert values(world.less) == [b"1", b"1"]
+        assert not await world.cleaner.clean_next()
+
+    world = play(act)
+    figures = world.cleaner.figures
+    assert (figures.runs_total, figures.dirty_ratio_max) == (2, 0.0)
+    assert 0 < figures.bytes_written_total < figures.bytes_read_total
+    assert world.disk.read_file("/data/cleaner-offset-checkpoint") == b"0\n2\nless 0 3\nmore 0 5\n"
+
+
+def test_a_start_goes_on_where_the_checkpoint_says() -> None:
+    async def act(world: World) -> None:
+        await world.cleaner.clean_next()
+
+    world = play(act)
+    world.logs.close()
+    again = start(world.disk, log_config=COMPACTED)
+    found = again.get("more", 0), again.get("less", 0)
+    assert [one and one.cleaned_offset for one in found] == [5, 1]
+
+
+def test_a_log_that_cannot_be_read_is_named_and_left_alone() -> None:
+    async def act(world: World) -> None:
+        world.disk.flip_bit(world.more.segments[0].file.path, 70)
+        before = world.disk.read_file(world.more.segments[0].file.path)
+        assert not await world.cleaner.clean_next()
+        assert world.cleaner.uncleanable == [world.more]
+        assert world.disk.read_file(world.more.segments[0].file.path) == before
+        assert await world.cleaner.clean_next()
+        assert values(world.less) == [b"1", b"1"]
+        world.logs.delete("more", 0)
+        assert world.cleaner.uncleanable == []
+
+    assert play(act).logs.online
+
+
+@pytest.mark.parametrize(("number", "is_online"), [(errno.ENOSPC, True), (errno.EIO, False)])
+def test_a_full_disk_is_tried_again_and_one_that_fails_is_given_up(number: int, is_online: bool) -> None:
+    async def act(world: World) -> None:
+        world.disk.errors = [DiskError(frozenset({"append"}), "/data", number, times=1)]
+        assert not await world.cleaner.clean_next()
+        assert await world.cleaner.clean_next() == is_online
+
+    world = play(act)
+    assert bool(world.logs.online) == is_online
+    assert not [name for name in world.disk.names("/data/more-0") if name.endswith(".cleaned")]
+
+
+def test_what_is_not_in_service_is_not_touched() -> None:
+    async def act(world: World) -> None:
+        world.stable = {world.more: None, world.less: 1}
+        assert not await world.cleaner.clean_next()
+        assert (len(values(world.more)), len(values(world.less))) == (5, 3)
+
+    play(act)
+
+
+def test_a_cleaning_ends_with_the_service_of_its_log() -> None:
+    async def act(world: World) -> None:
+        cleaning = asyncio.create_task(world.cleaner.clean_next())
+        while world.cleaner.current is None and not cleaning.done():
+            await asyncio.sleep(0)
+        world.stable = {world.more: None}
+        assert not await cleaning
+        assert len(values(world.more)) == 5
+
+    play(act)
+
+
+def test_a_rate_holds_it_back_and_a_stop_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_broker.storage.cleaning.run.BYTES_PER_SLICE", 1)
+
+    async def act(world: World) -> None:
+        world.cleaner.start()
+        async with asyncio.timeout(30):
+            while world.cleaner.current is None or not world.cleaner.current.figures.bytes_read:
+                await asyncio.sleep(0)
+        await asyncio.wait_for(world.cleaner.stop(), 30)
+        assert world.cleaner.figures.runs_total == 0
+        assert len(values(world.more)) == 5
+
+    assert play(act, log_cleaner_io_max_bytes_per_second="0.001").crashes == []
+
+
+@pytest.mark.parametrize("changes", [{"log_cleaner_enable": "false"}, {"log_cleaner_threads": "0"}])
+def test_it_can_be_told_not_to(changes: dict[str, str]) -> None:
+    async def act(world: World) -> None:
+        world.cleaner.start()
+        await asyncio.sleep(0)
+        await world.cleaner.stop()
+        assert world.cleaner.figures.runs_total == 0
+
+    play(act, **changes)
