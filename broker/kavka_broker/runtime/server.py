@@ -227,6 +227,7 @@ class Server:
         self._stops.append(("replicas", broker.replicas.stop))
         broker.groups.start()
         assert node.housekeeping is not None
+        assert node.cleaner is not None
         node.housekeeping.start()
         self._stops.append(("housekeeping", node.housekeeping.stop))
         node.cleaner.start()

@@ -54,7 +54,7 @@ def span(view: LogView) -> tuple[int, int, int, int]:
         ({"cleaned_offset": 31}, (0, 20, 0, 200)),  # behind the end: the log was cut
     ],
 )
-def test_the_part_that_would_be_cleaned(offsets: dict[str, int], expected: tuple[int, ...]) -> None:
+def test_the_part_that_would_be_cleaned(offsets: dict[str, Any], expected: tuple[int, ...]) -> None:
     assert span(log_of(*THREE, **offsets)) == expected
 
 
