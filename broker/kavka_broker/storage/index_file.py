@@ -10,12 +10,14 @@ which is the trimmed form.
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from kavka_broker.storage.disk import Buffer, Disk, File
 from kavka_broker.storage.entry_file import EntryFile
 
 PENDING_BYTES_MAX = 4096
+#: Most look-ups need so many entries of a large index, around where the one that is looked for should be.
+NEAR_ENTRIES: Final = 512
 
 
 class IndexFile(EntryFile):
@@ -71,7 +73,7 @@ class IndexFile(EntryFile):
         """The last entry whose `column` is not above `target`."""
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         with self._lock:
-            data = self._holding(column, target)
+            data = self._holding(column, target, 1)
             low = self._count_below(data, column, target + 1)
             if not low:
                 return None
@@ -82,16 +84,32 @@ class IndexFile(EntryFile):
         """That entry, and those before it, `count` in all, the last first. Whatever the file holds."""
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         with self._lock:
-            data = self._holding(column, target)
+            data = self._holding(column, target, count)
             low = self._count_below(data, column, target + 1)
             return [unpack_from(data, index * size) for index in range(low - 1, max(low - 1 - count, -1), -1)]
 
-    def _holding(self, column: int, target: int) -> bytearray | memoryview:
-        """The entries that wait in memory, if the one that is looked for is there, else those in the file."""
+    def _holding(self, column: int, target: int, count: int) -> bytearray | memoryview:
+        """The entries that wait in memory, if the one that is looked for is there, else those in the file; or those
+        near it, if it is there with the ones before it, `count` in all.
+        """
         data = self._pending
         if data and self.ENTRY.unpack_from(data, 0)[column] <= target:
             return data
-        return self._file.read(0, self._stored * self.ENTRY.size)
+        near = self._near(column, target, count) if self._stored > NEAR_ENTRIES else None
+        return self._file.read(0, self._stored * self.ENTRY.size) if near is None else near
+
+    def _near(self, column: int, target: int, count: int) -> memoryview | None:
+        """The entries around the place where that of `target` is, if they are spread evenly. None where it is not so:
+        a read of the whole index copies it, or brings all its pages in.
+        """
+        unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
+        reach = self._last[column] if self._last is not None else 0
+        middle = self._stored * target // reach if reach > 0 else 0
+        low = min(max(0, middle - NEAR_ENTRIES // 2), self._stored - NEAR_ENTRIES)
+        data = self._file.read(low * size, NEAR_ENTRIES * size)
+        begins_below = not low or unpack_from(data, (count - 1) * size)[column] <= target
+        ends_above = low + NEAR_ENTRIES == self._stored or unpack_from(data, len(data) - size)[column] > target
+        return data if begins_below and ends_above else None
 
     def _keep_below(self, column: int, limit: int) -> None:
         """Drop the entries whose `column` is `limit` or more. Writes nothing: the disk may be full."""

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
@@ -24,6 +25,8 @@ from kavka_broker.storage.side_by_side import side_by_side
 log = get("storage")
 
 HighWatermark = Callable[[Log], int]
+#: They wait for the disk, not for a processor; who waits together shares a commit of the filesystem's journal.
+SECURING_THREADS_MAX: Final = 16
 
 
 class OpenLogs:
@@ -99,7 +102,7 @@ class OpenLogs:
         for directory in self.online:
             inside = [one for one in logs if self._homes.get(one.name) is directory and not one.is_closed]
             try:
-                with side_by_side(self._threads_max, "securing") as mapped:
+                with side_by_side(SECURING_THREADS_MAX if self._threads_max > 1 else 1, "securing") as mapped:
                     list(mapped(self._sync_id, inside))
                 self.disk.sync_directory(directory.path)
                 for one in inside:
