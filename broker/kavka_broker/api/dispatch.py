@@ -19,7 +19,6 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 import asyncio
 from collections.abc import Callable, Mapping
 from struct import Struct
-from time import perf_counter
 from typing import Any
 
 from kavka_broker.api.broker import Broker, Client, Peer
@@ -40,12 +39,12 @@ SIZE = Struct(">i")
 class Exchange:
     """One request on the way to its answer. `pieces` is None until there is one, and stays None where none is due."""
 
-    __slots__ = ("answer", "api", "client", "pieces", "started", "waiting")
+    __slots__ = ("answer", "api", "client", "pieces", "started_ms", "waiting")
 
-    def __init__(self, api: Api, client: Client, started: float) -> None:
+    def __init__(self, api: Api, client: Client, started_ms: float) -> None:
         self.api = api
         self.client = client
-        self.started = started
+        self.started_ms = started_ms
         self.pieces: list[Any] | None = None
         self.answer: Message | None = None
         self.waiting: asyncio.Future[Answer] | asyncio.Future[Answer | Forwarded] | None = None
@@ -94,7 +93,7 @@ class Dispatcher:
             self._role,
             peer,
         )
-        exchange = Exchange(api, client, perf_counter())
+        exchange = Exchange(api, client, self._broker.clock.monotonic_ms())
         if not api.supports(header.api_version):
             self._refuse_version(exchange, header)
             return exchange
@@ -136,7 +135,7 @@ class Dispatcher:
         assert request.API_KEY is not None
         api = self._apis[request.API_KEY]
         client = Client(api.versions[1], "", 0, "", "", role=self._role)
-        exchange = Exchange(api, client, perf_counter())
+        exchange = Exchange(api, client, self._broker.clock.monotonic_ms())
         try:
             answer = api.handle(request, self._broker, client)
             if answer is not None and not isinstance(answer, Message):
@@ -155,7 +154,7 @@ class Dispatcher:
             exchange.pieces = encode_response_parts(answer, client.version, client.correlation_id)
         stats = self.stats[exchange.api.key]
         stats.requests += 1
-        stats.seconds += perf_counter() - exchange.started
+        stats.seconds += (self._broker.clock.monotonic_ms() - exchange.started_ms) / 1000
 
     def _failure(self, exchange: Exchange, error: BaseException) -> Message:
         self.stats[exchange.api.key].errors += 1

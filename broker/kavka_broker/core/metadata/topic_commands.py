@@ -15,7 +15,7 @@ from kavka_broker.core.metadata.brokers import UNASSIGNED_DIRECTORY, Brokers
 from kavka_broker.core.metadata.configs import ResourceType
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.topic_names import check_new_name
-from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
+from kavka_broker.core.metadata.topics import PartitionState, Topic
 from kavka_broker.core.placement import TooFewBrokers, place
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -212,7 +212,7 @@ def new_partition(brokers: Brokers, replicas: Sequence[int], partition: int) -> 
     return PartitionState(
         replicas=tuple(replicas),
         isr=isr,
-        leader=isr[0] if isr else NO_LEADER,
+        leader=isr[0],
         directories=tuple(directory_for(brokers, broker_id) for broker_id in replicas),
     )
 

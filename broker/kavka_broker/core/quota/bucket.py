@@ -7,6 +7,8 @@ waits until it is back at zero. It starts full.
 
 Worked example (KIP-599): limit 5 a second, 100 samples of 1 s, so a burst of 500. Spending 560 leaves -60 tokens,
 and at 5 a second that takes 12 s; the sampled rate would have asked for some 100 s.
+
+It is the rule of `controller_mutation_rate`, which is not enforced yet (`entity.ENFORCED`): no broker uses it so far.
 """
 
 from dataclasses import dataclass

@@ -51,8 +51,6 @@ NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 
 _OFFSET: Final = Struct(">q")
-_EPOCH: Final = Struct(">i")
-_OFFSET_LENGTH_EPOCH: Final = Struct(">qii")
 _CRC_ATTRIBUTES: Final = Struct(">Ih")
 EXTENT: Final = Struct(">qi4xb6xi")
 
@@ -187,17 +185,6 @@ def crc_is_valid(batch: Buffer) -> bool:
 
 def set_base_offset(batch: bytearray | memoryview, base_offset: int, position: int = 0) -> None:
     _OFFSET.pack_into(batch, position, base_offset)
-
-
-def set_leader_epoch(batch: bytearray | memoryview, leader_epoch: int, position: int = 0) -> None:
-    _EPOCH.pack_into(batch, position + 12, leader_epoch)
-
-
-def place_batch(
-    batch: bytearray | memoryview, base_offset: int, length: int, leader_epoch: int, position: int = 0
-) -> None:
-    """Set what the broker owns of a header in one store: base offset and leader epoch (the length stays)."""
-    _OFFSET_LENGTH_EPOCH.pack_into(batch, position, base_offset, length, leader_epoch)
 
 
 def set_log_append_time(batch: bytearray | memoryview, now_ms: int) -> None:
