@@ -2,7 +2,6 @@
 
 import errno
 import threading
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,7 +12,6 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
-from kavka_broker.storage.open_logs import SECURING_THREADS_MAX
 from kavka_broker.storage.set_aside import SINCE
 from kavka_broker.storage.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, values
@@ -224,26 +222,6 @@ def test_an_id_that_cannot_be_synced_lets_no_record_in() -> None:
     assert (log.log_end_offset, log.is_failed, manager.online) == (0, True, [])
 
 
-def test_ids_are_synced_together_and_once() -> None:
-    disk = formatted()
-    manager = start(disk)
-    synced = list[str]()
-    sync_file = disk.sync_file
-
-    def sync(path: str) -> None:
-        synced.append(path)
-        sync_file(path)
-
-    disk.sync_file = sync  # type: ignore[method-assign] # a spy
-    logs = [manager.create("t", partition, ID, SMALL) for partition in range(5)]
-    assert synced == []
-    manager.secure()
-    for log in logs:
-        append(log, b"record")
-        append(log, b"record")
-    assert sorted(synced) == [f"/data/t-{partition}/partition.metadata" for partition in range(5)]
-
-
 def test_what_came_into_the_place_of_a_log_that_has_vanished_is_not_freed() -> None:
     disk = formatted()
     manager = start(disk)
@@ -266,20 +244,6 @@ def test_what_came_into_the_place_of_a_log_that_has_vanished_is_not_freed() -> N
     log = manager.create("t", 0, OTHER_ID, SMALL)
     fill(log, 3 - log.log_end_offset)
     assert (len(values(log)), disk.exists("/data/t-0"), manager.has_deleted) == (3, True, False)
-
-
-def test_the_ids_of_many_logs_are_synced_at_the_same_time() -> None:
-    """A filesystem with a journal writes them in one commit then."""
-    disk = formatted()
-    manager = start(disk)
-    manager._threads_max = 4
-    for partition in range(SECURING_THREADS_MAX):
-        manager.create("t", partition, ID, SMALL)
-    sync_file, all_wait = disk.sync_file, threading.Barrier(SECURING_THREADS_MAX, timeout=20)
-    disk.sync_file = lambda path: (all_wait.wait(), sync_file(path))[1]  # type: ignore[method-assign]
-    manager.secure()
-    assert not manager.has_unsecured
-    assert all(log.is_secured for log in manager)
 
 
 # --- a former topic whose directory is away ---------------------------------------------------------------------------
