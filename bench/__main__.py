@@ -2,9 +2,11 @@
 
 python -m bench                       the quick run, about three minutes: librdkafka only
 python -m bench --full                every client and size, about 25 minutes
-python -m bench --section latency     one section (process, produce, consume, latency); may be repeated
+python -m bench --section latency     one section (process, produce, consume, latency, flush); may be repeated
+python -m bench --section flush       topics that are synced before each answer; in no other run
 
-The result is printed, and written as JSON and Markdown to bench/results/.
+What the machine takes for the least that a broker does comes first. The result is printed, and written as JSON and
+Markdown to bench/results/.
 """
 
 import argparse
@@ -12,12 +14,12 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bench import load, machine, memory, processes, report, sections
+from bench import floors, load, machine, memory, processes, report, sections, synced
 from bench.brokers import KAFKA, KAVKA, Broker, Product, compile_kavka
 from bench.measure import Measure
 from bench.sections import Plan
@@ -37,7 +39,8 @@ QUICK: Final = Plan(
 FULL: Final = replace(
     QUICK, records=4_000_000, operations=20_000, warm_up_seconds=60.0, clients=(load.RDKAFKA, load.JAVA), crash=True
 )
-SECTIONS: Final = ("process", "produce", "consume", "latency")
+USUAL: Final = ("process", "produce", "consume", "latency")
+SECTIONS: Final = (*USUAL, synced.SECTION)
 RESULTS: Final = Path(__file__).parent / "results"
 PRODUCTS: Final = {"kavka": KAVKA, "kafka": KAFKA}
 # The warm-up teaches a JIT compiler; an interpreter has nothing to learn, and one round fills its caches.
@@ -74,7 +77,11 @@ class Run:
             if self._nice:
                 processes.favour(self._nice, broker.pid)
             print(f"warming {broker.name} up", flush=True)
-            sections.warm_up(broker, plan, plan.warm_up_seconds if NEEDS_WARM_UP[broker.name] else 0.0)
+            seconds = plan.warm_up_seconds if NEEDS_WARM_UP[broker.name] else 0.0
+            if [*wanted] == [synced.SECTION]:
+                synced.warm_up(broker, seconds or synced.SECONDS)
+            else:
+                sections.warm_up(broker, plan, seconds)
         # From here on, not earlier: the brokers' own memory should not come out of it.
         with memory.Pool(memory.pool_bytes()):
             self._take_sections(brokers, wanted, plan)
@@ -84,14 +91,23 @@ class Run:
             broker.stop()
 
     def _take_sections(self, brokers: Sequence[Broker], wanted: Sequence[str], plan: Plan) -> None:
-        takers = {"produce": sections.produce, "consume": sections.consume, "latency": sections.one_at_a_time}
+        takers = {"produce": sections.produce, "consume": sections.consume, "latency": sections.one_at_a_time,
+                  synced.SECTION: synced.take}  # fmt: skip
         for section in wanted:
             takers[section](brokers, plan, self.record)
 
 
-def environment(plan: Plan, started: float) -> dict[str, object]:
+def told_floors(directory: Path) -> dict[str, float]:
+    """What the machine takes itself, told before anything else is measured."""
+    found = floors.measure(directory)
+    print("  ".join(f"{name}={value:g}" for name, value in found.items()), flush=True)
+    return found
+
+
+def environment(plan: Plan, started: float, found: Mapping[str, float]) -> dict[str, object]:
     """What a reader has to know to weigh the figures."""
     return {
+        **found,
         "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime(started)),
         "took_seconds": round(time.time() - started),
         **machine.describe(),
@@ -150,13 +166,13 @@ def main() -> None:
     processes.end_all_at_exit()
     compile_kavka()
     directory = Path(tempfile.mkdtemp(prefix="kavka-bench-", dir=chosen.directory))
-    run = Run(chosen.nice)
+    run, found = Run(chosen.nice), told_floors(directory)
     try:
-        run.take(products, chosen.section or SECTIONS, plan, directory)
+        run.take(products, chosen.section or USUAL, plan, directory)
     finally:
         processes.stop_all()
         shutil.rmtree(directory, ignore_errors=True)
-    about = environment(plan, started)
+    about = environment(plan, started, found)
     print("\n" + report.text(run.measures))
     output = chosen.output or RESULTS / time.strftime("%Y-%m-%d-%H%M", time.gmtime(started))
     report.write(output, run.measures, about)

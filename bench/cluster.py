@@ -23,7 +23,7 @@ from typing import Final
 import confluent_kafka as ck
 
 from bench import latency, load, machine, memory, processes, report, sections, topics
-from bench.__main__ import FULL, NEEDS_WARM_UP, PRODUCTS, RESULTS, Run, environment
+from bench.__main__ import FULL, NEEDS_WARM_UP, PRODUCTS, RESULTS, Run, environment, told_floors
 from bench.brokers import compile_kavka
 from bench.load import Load
 from bench.measure import Measure
@@ -259,7 +259,7 @@ def main() -> None:
     processes.end_all_at_exit()
     compile_kavka()
     root = Path(tempfile.mkdtemp(prefix="kavka-bench-"))
-    run = Run(0)
+    run, found = Run(0), told_floors(root)
     try:
         with memory.Pool(memory.pool_bytes()):
             for repetition in range(chosen.repetitions):
@@ -273,7 +273,7 @@ def main() -> None:
     finally:
         processes.stop_all()
         shutil.rmtree(root, ignore_errors=True)
-    about = environment(FULL, started) | {
+    about = environment(FULL, started, found) | {
         "repetitions": chosen.repetitions, "records": amount.records, "operations": amount.operations,
         "warm_up_seconds": amount.warm_up_seconds,
     }  # fmt: skip

@@ -28,6 +28,8 @@ P50 = Metric("p50_ms", "p50 ms", more_is_better=False)
 P99 = Metric("p99_ms", "p99 ms", more_is_better=False)
 P999 = Metric("p999_ms", "p99.9 ms", more_is_better=False)
 CPU_PER_OPERATION = Metric("cpu_microseconds_per_operation", "broker CPU us each", more_is_better=False)
+REQUESTS = Metric("requests_per_second", "k requests/s", more_is_better=True, scale=1e-3)
+SHARE = Metric("share_of_plain", "of plain", more_is_better=True, derived=True)
 COST = Metric("cost", "", more_is_better=False)
 
 

@@ -13,6 +13,8 @@ from bench.measure import (
     P99,
     P999,
     RATE,
+    REQUESTS,
+    SHARE,
     THROUGHPUT,
     Comparison,
     Measure,
@@ -44,6 +46,7 @@ LAYOUTS = (
     Layout("Consume", "consume", (RATE, THROUGHPUT, CPU_PER_GB)),
     Layout("Three brokers, three replicas, acks=all", "replicated", (RATE, THROUGHPUT, CPU_PER_GB)),
     Layout("Three brokers: failures and many partitions", "cluster", (COST,)),
+    Layout("A sync before each answer (flush.messages=1), 100 B, acks=all", "flush", (REQUESTS, SHARE, P50, P99)),
     Layout("One at a time", "latency", (P50, P99, P999, CPU_PER_OPERATION)),
 )
 

@@ -31,6 +31,7 @@ from kavka_broker.api.registry import APIS
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.net.inbox import Inbox
+from kavka_broker.net.request_memory import SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.codec import decoder, encode
 from kavka_broker.protocol.framing import (
     RequestHeader,
@@ -89,10 +90,14 @@ class RequestPath:
         self.partition = Partition(TOPIC, 0, self.log, state, NODE_ID, self.clock)
         parts = SimpleNamespace(
             clock=self.clock,
-            config={"fetch.max.bytes": 55 * 1024 * 1024},
+            config={"fetch.max.bytes": 55 * 1024 * 1024, "replica.selector.class": ""},
             fetch_sessions=FetchSessions(1000, lambda: 1),
             quotas=ClientQuotas(),
-            replicas=SimpleNamespace(leader=lambda _topic, _index: self.partition),
+            replicas=SimpleNamespace(
+                leader=lambda *_: self.partition,
+                replica=lambda *_: self.partition,
+                openings=SimpleNamespace(is_securing=False),
+            ),
             timers=None,
         )
         self.broker = cast(Broker, parts)
@@ -178,7 +183,7 @@ def fetch_steps(path: RequestPath, records: int, _directory: Path) -> Iterator[S
 
 def inbox_call(frame: bytearray) -> Callable[[], object]:
     """What a connection does with bytes that have just been received."""
-    inbox = Inbox(100 * 1024 * 1024)
+    inbox = Inbox(100 * 1024 * 1024, RequestMemory())
     whole = memoryview(len(frame).to_bytes(4, "big") + frame)
     # As it comes from a socket: piece by piece into the room that there is, which grows to the size promised.
     given = 0
@@ -188,14 +193,18 @@ def inbox_call(frame: bytearray) -> Callable[[], object]:
         room[:size] = whole[given : given + size]
         inbox.received(size)
         inbox.next_frame()
+        inbox.settle()
         given += size
-    inbox.next_frame()
 
     def take() -> object:
         inbox.room()
-        inbox.received(len(whole))
+        inbox.received(min(len(whole), SHARED_BYTES))
         taken = inbox.next_frame()
+        if taken is None:  # too long for the buffer of all connections
+            inbox.received(len(whole) - SHARED_BYTES)
+            taken = inbox.next_frame()
         inbox.next_frame()
+        inbox.settle()
         return taken
 
     return take

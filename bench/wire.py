@@ -45,7 +45,14 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._socket.close()
+
+    def fileno(self) -> int:
+        """For a selector."""
+        return self._socket.fileno()
 
     def send(self, frame: bytes) -> None:
         self._socket.sendall(frame)

@@ -24,11 +24,12 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import NamedTuple
 
+from kavka_broker.api.acknowledgement import Acknowledgement, Share, answer_if_due
 from kavka_broker.api.admission import Admission
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
 from kavka_broker.core.metadata.topic_names import INTERNAL
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import (
     LeaderIdAndEpoch,
@@ -38,7 +39,7 @@ from kavka_broker.protocol.messages.produce_response import (
 )
 from kavka_broker.protocol.records.batch import TRANSACTIONAL_BIT
 from kavka_broker.quotas.client_quotas import PRODUCE
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.partition import ACKS_ALL, Partition
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared
 
 TOPIC_ID_VERSION = 13
@@ -47,10 +48,8 @@ ACKS = (-1, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
 
-NamesLeader = Callable[[PartitionProduceResponse], None]
-Produced = ProduceResponse | asyncio.Task[ProduceResponse] | asyncio.Task[ProduceResponse | None] | None
+Produced = ProduceResponse | asyncio.Future[ProduceResponse | None] | None
 Admit = Callable[[Partition, PartitionProduceData], None]
-Waiting = tuple[PartitionProduceResponse, asyncio.Future[None], NamesLeader]
 
 
 class Pending:
@@ -59,7 +58,7 @@ class Pending:
     __slots__ = ("later", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: list[Waiting] = []
+        self.waiting: list[Share] = []
         self.later: list[Later] = []
 
 
@@ -119,7 +118,7 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
         client.is_holding = True
         return asyncio.ensure_future(produce_held(request, answer, pending, admission, broker, client))
     if pending.waiting:
-        return asyncio.ensure_future(when_answerable(request, answer, pending.waiting))
+        return Acknowledgement(request, answer, pending.waiting, broker.timers).future
     return answer_if_due(request, answer)
 
 
@@ -145,7 +144,7 @@ async def produce_held(
         await append_later(request, pending, admission, broker, client)
     finally:
         client.let_go()
-    return await when_answerable(request, answer, pending.waiting)
+    return await Acknowledgement(request, answer, pending.waiting, broker.timers).future
 
 
 async def append_later(
@@ -225,7 +224,7 @@ async def produce_in_turn(
         finally:
             admission.end()
     answer = ProduceResponse(responses, client.throttle_time_ms)
-    return await when_answerable(request, answer, pending.waiting)
+    return await Acknowledgement(request, answer, pending.waiting, broker.timers).future
 
 
 def append_request(
@@ -302,10 +301,11 @@ def append(
     response = PartitionProduceResponse(
         data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.log_start_offset
     )
-    when = partition.when_committed if acks == -1 else partition.when_synced
-    future = when(appended.last_offset)
-    if future is not None:
-        pending.waiting.append((response, future, partial(name_leader, topic, broker, client)))
+    for_others = acks == ACKS_ALL and partition.has_followers
+    if appended.last_offset >= (partition.high_watermark if for_others else partition.log.answerable_end):
+        share = Share(response, partial(name_leader, topic, broker, client), waits_for_others=for_others)
+        (partition.tell_committed if for_others else partition.tell_synced)(appended.last_offset, share)
+        pending.waiting.append(share)
     return response
 
 
@@ -335,40 +335,3 @@ def name_leader(topic: str, broker: Broker, client: Client, response: PartitionP
     if known is not None and response.index in known.partitions:
         state = known.partitions[response.index]
         response.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
-
-
-async def when_answerable(
-    request: ProduceRequest, answer: ProduceResponse, waiting: list[Waiting]
-) -> ProduceResponse | None:
-    """The answer once every partition has moved its high watermark past what was appended (acks=all), or synced it. A
-    sync takes as long as it takes, as within an append.
-    """
-    deadline = None if request.acks != -1 else asyncio.get_running_loop().time() + request.timeout_ms / 1000
-    for response, future, names_leader in waiting:
-        try:
-            if deadline is None:
-                await future
-            else:
-                async with asyncio.timeout_at(deadline):
-                    await future
-        except TimeoutError:
-            response.error_code, response.base_offset = ErrorCode.REQUEST_TIMED_OUT, -1
-        except BrokerError as error:
-            response.error_code, response.base_offset = error.code, -1
-            names_leader(response)
-    return answer_if_due(request, answer)
-
-
-def answer_if_due(request: ProduceRequest, answer: ProduceResponse) -> ProduceResponse | None:
-    """The answer, or None for acks=0. Raises ProtocolViolation where that has failed."""
-    if request.acks:
-        return answer
-    close_on_failure(answer)
-    return None
-
-
-def close_on_failure(answer: ProduceResponse) -> None:
-    """Nothing is sent for acks=0, so a lost connection is the only way to tell."""
-    failed = next((p for topic in answer.responses for p in topic.partition_responses if p.error_code), None)
-    if failed is not None:
-        raise ProtocolViolation(f"produce with acks=0 failed: {ErrorCode(failed.error_code).name}")

@@ -9,7 +9,8 @@ Four things can hold a connection back, and each costs nothing while it lasts:
 - a slow reader: nothing is begun while more than `OUTBOX_BYTES_MAX` waits to be sent;
 - the others: of what it has sent ahead at most `REQUESTS_PER_TURN_MAX` are begun in one turn of the loop.
 
-While held back the socket is read only until the inbox is full; then the kernel's window does the rest.
+While held back the socket is read only until the inbox is full; then the kernel's window does the rest. It is not read
+either while the requests of all connections have used up `queued.max.request.bytes`, and its next is a longer one.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         assert listener.dispatcher is not None, "a listener serves once it has a dispatcher"
         self._dispatcher = listener.dispatcher
-        self._inbox = Inbox(listener.limits.request_bytes_max)
+        self._inbox = Inbox(listener.limits.request_bytes_max, listener.limits.memory)
         self._exchanges: deque[Exchange] = deque()
         self._is_blocked = False
         self._is_paused = False
@@ -64,6 +65,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._listener.closed(self)
         self.outbox.clear()
+        self._listener.limits.memory.forget(self._advance)
+        self._inbox.close()
         self._end_mute()
         for exchange in self._exchanges:
             if exchange.waiting is not None:
@@ -99,10 +102,6 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         self._transport.abort()
 
-    def shrink(self) -> None:
-        """Called on idle connections: keep little memory."""
-        self._inbox.shrink()
-
     def idle_ms(self, now_ms: float) -> float:
         """How long nothing has come in or gone out. Asked once a sweep: what the peer took since then counts as now."""
         taken_bytes = self.outbox.sent_bytes - self._transport.get_write_buffer_size()
@@ -136,8 +135,11 @@ class Connection(asyncio.BufferedProtocol):
             # A defect of ours: the request is gone, and what follows would be taken for its answer.
             self.abort()
             raise
+        self._inbox.settle()
         if self._is_blocked and self._inbox.waiting_bytes:
             self._hurry()
+        if self._inbox.is_starved:
+            self._listener.limits.memory.wait(self._advance)
         self._read_or_pause()
 
     def _hurry(self) -> None:
@@ -176,7 +178,8 @@ class Connection(asyncio.BufferedProtocol):
             self._advance()
 
     def _read_or_pause(self) -> None:
-        wants_pause = self._mute is not None or (self._is_held_back() and not len(self._inbox.room()))
+        inbox = self._inbox
+        wants_pause = self._mute is not None or inbox.is_starved or (not inbox.has_room and self._is_held_back())
         if wants_pause != self._is_paused and not self._transport.is_closing():
             self._is_paused = wants_pause
             (self._transport.pause_reading if wants_pause else self._transport.resume_reading)()
@@ -212,7 +215,8 @@ class Connection(asyncio.BufferedProtocol):
             self._is_blocked = False
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
-        self._advance()
+        if self._inbox.waiting_bytes or self._is_paused or self._mute is not None:
+            self._advance()
 
     def _let_go(self, exchange: Exchange) -> None:
         """What held the requests behind it has done what had to come first, and has been charged for it."""

@@ -1,32 +1,35 @@
-"""The receive buffer of a connection: bytes in, whole frames out.
+"""What a connection has received: bytes in, whole frames out.
 
-The loop receives straight into this buffer, and a frame is handed out as a view of it: a produced batch is not copied
-between the socket and the log. A view is therefore good only until the next receive.
+The loop receives straight into a buffer, and a frame is handed out as a view of it: a produced batch is not copied
+between the socket and the log. The buffer is the one that all connections share (`request_memory`), unless something of
+this connection waits: so a view is good only until its request was begun, and `settle` takes what is left into a buffer
+of the connection's own.
 
-The buffer starts small, since most connections are idle, grows with what has arrived of a frame, and is given back by
-`shrink`. A promised size is checked against `socket.request.max.bytes` but takes no memory by itself: otherwise a few
-hundred peers that send four bytes each would take it all.
+A promised size is checked against `socket.request.max.bytes` but takes no memory by itself: otherwise a few hundred
+peers that send four bytes each would take it all.
 """
 
 from struct import Struct
 
+from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, GROWTH, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 
 SIZE = Struct(">i")
-INITIAL_BYTES = 64 * 1024
-RETAINED_BYTES_MAX = 4 * 1024 * 1024
-GROWTH = 4
 HEADER_BYTES_MIN = 8  # api key, version, correlation id
 
 
 class Inbox:
     """Frames of one connection, of at most `frame_bytes_max` bytes each."""
 
-    __slots__ = ("_buffer", "_end", "_start", "_view", "frame_bytes_max")
+    __slots__ = ("_end", "_is_own", "_memory", "_promised_bytes", "_start", "_view", "frame_bytes_max", "is_starved")
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, memory: RequestMemory) -> None:
         self.frame_bytes_max = frame_bytes_max
-        self._allocate(INITIAL_BYTES)
+        self.is_starved = False  # of a buffer for its next frame, by the bound over all connections
+        self._memory = memory
+        self._view = memory.shared
+        self._is_own = False
+        self._promised_bytes = 0  # counted in the bound
         self._start = self._end = 0
 
     @property
@@ -35,12 +38,12 @@ class Inbox:
         return self._end - self._start
 
     @property
-    def is_full(self) -> bool:
-        return self._end == len(self._buffer)
+    def has_room(self) -> bool:
+        return not self._is_own or self._start > 0 or self._end < len(self._view)
 
     def room(self) -> memoryview:
         """Where the next bytes go. Never empty, unless a frame is waiting that nobody takes."""
-        if self._end == len(self._buffer) and self._start:
+        if self._end == len(self._view) and self._start:
             self._move_to_front()
         return self._view[self._end :]
 
@@ -52,9 +55,9 @@ class Inbox:
         start, end = self._start, self._end
         if end - start < SIZE.size:
             if start == end:
-                self._reset()
+                self._start = self._end = 0
             return None
-        (size,) = SIZE.unpack_from(self._buffer, start)
+        (size,) = SIZE.unpack_from(self._view, start)
         if not HEADER_BYTES_MIN <= size <= self.frame_bytes_max:
             raise ProtocolViolation(self._describe(size))
         if end - start < SIZE.size + size:
@@ -64,37 +67,52 @@ class Inbox:
         self._start = body + size
         return self._view[body : body + size]
 
-    def shrink(self) -> None:
-        """Give a grown buffer back when nothing is in it."""
-        if self._start == self._end and len(self._buffer) > INITIAL_BYTES:
-            self._allocate(INITIAL_BYTES)
+    def settle(self) -> None:
+        """Every frame that may be begun was: leave the shared buffer to others, give back what nothing waits in."""
+        if self._start == self._end:
             self._start = self._end = 0
+            self._give_back()
+        elif not self._is_own:
+            size_bytes = max(self._end - self._start, SIZE.size)
+            self._move_to(self._memory.take(size_bytes), size_bytes)
 
-    def _reset(self) -> None:
+    def close(self) -> None:
         self._start = self._end = 0
-        if len(self._buffer) > RETAINED_BYTES_MAX:
-            self._allocate(INITIAL_BYTES)
+        self.is_starved = False
+        self._give_back()
 
-    def _allocate(self, size_bytes: int) -> None:
-        self._buffer = bytearray(size_bytes)
-        self._view = memoryview(self._buffer)
+    def _give_back(self) -> None:
+        if self._is_own:
+            self._memory.give(self._view, self._promised_bytes)
+            self._view, self._is_own, self._promised_bytes = self._memory.shared, False, 0
 
     def _move_to_front(self) -> None:
         waiting = self._end - self._start
         self._view[:waiting] = self._view[self._start : self._end]
         self._start, self._end = 0, waiting
 
+    def _move_to(self, buffer: memoryview, promised_bytes: int) -> None:
+        waiting = self._end - self._start
+        buffer[:waiting] = self._view[self._start : self._end]
+        self._memory.promise(promised_bytes)
+        self._give_back()
+        self._view, self._is_own, self._promised_bytes = buffer, True, promised_bytes
+        self._start, self._end = 0, waiting
+
     def _make_room(self, needed_bytes: int) -> None:
-        if self._start + needed_bytes <= len(self._buffer):
+        self.is_starved = False
+        capacity = len(self._view)
+        if self._is_own and needed_bytes <= capacity:
+            if self._start + needed_bytes > capacity:
+                self._move_to_front()
             return
-        if needed_bytes <= len(self._buffer):
-            self._move_to_front()
+        if self._is_own and self._end - self._start < capacity // 2:
+            return  # it grows with what arrives
+        if self._promised_bytes < needed_bytes and self._memory.is_full:
+            self.is_starved = True
             return
-        self._move_to_front()
-        if self._end * 2 >= len(self._buffer):
-            received = self._view[: self._end]
-            self._allocate(min(1 << (needed_bytes - 1).bit_length(), len(self._buffer) * GROWTH))
-            self._view[: self._end] = received
+        size_bytes = min(needed_bytes, max(AT_ONCE_BYTES_MAX, (self._end - self._start) * GROWTH))
+        self._move_to(self._memory.take(size_bytes), needed_bytes)
 
     def _describe(self, size: int) -> str:
         first = bytes(self._view[self._start : self._start + 3])

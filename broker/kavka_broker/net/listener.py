@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.logs import get
 from kavka_broker.net.connection import Connection
+from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
 
@@ -32,6 +33,7 @@ class Limits:
     connections_per_ip_max: int = 2**31 - 1
     per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     idle_ms_max: int = 600_000
+    memory: RequestMemory = field(default_factory=RequestMemory)  # which other listeners may share
 
     def of(self, address: str) -> int:
         """Connections that this address may have."""
@@ -120,7 +122,5 @@ class Listener:
             idle_ms = connection.idle_ms(now)
             if idle_ms > self.limits.idle_ms_max:
                 connection.close(f"idle for {idle_ms / 1000:.0f} s (connections.max.idle.ms)")
-            elif idle_ms > SWEEP_MS_MAX:
-                connection.shrink()
         if self.connections:
             self._schedule_sweep()

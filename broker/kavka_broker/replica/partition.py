@@ -18,7 +18,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.replica.feeds import Feed
 from kavka_broker.replica.fetch_sessions import SessionPartition
-from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters
+from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters, Waiter
 from kavka_broker.replica.surroundings import Alone, Surroundings
 from kavka_broker.seams import Clock
 from kavka_broker.storage.batch_check import Prepared, first_batch
@@ -240,14 +240,22 @@ class Partition:
         size_bytes = len(batches)
         self.bytes_in += size_bytes
         self.messages_in += appended.last_offset - appended.base_offset + 1
-        if followers or self.log.awaits_sync:
-            self._replicate(leadership, end_offset, size_bytes)
-            self.sync_soon()
+        self._take_in(leadership, end_offset, appended.last_offset + 1, size_bytes)
+        return appended
+
+    def _take_in(self, leadership: LeaderState, before: int, end_offset: int, size_bytes: int) -> None:
+        """The log has grown: committed now, or as soon as followers, or the disk, have it too."""
+        awaits_sync = self.log.awaits_sync
+        if leadership.followers:
+            self._replicate(leadership, before, size_bytes)
+        elif awaits_sync:
+            self._uncommitted_bytes += size_bytes
         else:
-            self.high_watermark = appended.last_offset + 1
+            self.high_watermark = end_offset
             if self.watchers or self.stable_watchers or self.log.producers.transactions.ended:
                 self._progressed(size_bytes)
-        return appended
+        if awaits_sync:
+            self._surroundings.sync(self)
 
     def _note_producer(self, batches: memoryview) -> None:
         header, _ = first_batch(batches)
@@ -260,7 +268,7 @@ class Partition:
             self._surroundings.refused(self)
 
     def _replicate(self, leadership: LeaderState, end_offset_before: int, size_bytes: int) -> None:
-        """There is something new that is not committed yet."""
+        """There is something new for the followers."""
         leadership.appended(end_offset_before)
         self._uncommitted_bytes += size_bytes
         for feed, wanted in self.feeds.items():
@@ -268,11 +276,19 @@ class Partition:
         if len(leadership.maximal_isr) == 1:
             self._advance()
 
+    @property
+    def has_followers(self) -> bool:
+        return self.leadership is not None and bool(self.leadership.followers)
+
     def when_committed(self, offset: int) -> asyncio.Future[None] | None:
         """None where `offset` is committed already, else a future; it fails when leadership is lost."""
         if offset < self.high_watermark:
             return None
         return self._committed.add(offset + 1)
+
+    def tell_committed(self, offset: int, waiter: Waiter) -> None:
+        """As `when_committed`, of an offset that is not committed yet."""
+        self._committed.push(offset + 1, waiter)
 
     # --- what flush.messages wants synced -------------------------------------------------------------------------
 
@@ -293,6 +309,10 @@ class Partition:
         if offset < self.log.answerable_end:
             return None
         return self._unsynced.add(offset + 1)
+
+    def tell_synced(self, offset: int, waiter: Waiter) -> None:
+        """As `when_synced`, of an offset that is not answered for yet."""
+        self._unsynced.push(offset + 1, waiter)
 
     def read(
         self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool, *, is_doubted: bool = False

@@ -8,7 +8,7 @@ the timer wheel: no task polls, and an append that nobody waits for pays one `if
 import asyncio
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Final, Protocol
 
 from kavka_broker.timers import Timer, Timers
 
@@ -53,6 +53,16 @@ class FetchWaiter:
             waiting.remove(self)
 
 
+class Waiter(Protocol):
+    """Who is told once: a future, or what takes its place."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: None, /) -> None: ...
+
+    def set_exception(self, error: Exception, /) -> None: ...
+
+
 class OffsetWaiters:
     """Who waits for an offset of one partition to be reached: appends for the high watermark, the lowest first.
 
@@ -63,7 +73,7 @@ class OffsetWaiters:
     __slots__ = ("_heap", "_purge_at", "_sequence")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._heap: list[tuple[int, int, Waiter]] = []
         self._sequence = 0
         self._purge_at = PURGE_MIN
 
@@ -73,11 +83,15 @@ class OffsetWaiters:
     def add(self, offset: int) -> asyncio.Future[None]:
         """A future that is done when the watched offset is at least `offset`."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.push(offset, future)
+        return future
+
+    def push(self, offset: int, waiter: Waiter) -> None:
+        """Tell `waiter` when the watched offset is at least `offset`."""
         self._sequence += 1
         if len(self._heap) >= self._purge_at:
             self._purge()
-        heappush(self._heap, (offset, self._sequence, future))
-        return future
+        heappush(self._heap, (offset, self._sequence, waiter))
 
     def _purge(self) -> None:
         self._heap = [one for one in self._heap if not one[2].done()]
@@ -86,13 +100,13 @@ class OffsetWaiters:
 
     def reached(self, offset: int) -> None:
         while self._heap and self._heap[0][0] <= offset:
-            _, _, future = heappop(self._heap)
-            if not future.done():
-                future.set_result(None)
+            _, _, waiter = heappop(self._heap)
+            if not waiter.done():
+                waiter.set_result(None)
 
     def fail(self, error: Exception) -> None:
         """Nobody will commit these any more: the partition has lost its leadership or its disk."""
-        for _, _, future in self._heap:
-            if not future.done():
-                future.set_exception(error)
-        self._heap.clear()
+        heap, self._heap = self._heap, []
+        for _, _, waiter in heap:
+            if not waiter.done():
+                waiter.set_exception(error)

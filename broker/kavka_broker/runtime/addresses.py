@@ -10,6 +10,7 @@ from kavka_broker.core.config.listeners import Listener as Address
 from kavka_broker.core.config.unserved import check_promises, without_effect
 from kavka_broker.logs import get
 from kavka_broker.net.listener import Limits, Listener
+from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timers
 
@@ -53,9 +54,9 @@ class Addresses:
             )
 
     async def _bind_all(self, addresses: tuple[Address, ...], listeners: list[Listener]) -> dict[str, int]:
-        ports = {}
+        ports, limits = {}, limits_of(self._config)
         for address in addresses:
-            listener = Listener(address.name, None, limits_of(self._config), self._clock, self._timers)
+            listener = Listener(address.name, None, limits, self._clock, self._timers)
             try:
                 ports[address.name] = await listener.bind(address.host, address.port)
             except OSError as problem:
@@ -108,4 +109,5 @@ def limits_of(config: BrokerConfig) -> Limits:
         connections_per_ip_max=config["max.connections.per.ip"],
         per_ip_overrides={address.strip(): int(count) for address, _, count in pairs},
         idle_ms_max=config["connections.max.idle.ms"],
+        memory=RequestMemory(config["queued.max.request.bytes"]),
     )

@@ -19,6 +19,7 @@ import pytest
 from kavka_broker.api.broker import Client as Requester
 from kavka_broker.net.connection import REQUESTS_PER_TURN_MAX, Connection
 from kavka_broker.net.listener import Limits, Listener
+from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime
 from kavka_broker.runtime.clock import SystemClock
@@ -328,6 +329,44 @@ def test_connections_above_a_limit_are_closed(limits: Limits) -> None:
             assert await second.is_closed()
             first.send("s1")
             assert await first.answer() == body("s1")
+
+    asyncio.run(scenario())
+
+
+def test_connections_are_not_read_while_others_have_used_the_bound_up() -> None:
+    """queued.max.request.bytes: they go on in the order in which they came, once there is room."""
+
+    async def scenario() -> None:
+        memory = RequestMemory(bytes_max=100_000)
+        async with serving(Limits(memory=memory)) as (handlers, connect):
+            first, second, other = await connect(), await connect(), await connect()
+            large = b"s" + bytes(200_000)
+            first.writer.write(framed(large)[:100_000])
+            await until(lambda: memory.is_full)
+            second.writer.write(framed(large))
+            await until(lambda: any(one._is_paused for one in handlers.connections))
+            other.send("s1")
+            assert await other.answer() == body("s1")
+            first.writer.write(framed(large)[100_000:])
+            assert await first.answer() == large
+            assert await second.answer() == large
+            assert memory.used_bytes == 0
+
+    asyncio.run(scenario())
+
+
+def test_whoever_goes_gives_room_to_those_who_wait() -> None:
+    async def scenario() -> None:
+        memory = RequestMemory(bytes_max=100_000)
+        async with serving(Limits(memory=memory)) as (handlers, connect):
+            first, second = await connect(), await connect()
+            large = b"s" + bytes(200_000)
+            first.writer.write(framed(large)[:100_000])
+            await until(lambda: memory.is_full)
+            second.writer.write(framed(large))
+            await until(lambda: any(one._is_paused for one in handlers.connections))
+            first.writer.close()
+            assert await second.answer() == large
 
     asyncio.run(scenario())
 

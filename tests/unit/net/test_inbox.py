@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_broker.net.inbox import INITIAL_BYTES, RETAINED_BYTES_MAX, Inbox
+from kavka_broker.net.inbox import Inbox
+from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, RETAINED_BYTES_MAX, SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 
 
@@ -25,12 +26,17 @@ def feed(inbox: Inbox, data: bytes) -> list[bytes]:
         data = data[count:]
         while (frame := inbox.next_frame()) is not None:
             frames.append(bytes(frame))
+        inbox.settle()
     return frames
+
+
+def inbox_of(frame_bytes_max: int = 100 * 1024 * 1024, memory: RequestMemory | None = None) -> Inbox:
+    return Inbox(frame_bytes_max, memory or RequestMemory())
 
 
 @given(st.lists(st.binary(min_size=8, max_size=300), max_size=20), st.lists(st.integers(1, 700), min_size=1))
 def test_any_split_of_the_bytes_gives_the_same_frames(bodies: list[bytes], cuts: list[int]) -> None:
-    inbox = Inbox(1000)
+    inbox = inbox_of(1000)
     data = b"".join(map(framed, bodies))
     frames = []
     turn = 0
@@ -43,11 +49,28 @@ def test_any_split_of_the_bytes_gives_the_same_frames(bodies: list[bytes], cuts:
     assert inbox.waiting_bytes == 0
 
 
-@pytest.mark.parametrize("size", [INITIAL_BYTES - 4, INITIAL_BYTES, INITIAL_BYTES * 3 + 1, RETAINED_BYTES_MAX + 5])
+@given(st.lists(st.tuples(st.integers(0, 3), st.binary(min_size=8, max_size=300)), max_size=30), st.integers(1, 90))
+def test_connections_that_share_a_buffer_never_see_each_other(sent: list[tuple[int, bytes]], cut: int) -> None:
+    memory = RequestMemory()
+    inboxes = [inbox_of(memory=memory) for _ in range(4)]
+    taken: list[list[bytes]] = [[] for _ in inboxes]
+    waiting = [b"".join(framed(body) for index, body in sent if index == number) for number in range(4)]
+    while any(waiting):
+        for number, inbox in enumerate(inboxes):
+            taken[number] += feed(inbox, waiting[number][:cut])
+            waiting[number] = waiting[number][cut:]
+    assert taken == [[body for index, body in sent if index == number] for number in range(4)]
+    assert memory.used_bytes == 0
+
+
+@pytest.mark.parametrize("size", [SHARED_BYTES - 4, SHARED_BYTES, SHARED_BYTES * 3 + 1, RETAINED_BYTES_MAX + 5])
 def test_a_frame_larger_than_the_buffer_arrives_whole(size: int) -> None:
-    inbox = Inbox(RETAINED_BYTES_MAX * 2)
+    memory = RequestMemory()
+    inbox = inbox_of(RETAINED_BYTES_MAX * 2, memory)
     bodies = [b"a" * 20, b"b" * size, b"c" * 9]
     assert feed(inbox, b"".join(map(framed, bodies))) == bodies
+    assert memory.used_bytes == 0
+    assert memory.retained_bytes <= RETAINED_BYTES_MAX
 
 
 @pytest.mark.parametrize(
@@ -55,18 +78,18 @@ def test_a_frame_larger_than_the_buffer_arrives_whole(size: int) -> None:
     [(-1, "frame of -1 bytes"), (7, "frame of 7 bytes"), (1001, "8 to 1000 are allowed"), (2**31 - 1, "2147483647")],
 )
 def test_an_absurd_size_is_refused_before_anything_is_allocated(size: int, reason: str) -> None:
-    inbox = Inbox(1000)
+    memory = RequestMemory()
     with pytest.raises(ProtocolViolation, match=reason):
-        feed(inbox, pack(">i", size))
-    assert len(inbox.room()) <= INITIAL_BYTES
+        feed(inbox_of(1000, memory), pack(">i", size))
+    assert memory.used_bytes == 0
 
 
 def test_a_claimed_size_takes_no_memory_until_bytes_arrive() -> None:
-    inbox = Inbox(100 * 1024 * 1024)
+    inbox = inbox_of()
     feed(inbox, pack(">i", 100 * 1024 * 1024) + bytes(1000))
-    assert len(inbox.room()) <= INITIAL_BYTES
-    feed(inbox, bytes(INITIAL_BYTES))
-    assert len(inbox.room()) <= INITIAL_BYTES * 8
+    assert len(inbox.room()) < AT_ONCE_BYTES_MAX  # of a map, whose pages come with the bytes
+    feed(inbox, bytes(AT_ONCE_BYTES_MAX))
+    assert len(inbox.room()) < AT_ONCE_BYTES_MAX * 8
 
 
 @pytest.mark.parametrize(
@@ -75,14 +98,55 @@ def test_a_claimed_size_takes_no_memory_until_bytes_arrive() -> None:
 )
 def test_another_protocol_is_named(start: bytes, reason: str) -> None:
     with pytest.raises(ProtocolViolation, match=reason):
-        feed(Inbox(100 * 1024 * 1024), start)
+        feed(inbox_of(), start)
 
 
-def test_memory_of_a_large_frame_is_given_back() -> None:
-    inbox = Inbox(RETAINED_BYTES_MAX * 4)
-    feed(inbox, framed(b"x" * (RETAINED_BYTES_MAX + 1)))
-    assert inbox.next_frame() is None
-    assert len(inbox.room()) == INITIAL_BYTES
-    feed(inbox, framed(b"x" * INITIAL_BYTES))
-    inbox.shrink()
-    assert len(inbox.room()) == INITIAL_BYTES
+def test_what_may_not_be_begun_yet_leaves_the_shared_buffer() -> None:
+    memory = RequestMemory()
+    first, second = inbox_of(memory=memory), inbox_of(memory=memory)
+    bodies = [b"f" * 40, b"g" * 50]
+    data = b"".join(map(framed, bodies))
+    first.room()[: len(data)] = data
+    first.received(len(data))
+    first.settle()
+    assert (memory.used_bytes, first.has_room) == (len(data), False)
+    assert feed(second, framed(b"s" * 60)) == [b"s" * 60]
+    assert [bytes(first.next_frame() or b""), bytes(first.next_frame() or b"")] == bodies
+    first.settle()
+    assert (memory.used_bytes, first.has_room) == (0, True)
+
+
+def test_beyond_the_bound_a_long_frame_waits_for_room_and_short_ones_do_not() -> None:
+    memory = RequestMemory(bytes_max=300_000)
+    first, second, third = (inbox_of(memory=memory) for _ in range(3))
+    body = bytes(400_000)
+    assert feed(first, framed(body)[:70_000]) == []  # any room is enough, as in Apache Kafka
+    assert (first.is_starved, memory.is_full) == (False, True)
+    assert feed(second, framed(body)[:10_000]) == []
+    assert (second.is_starved, second.has_room) == (True, False)
+    assert feed(third, framed(b"t" * 100)) == [b"t" * 100]
+    assert feed(first, framed(body)[70_000:]) == [body]
+    assert (second.next_frame(), second.is_starved) == (None, False)
+    assert feed(second, framed(body)[10_000:]) == [body]
+    assert memory.used_bytes == 0
+
+
+def test_a_frame_that_was_begun_is_never_starved() -> None:
+    """Else those that hold the room would wait for each other."""
+    memory = RequestMemory(bytes_max=10 * AT_ONCE_BYTES_MAX)
+    inbox, other = inbox_of(memory=memory), inbox_of(memory=memory)
+    body = bytes(11 * AT_ONCE_BYTES_MAX)
+    feed(inbox, framed(body)[:1000])
+    assert memory.is_full
+    feed(other, framed(bytes(2 * SHARED_BYTES))[:100])
+    assert other.is_starved
+    assert feed(inbox, framed(body)[1000:]) == [body]
+
+
+def test_buffers_of_gone_connections_are_given_back() -> None:
+    memory = RequestMemory()
+    inbox = inbox_of(memory=memory)
+    feed(inbox, framed(bytes(SHARED_BYTES * 2))[:1000])
+    assert memory.used_bytes > 0
+    inbox.close()
+    assert (memory.used_bytes, inbox.waiting_bytes) == (0, 0)

@@ -195,7 +195,7 @@ BROKER_KEYS: Final = by_name(
         Definition("num.replica.fetchers", INT, 1, HIGH, Range(1), CLUSTER_WIDE),
         Definition("process.roles", LIST, REQUIRED, HIGH, OneOf(("broker", "controller")), served=True),
         Definition("producer.purgatory.purge.interval.requests", INT, 1000, MEDIUM),
-        Definition("queued.max.request.bytes", LONG, -1, MEDIUM),
+        Definition("queued.max.request.bytes", LONG, -1, MEDIUM, served=True),
         Definition("queued.max.requests", INT, 500, HIGH, Range(1)),
         Definition("quota.window.num", INT, 11, LOW, Range(1), served=True),
         Definition("quota.window.size.seconds", INT, 1, LOW, Range(1), served=True),

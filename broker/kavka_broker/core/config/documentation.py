@@ -97,7 +97,7 @@ _BROKER: Final = {
     "offsets.topic.replication.factor": "How many replicas the log of committed offsets has.",
     "process.roles": "What this process is: broker, controller, or both.",
     "producer.id.expiration.ms": "How long an idle producer's sequence is remembered.",
-    "queued.max.request.bytes": "How many bytes of requests may wait; -1 is without bound.",
+    "queued.max.request.bytes": "How many bytes of requests connections may hold before only small ones are read.",
     "queued.max.requests": "How many requests may wait before reading from connections pauses.",
     "quota.window.num": "Over how many windows a rate is measured.",
     "quota.window.size.seconds": "How long one window of a rate is.",

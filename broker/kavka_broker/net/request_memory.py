@@ -1,0 +1,88 @@
+"""The memory that requests are received into, of all connections that share one bound.
+
+Most requests arrive whole, and are served before the next connection is read. So all connections receive into one
+buffer, and an idle one has none. A connection gets a buffer of its own for a frame that is longer, or that it may not
+begin yet, and gives it back as soon as nothing waits in it. Large ones are kept for the next that needs one (fresh
+pages cost more than the copy into them), up to `RETAINED_BYTES_MAX` in all; they are maps, which go back to the system
+when they are dropped, and take no page before something is received into it.
+
+`queued.max.request.bytes` bounds what connections hold, or were promised when their frame began. As in Apache Kafka a
+request is taken as long as there is any room, so the last may exceed the bound; then connections whose frame does not
+fit into the shared buffer are not read until another gives room back.
+"""
+
+import asyncio
+import mmap
+from collections.abc import Callable
+from typing import Final
+
+SHARED_BYTES: Final = 64 * 1024
+MAPPED_BYTES_MIN: Final = 128 * 1024
+RETAINED_BYTES_MAX: Final = 16 * 1024 * 1024
+#: A longer frame grows with what has arrived of it, by this factor.
+AT_ONCE_BYTES_MAX: Final = 4 * 1024 * 1024
+GROWTH: Final = 4
+
+
+class RequestMemory:
+    """Buffers for what is received. `bytes_max` of 0 or less is no bound."""
+
+    def __init__(self, bytes_max: int = -1) -> None:
+        self.shared = memoryview(bytearray(SHARED_BYTES))
+        self.used_bytes = 0
+        self.retained_bytes = 0
+        self._bytes_max = bytes_max
+        self._retained: dict[int, list[memoryview]] = {}  # by size
+        self._waiting: dict[Callable[[], None], None] = {}
+        self._is_waking = False
+
+    @property
+    def is_full(self) -> bool:
+        return 0 < self._bytes_max <= self.used_bytes
+
+    def promise(self, size_bytes: int) -> None:
+        """Count what a connection may receive until it gives its buffer back."""
+        self.used_bytes += size_bytes
+
+    def take(self, size_bytes: int) -> memoryview:
+        """A buffer of at least that size."""
+        capacity = capacity_of(size_bytes)
+        retained = self._retained.get(capacity)
+        if retained:
+            self.retained_bytes -= capacity
+            return retained.pop()
+        return memoryview(mmap.mmap(-1, capacity) if capacity >= MAPPED_BYTES_MIN else bytearray(capacity))
+
+    def give(self, buffer: memoryview, promised_bytes: int = 0) -> None:
+        """Nothing waits in it any more; whoever had it needs none of what was promised."""
+        capacity = len(buffer)
+        self.used_bytes -= promised_bytes
+        if capacity >= MAPPED_BYTES_MIN and self.retained_bytes + capacity <= RETAINED_BYTES_MAX:
+            self.retained_bytes += capacity
+            self._retained.setdefault(capacity, []).append(buffer)
+        if self._waiting and not self._is_waking and not self.is_full:
+            self._is_waking = True
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def wait(self, tell: Callable[[], None]) -> None:
+        """Call `tell` once there is room, after those who wait already."""
+        self._waiting[tell] = None
+
+    def forget(self, tell: Callable[[], None]) -> None:
+        self._waiting.pop(tell, None)
+
+    def _wake(self) -> None:
+        self._is_waking = False
+        for _ in range(len(self._waiting)):
+            if self.is_full or not self._waiting:
+                return
+            tell = next(iter(self._waiting))
+            del self._waiting[tell]
+            tell()
+
+
+def capacity_of(size_bytes: int) -> int:
+    """Small ones as they are; large ones in few sizes, so that one that was given back fits the next."""
+    if size_bytes < MAPPED_BYTES_MIN // 2:
+        return size_bytes
+    return max(MAPPED_BYTES_MIN, 1 << (size_bytes - 1).bit_length())
