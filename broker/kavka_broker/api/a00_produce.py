@@ -304,7 +304,7 @@ def append(
     for_others = acks == ACKS_ALL and partition.has_followers
     if appended.last_offset >= (partition.high_watermark if for_others else partition.log.answerable_end):
         share = Share(response, partial(name_leader, topic, broker, client), waits_for_others=for_others)
-        (partition.tell_committed if for_others else partition.tell_synced)(appended.last_offset, share)
+        (partition.committed if for_others else partition.unsynced).push(appended.last_offset + 1, share)
         pending.waiting.append(share)
     return response
 

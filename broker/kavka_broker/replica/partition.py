@@ -18,7 +18,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.replica.feeds import Feed
 from kavka_broker.replica.fetch_sessions import SessionPartition
-from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters, Waiter
+from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters
 from kavka_broker.replica.surroundings import Alone, Surroundings
 from kavka_broker.seams import Clock
 from kavka_broker.storage.batch_check import Prepared, first_batch
@@ -34,16 +34,15 @@ class Partition:
 
     __slots__ = (
         "_clock",
-        "_committed",
         "_is_held_back",
         "_node_id",
         "_stable_offset",
         "_surroundings",
         "_trimmed",
         "_uncommitted_bytes",
-        "_unsynced",
         "bytes_in",
         "bytes_out",
+        "committed",
         "feeds",
         "high_watermark",
         "index",
@@ -57,6 +56,7 @@ class Partition:
         "state",
         "topic",
         "topic_id",
+        "unsynced",
         "watchers",
     )
 
@@ -83,8 +83,8 @@ class Partition:
         self._is_held_back = False  # whether it was below the high watermark
         self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, who wait for the end of the log
         self.bytes_in = self.bytes_out = self.messages_in = 0
-        self._committed = OffsetWaiters()
-        self._unsynced = OffsetWaiters()
+        self.committed = OffsetWaiters()  # who waits for the high watermark
+        self.unsynced = OffsetWaiters()  # and for the log's `answerable_end`
         self._trimmed = OffsetWaiters()
         self._uncommitted_bytes = 0
         self._node_id = node_id
@@ -159,8 +159,8 @@ class Partition:
         self.interrupt()
 
     def _fail_waiting(self, code: ErrorCode) -> None:
-        self._committed.fail(BrokerError(code))
-        self._unsynced.fail(BrokerError(code))
+        self.committed.fail(BrokerError(code))
+        self.unsynced.fail(BrokerError(code))
         self._trimmed.fail(BrokerError(code))
 
     def interrupt(self) -> None:
@@ -284,13 +284,7 @@ class Partition:
         """None where `offset` is committed already, else a future; it fails when leadership is lost."""
         if offset < self.high_watermark:
             return None
-        return self._committed.add(offset + 1)
-
-    def tell_committed(self, offset: int, waiter: Waiter) -> None:
-        """As `when_committed`, of an offset that is not committed yet."""
-        self._committed.push(offset + 1, waiter)
-
-    # --- what flush.messages wants synced -------------------------------------------------------------------------
+        return self.committed.add(offset + 1)
 
     def sync_soon(self) -> None:
         """Have a thread sync what was appended, if it may not be answered for before."""
@@ -299,20 +293,16 @@ class Partition:
 
     def synced(self) -> None:
         """There was a sync: of all that was appended before it began."""
-        self._unsynced.reached(self.log.answerable_end)
+        self.unsynced.reached(self.log.answerable_end)
         self._advance()
         # An append that wanted no sync may have moved the high watermark over these.
-        self._committed.reached(self.high_watermark)
+        self.committed.reached(self.high_watermark)
 
     def when_synced(self, offset: int) -> asyncio.Future[None] | None:
         """None where the record at `offset` may be answered for, else a future; it fails when leadership is lost."""
         if offset < self.log.answerable_end:
             return None
-        return self._unsynced.add(offset + 1)
-
-    def tell_synced(self, offset: int, waiter: Waiter) -> None:
-        """As `when_synced`, of an offset that is not answered for yet."""
-        self._unsynced.push(offset + 1, waiter)
+        return self.unsynced.add(offset + 1)
 
     def read(
         self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool, *, is_doubted: bool = False
@@ -451,8 +441,8 @@ class Partition:
         size_bytes = self._uncommitted_bytes * (high_watermark - before) // (end_offset - before)
         self._uncommitted_bytes -= size_bytes
         self.high_watermark = high_watermark
-        if len(self._committed):
-            self._committed.reached(high_watermark)
+        if len(self.committed):
+            self.committed.reached(high_watermark)
         self._progressed(size_bytes)
         if self._surroundings.hurries_high_watermark:
             self._tell_followers()
