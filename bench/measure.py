@@ -30,6 +30,10 @@ P999 = Metric("p999_ms", "p99.9 ms", more_is_better=False)
 CPU_PER_OPERATION = Metric("cpu_microseconds_per_operation", "broker CPU us each", more_is_better=False)
 REQUESTS = Metric("requests_per_second", "k requests/s", more_is_better=True, scale=1e-3)
 SHARE = Metric("share_of_plain", "of plain", more_is_better=True, derived=True)
+OF_LIMIT = Metric("of_limit", "of the limit, whole run", more_is_better=False, derived=True)
+OF_LIMIT_LATER = Metric("of_limit_later", "of the limit, after 30 s", more_is_better=False, derived=True)
+TOLD = Metric("told_seconds", "s told to wait", more_is_better=False, derived=True)
+HELD = Metric("held_share", "held, share of the time", more_is_better=False, derived=True)
 COST = Metric("cost", "", more_is_better=False)
 
 

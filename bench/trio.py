@@ -34,6 +34,7 @@ class Member(Broker):
         super().__init__(product, directory)
         self.node_id = node_id
         self.controller_port = processes.free_port()
+        self.admin_port = processes.free_port()
 
     @property
     def voter(self) -> str:
@@ -68,7 +69,7 @@ transaction.state.log.replication.factor=3
 transaction.state.log.min.isr=2
 min.insync.replicas=2
 log.segment.delete.delay.ms=1000
-kavka.admin.listener=
+kavka.admin.listener=127.0.0.1:{member.admin_port}
 """
 
 

@@ -21,9 +21,11 @@ PRODUCE_VERSION: Final = 7
 FETCH_VERSION: Final = 4
 METADATA_VERSION: Final = 1
 API_VERSIONS_VERSION: Final = 0
+ALTER_CLIENT_QUOTAS: Final = 49
+ALTER_CLIENT_QUOTAS_VERSION: Final = 0
 ANSWER_SECONDS_MAX: Final = 10.0
 CLIENT_ID: Final = b"bench"
-HEADER: Final = struct.Struct(f">hhih{len(CLIENT_ID)}s")
+HEADER: Final = struct.Struct(">hhih")
 FETCH_BYTES_MAX: Final = 1 << 20
 BATCH_CRC_AT: Final = 17
 BATCH_CRC_FROM: Final = 21
@@ -93,9 +95,9 @@ class Connection:
         return self.receive()
 
 
-def frame(api_key: int, version: int, body: bytes) -> bytes:
+def frame(api_key: int, version: int, body: bytes, client_id: bytes = CLIENT_ID) -> bytes:
     """A request with its size and header (version 1)."""
-    header = HEADER.pack(api_key, version, 1, len(CLIENT_ID), CLIENT_ID)
+    header = HEADER.pack(api_key, version, 1, len(client_id)) + client_id
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
@@ -109,13 +111,17 @@ def answers(port: int) -> bool:
     return True
 
 
-def produce_frame(topic: str, partition: int, value: bytes, acks: int) -> bytes:
+def produce_frame(topic: str, partition: int, value: bytes, acks: int, client_id: bytes = CLIENT_ID) -> bytes:
     """A Produce request with one batch of one record."""
     records = one_record_batch(value, int(time.time() * 1000))
     head = struct.pack(">hhi", -1, acks, 30_000)
-    return frame(
-        PRODUCE, PRODUCE_VERSION, head + _one_topic(topic) + struct.pack(">ii", partition, len(records)) + records
-    )
+    body = head + _one_topic(topic) + struct.pack(">ii", partition, len(records)) + records
+    return frame(PRODUCE, PRODUCE_VERSION, body, client_id)
+
+
+def produce_throttle_ms(body: memoryview) -> int:
+    """What the answer to `produce_frame` tells its client to wait."""
+    return int.from_bytes(body[-4:], "big")
 
 
 def produced_offset(body: memoryview, topic: str) -> int:
@@ -126,11 +132,35 @@ def produced_offset(body: memoryview, topic: str) -> int:
     return int(offset)
 
 
-def fetch_frame(topic: str, partition: int, offset: int, wait_ms: int = 5_000) -> bytes:
+def fetch_frame(topic: str, partition: int, offset: int, wait_ms: int = 5_000, client_id: bytes = CLIENT_ID) -> bytes:
     """A Fetch request that waits for the first byte at an offset."""
     head = struct.pack(">iiiib", -1, wait_ms, 1, FETCH_BYTES_MAX // 2, 0)
     wanted = struct.pack(">iqi", partition, offset, FETCH_BYTES_MAX // 2)
-    return frame(FETCH, FETCH_VERSION, head + _one_topic(topic) + wanted)
+    return frame(FETCH, FETCH_VERSION, head + _one_topic(topic) + wanted, client_id)
+
+
+def fetch_throttle_ms(body: memoryview) -> int:
+    """What the answer to `fetch_frame` tells its client to wait."""
+    return int.from_bytes(body[:4], "big")
+
+
+def has_topics(body: memoryview) -> bool:
+    """Whether the answer to `fetch_frame` brings anything: a throttled one is empty."""
+    return int.from_bytes(body[4:8], "big") > 0
+
+
+def client_quota_frame(client_id: str, key: str, bytes_per_second: float) -> bytes:
+    """An AlterClientQuotas request that limits a client id."""
+    kind = b"client-id"
+    entity = struct.pack(f">ih{len(kind)}sh{len(client_id)}s", 1, len(kind), kind, len(client_id), client_id.encode())
+    change = struct.pack(f">ih{len(key)}sd?", 1, len(key), key.encode(), bytes_per_second, False)
+    body = struct.pack(">i", 1) + entity + change + struct.pack(">?", False)
+    return frame(ALTER_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS_VERSION, body)
+
+
+def client_quota_error(body: memoryview) -> int:
+    """The error code in the answer to `client_quota_frame`."""
+    return struct.unpack_from(">iih", body)[2]  # type: ignore[no-any-return]
 
 
 def fetched_bytes(body: memoryview, topic: str) -> int:

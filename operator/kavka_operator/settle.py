@@ -20,6 +20,7 @@ from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.mishaps import Mishaps
 from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile import quotas, topics
+from kavka_operator.reconcile.drift import correction
 from kavka_operator.reconcile.plan import (
     AlterQuota,
     CreateTopic,
@@ -264,11 +265,13 @@ def _not_done_together(
 
 def _remember(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster, now: datetime) -> Topic | ClientQuota:
     """The resource with what the plan's actions make its own, for the next round."""
+    last = correction(resource, plan, seen, now)
     if isinstance(resource, Topic):
         owned = topics.managed_after(resource, plan)
-        return resource.model_copy(update={"status": resource.status.model_copy(update={"managed_config": owned})})
+        update: dict[str, object] = {"managed_config": owned, "last_correction": last}
+        return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
     target = quotas.target_values(resource, seen.brokers_to_be, now)
-    update = {"applied": target, "applied_time": now}
+    update = {"applied": target, "applied_time": now, "last_correction": last}
     return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
 
 

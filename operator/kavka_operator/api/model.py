@@ -202,6 +202,13 @@ class Status(Model):
         return next((each for each in self.conditions if each.type == kind), None)
 
 
+class Correction(Model):
+    """What somebody else had changed, and was put back."""
+
+    time: Moment = Field(description="When it was put back.")
+    message: str = Field(max_length=MESSAGE_LENGTH_MAX, description="What it was.")
+
+
 class Metadata(Model):
     """The part of metadata that a file may carry or an API server sends."""
 

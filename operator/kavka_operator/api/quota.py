@@ -18,6 +18,7 @@ from kavka_operator.api.model import (
     READY_COLUMN,
     REASON_COLUMN,
     Column,
+    Correction,
     Metadata,
     Model,
     Moment,
@@ -258,6 +259,14 @@ class ClientQuotaStatus(Status):
         default_factory=dict, max_length=8, description="The values in Kafka, per broker, by Kafka's keys."
     )
     applied_time: Moment | None = Field(default=None, description="When they were last changed.")
+    unmanaged: dict[str, float] = Field(
+        default_factory=dict,
+        max_length=8,
+        description="Values of the entity in Kafka that this resource has not set, by Kafka's keys; they hold too.",
+    )
+    last_correction: Correction | None = Field(
+        default=None, description="What somebody else had changed of it last, and was put back."
+    )
     override: str | None = Field(default=None, max_length=1024, description="The reason of the override in force.")
     shadowed_by: tuple[RelatedQuota, ...] = Field(
         default=(),

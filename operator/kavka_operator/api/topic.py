@@ -16,6 +16,7 @@ from kavka_operator.api.model import (
     READY_COLUMN,
     REASON_COLUMN,
     Column,
+    Correction,
     KafkaConfig,
     Metadata,
     Model,
@@ -30,6 +31,7 @@ PARTITIONS_MAX = 100_000
 REPLICATION_FACTOR_MAX = 100
 TOPIC_NAME_PATTERN = r"^[a-zA-Z0-9._-]+$"
 TOPIC_NAME_LENGTH_MAX = 249
+UNMANAGED_MAX = 100
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state")
 
 DeletionPolicy = Literal["Retain", "Delete", "DeleteIfEmpty"]
@@ -140,6 +142,15 @@ class TopicStatus(Status):
         max_length=256,
         strict=False,
         description="Settings that this resource has set, so that one taken out of it goes back to its default.",
+    )
+    unmanaged_config: tuple[str, ...] = Field(
+        default=(),
+        max_length=UNMANAGED_MAX,
+        strict=False,
+        description="Settings of the topic in Kafka that this resource has not set, with their values.",
+    )
+    last_correction: Correction | None = Field(
+        default=None, description="What somebody else had changed of it last, and was put back."
     )
 
 

@@ -17,6 +17,7 @@ CHUNK_RECORDS = 2_000
 REPORT_EVERY = 1_000
 PULSE_SECONDS = 0.02
 VALUE_BYTES = 10 * 1024
+QUEUE_KIB = 8 * 1024  # eight seconds of what the limited one may send
 QUIET = 2  # errors reach us through callbacks and exceptions; nothing is worth a line in the middle of a bar
 
 
@@ -292,7 +293,11 @@ class Load:
 def run_load(
     bootstrap: str, topic: str, load: Load, seconds: float, wanted_rate: float | None, stop: threading.Event
 ) -> None:
-    """Produce for `seconds`, as fast as the broker lets or at `wanted_rate` bytes a second."""
+    """Produce for `seconds`, as fast as the broker lets or at `wanted_rate` bytes a second.
+
+    With acks=all and as many requests under way as the queue holds, as librdkafka does by default: a client that does
+    not wait for its answers is to be held all the same.
+    """
 
     def throttled(event: ThrottleEvent) -> None:
         wait_ms = round(event.throttle_time * 1000)
@@ -313,10 +318,10 @@ def run_load(
             "bootstrap.servers": bootstrap,
             "client.id": load.client_id,
             "log_level": QUIET,
-            "acks": "1",
+            "acks": "all",
             "batch.size": 64 * 1024,
             "linger.ms": 5,
-            "queue.buffering.max.kbytes": 2048,
+            "queue.buffering.max.kbytes": QUEUE_KIB,
             "throttle_cb": throttled,
         }
     )

@@ -5,16 +5,18 @@ Pure, and equal for equal input, so that rest means no write.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from kavka_broker.core.config.unserved import topic_without_effect, without_effect
 from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
-from kavka_operator.api.topic import Topic, TopicStatus
+from kavka_operator.api.topic import UNMANAGED_MAX, Topic, TopicStatus
 from kavka_operator.quota.entities import entity_text
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile.cluster import managed_after
+from kavka_operator.reconcile.drift import told
 from kavka_operator.reconcile.plan import ClusterPlan, Word, settled
 from kavka_operator.reconcile.quotas import active_override, target_values
 from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
@@ -33,6 +35,7 @@ def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], no
     conflict = any(word.reason == "Conflict" for word in words)
     if seen is None or conflict:
         return topic.status.model_copy(update={**common, "topic_name": topic.topic_name, "topic_id": known})
+    owned = {*topic.status.managed_config, *topic.spec.config}
     return TopicStatus(
         **common,
         topic_name=seen.name,
@@ -42,6 +45,10 @@ def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], no
         under_replicated=seen.under_replicated,
         offline=seen.offline,
         managed_config=topic.status.managed_config,
+        unmanaged_config=tuple(f"{key}={value}" for key, value in sorted(seen.overrides.items()) if key not in owned)[
+            :UNMANAGED_MAX
+        ],
+        last_correction=topic.status.last_correction,
     )
 
 
@@ -62,6 +69,7 @@ def quota_status(
     target = target_values(quota, seen.brokers_to_be, now)
     ours = {key: value for key, value in in_kafka.items() if key in target or key in quota.status.applied}
     applied = {key: value for key, value in ours.items() if math.isfinite(value)}  # JSON has no word for infinity
+    foreign = {key: value for key, value in in_kafka.items() if key not in ours and math.isfinite(value)}
     override = active_override(quota, now)
     usage = seen.usage.get(str(entity), ())
     return ClientQuotaStatus(
@@ -70,6 +78,8 @@ def quota_status(
         level=level_of(entity),
         applied=applied,
         applied_time=quota.status.applied_time or (now if applied else None),
+        unmanaged=foreign,
+        last_correction=quota.status.last_correction,
         override=override.reason if override else None,
         shadowed_by=winners,
         shadows=shadows(entity, near),
@@ -156,10 +166,17 @@ def _node_line(
 
 def _common(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime) -> dict[str, Any]:
     generation = resource.metadata.generation
+    if not isinstance(resource, KafkaCluster):
+        words = [_with_correction(word, told(resource.status.last_correction, now)) for word in words]
     return {
         "observed_generation": generation,
         "conditions": settled([*words, *_unserved_words(resource)], resource.status.conditions, generation, now),
     }
+
+
+def _with_correction(word: Word, words: str) -> Word:
+    """What was put back is said beside what is as it should be."""
+    return replace(word, message=word.message + words) if (word.type, word.status) == ("Ready", "True") else word
 
 
 def _unserved_words(resource: KafkaCluster | Topic | ClientQuota) -> list[Word]:

@@ -7,7 +7,11 @@ import pytest
 
 from bench import wire
 from kavka_broker.protocol import codec
+from kavka_broker.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
+from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from kavka_broker.protocol.messages.alter_client_quotas_response import EntryData as EntryResponse
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -16,8 +20,9 @@ from kavka_broker.protocol.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kavka_broker.protocol.messages.produce_request import ProduceRequest
+from kavka_broker.protocol.messages.produce_response import ProduceResponse
 
-HEADER_BYTES = 4 + wire.HEADER.size
+HEADER_BYTES = 4 + wire.HEADER.size + len(wire.CLIENT_ID)
 
 
 def test_a_produce_frame_is_what_the_codec_reads() -> None:
@@ -29,6 +34,24 @@ def test_a_produce_frame_is_what_the_codec_reads() -> None:
     (partition,) = topic.partition_data
     assert (topic.name, partition.index) == ("topic", 3)
     assert b"value" in bytes(partition.records)
+
+
+def test_a_quota_frame_is_what_the_codec_reads() -> None:
+    frame = wire.client_quota_frame("etl", "producer_byte_rate", 1024)
+    version = wire.ALTER_CLIENT_QUOTAS_VERSION
+    (entry,) = codec.decode(AlterClientQuotasRequest, version, frame[HEADER_BYTES:]).entries
+    assert [(part.entity_type, part.entity_name) for part in entry.entity] == [("client-id", "etl")]
+    assert [(op.key, op.value, op.remove) for op in entry.ops] == [("producer_byte_rate", 1024.0, False)]
+    answer = AlterClientQuotasResponse(7, [EntryResponse(42)])
+    assert wire.client_quota_error(memoryview(codec.encode(answer, version))) == 42
+
+
+def test_throttle_times_are_those_of_the_codec() -> None:
+    produced = codec.encode(ProduceResponse([], 1234), wire.PRODUCE_VERSION)
+    fetched = codec.encode(FetchResponse(567), wire.FETCH_VERSION)
+    assert wire.produce_throttle_ms(memoryview(produced)) == 1234
+    assert wire.fetch_throttle_ms(memoryview(fetched)) == 567
+    assert not wire.has_topics(memoryview(fetched))
 
 
 def test_a_batch_has_its_length_and_crc() -> None:

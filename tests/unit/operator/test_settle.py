@@ -1,15 +1,16 @@
 """Look, reconcile, act, look again: with a Kafka in memory that counts what is written."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TypeVar
 
 import pytest
 
 from kavka_broker.core.quota.entity import Entity
-from kavka_operator.api.quota import ClientQuota, ClientQuotaStatus
+from kavka_operator.api.quota import ClientQuota, ClientQuotaStatus, Limits
 from kavka_operator.api.topic import Topic, TopicStatus
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.reconcile.plan import KafkaAction
+from kavka_operator.reconcile.plan import AlterTopic, KafkaAction
 from kavka_operator.settle import Outcome, key_of, settle
 from tests.unit.operator.fakes import NOW, FakeKafka, quota, topic
 
@@ -234,3 +235,63 @@ def test_a_topic_says_which_of_its_settings_change_nothing() -> None:
     assert word.message.startswith("preallocate: ")
     plain = topic(config={"retention.ms": "5"})
     assert settle([plain], FakeKafka(), NOW).statuses[key_of(plain)].condition("NotServed") is None
+
+
+def message_of(status: object) -> str:
+    assert isinstance(status, TopicStatus | ClientQuotaStatus)
+    condition = status.condition("Ready")
+    assert condition is not None
+    return condition.message
+
+
+def test_what_somebody_else_has_changed_is_put_back_and_told() -> None:
+    kafka, etl = FakeKafka(), Entity(client_id="etl")
+    wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
+    made = [after(each, settle(wanted, kafka, NOW)) for each in wanted]
+    kafka.quotas[etl] = {"producer_byte_rate": 5000.0}
+    kafka.perform(AlterTopic("a", {"retention.ms": "77"}))
+
+    outcome = settle(made, kafka, NOW)
+
+    assert kafka.quotas[etl] == {"producer_byte_rate": 1048576.0}
+    by_topic, by_quota = (outcome.statuses[key_of(each)] for each in made)
+    assert message_of(by_topic).endswith("put back at 2026-11-21T12:00:00Z: retention.ms was 77")
+    assert message_of(by_quota).endswith("put back at 2026-11-21T12:00:00Z: producer_byte_rate was 5k")
+    later = settle([after(each, outcome) for each in made], kafka, NOW + timedelta(minutes=61))
+    assert "put back" not in message_of(later.statuses[key_of(made[0])])
+    assert isinstance(by_quota, ClientQuotaStatus)
+    assert later.statuses[key_of(made[1])].last_correction == by_quota.last_correction  # type: ignore[union-attr]
+
+
+def test_what_the_resource_itself_changes_is_no_correction() -> None:
+    kafka = FakeKafka()
+    wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
+    made = [after(each, settle(wanted, kafka, NOW)) for each in wanted]
+    limits = made[1].spec.model_copy(update={"limits": Limits(producer_byte_rate=7)})
+    spec = made[0].spec.model_copy(update={"config": {"retention.ms": "2000"}})
+    newer = [
+        each.model_copy(update={"spec": other, "metadata": each.metadata.model_copy(update={"generation": 2})})
+        for each, other in zip(made, (spec, limits), strict=True)
+    ]
+
+    outcome = settle(newer, kafka, NOW)
+
+    assert len(outcome.done) == 2
+    assert [status.last_correction for status in outcome.statuses.values()] == [None, None]  # type: ignore[union-attr]
+
+
+def test_what_others_have_set_on_the_same_topic_and_entity_is_shown_and_stays() -> None:
+    kafka, etl = FakeKafka(), Entity(client_id="etl")
+    wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
+    made = [after(each, settle(wanted, kafka, NOW)) for each in wanted]
+    kafka.quotas[etl]["consumer_byte_rate"] = 5000.0
+    kafka.perform(AlterTopic("a", {"segment.bytes": "1048576"}))
+
+    outcome = settle(made, kafka, NOW)
+
+    by_topic, by_quota = (outcome.statuses[key_of(each)] for each in made)
+    assert isinstance(by_topic, TopicStatus)
+    assert isinstance(by_quota, ClientQuotaStatus)
+    assert (by_topic.unmanaged_config, by_quota.unmanaged) == (("segment.bytes=1048576",), {"consumer_byte_rate": 5000})
+    assert by_quota.applied == {"producer_byte_rate": 1048576}
+    assert outcome.done == []
