@@ -2,6 +2,7 @@
 
 import errno
 import threading
+from dataclasses import replace
 from random import Random
 
 import pytest
