@@ -77,7 +77,7 @@ def resolve(limits: Mapping[Entity, float], user: str, client_id: str) -> Effect
 
 
 def resolve_ip(limits: Mapping[IpEntity, float], ip: str) -> float | None:
-    """The connection rate that applies to an address, or None where it has no limit."""
+    """The connection rate that applies to an address, or None where it has no limit. Nothing enforces it yet."""
     for entity in (IpEntity(ip), IpEntity(DEFAULT)):
         if entity in limits:
             return limits[entity]
