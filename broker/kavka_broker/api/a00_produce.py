@@ -11,8 +11,8 @@
 - A transaction's first batch in a partition waits for its coordinator's word that the partition is part of it
   (`admission`); requests of one transactional id are written in the order in which they came.
 - Of a partition that is named more than once the last batch counts, as in Apache Kafka.
-- A batch that takes long to make ready (another codec, keys of a compacted topic) is made so by a thread, and what comes
-  behind it on its connection waits (`preparation`).
+- A batch that takes long to make ready (another codec, keys of a compacted topic) is made so by a thread, and what
+  comes behind it on its connection waits (`preparation`).
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
 - The answer names `throttle_time_ms`; a client over its quota is muted from the charge on.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).

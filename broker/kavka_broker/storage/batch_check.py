@@ -5,8 +5,8 @@ comes here, to be refused with Kafka's own error or to be rewritten: the leader'
 another codec, records that a compacted topic must look into. Kafka's order of the checks is kept, so that a batch with
 two faults gets the same answer.
 
-To look into records and to pack them anew may take long: a client's batch that is not small is `NotOnLoop`, and comes again
-from a thread (`prepare_in_thread`), which knows nothing of the log but its configuration.
+To look into records and to pack them anew may take long: a client's batch that is not small is `NotOnLoop`, and comes
+again from a thread (`prepare_in_thread`), which knows nothing of the log but its configuration.
 """
 
 from enum import Enum, auto
@@ -40,7 +40,7 @@ from kavka_broker.protocol.records.scan import scan
 # Base offset and length, epoch, magic and CRC: a length below this cannot be a batch of any format.
 _BATCH_LENGTH_MIN: Final = 14
 
-#: What a client's batch may have, packed and unpacked, to be looked into and packed anew on the loop: some milliseconds.
+#: What a client's batch may have, packed and unpacked, to be looked into and packed anew on the loop: milliseconds.
 ON_LOOP_BYTES_MAX: Final = 16 * 1024
 ON_LOOP_RECORDS_MAX: Final = 500
 
@@ -102,7 +102,7 @@ def first_batch(batches: memoryview) -> tuple[BatchHeader, memoryview]:
 
 
 def prepare(batch: memoryview, header: BatchHeader, config: LogConfig, origin: Origin, now_ms: int) -> memoryview:
-    """The batch as it shall be written. Raises BrokerError with the code that Kafka answers, NotOnLoop for a client's."""
+    """The batch as it shall be written. Raises BrokerError with Kafka's code, and NotOnLoop for a client's."""
     return _prepare(batch, header, config, origin, now_ms, is_on_loop=origin is Origin.CLIENT)
 
 

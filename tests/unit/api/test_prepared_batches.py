@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,8 @@ def request(*batches: tuple[str, bytes], acks: int = -1) -> ProduceRequest:
 
 
 def batch(sequence: int = -1, key: bytes | None = b"k", value: bytes = VALUE) -> bytes:
-    producer = {} if sequence < 0 else {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
+    named: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
+    producer = {} if sequence < 0 else named
     return bytes(build_batch([(key, value)], timestamp_ms=-1, **producer))
 
 
