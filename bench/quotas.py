@@ -23,7 +23,7 @@ from typing import Final
 import confluent_kafka as ck
 
 from bench import machine, processes, report, topics, wire
-from bench.__main__ import FULL, PRODUCTS, RESULTS, Run, environment
+from bench.__main__ import FULL, PRODUCTS, RESULTS, Run, environment, told_floors
 from bench.brokers import KAVKA, compile_kavka
 from bench.measure import Measure
 from bench.quota_clients import (
@@ -218,7 +218,7 @@ def main() -> None:
     processes.end_all_at_exit()
     compile_kavka()
     root = Path(tempfile.mkdtemp(prefix="kavka-bench-"))
-    run = Run(chosen.nice)
+    run, found = Run(chosen.nice), told_floors(root)
     try:
         with ExitStack() as stack:
             products = [PRODUCTS[name] for name in chosen.broker or PRODUCTS]
@@ -227,7 +227,8 @@ def main() -> None:
     finally:
         processes.stop_all()
         shutil.rmtree(root, ignore_errors=True)
-    about = {name: value for name, value in environment(FULL, started).items() if name not in OF_OTHER_SECTIONS}
+    whole = environment(FULL, started, found)
+    about = {name: value for name, value in whole.items() if name not in OF_OTHER_SECTIONS}
     about |= {"seconds": chosen.seconds, "limit_bytes_per_second": LIMIT}
     print("\n" + report.text(run.measures))
     output = chosen.output or RESULTS / time.strftime("%Y-%m-%d-%H%M-quotas", time.gmtime(started))
