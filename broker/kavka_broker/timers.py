@@ -43,6 +43,10 @@ class Timer:
     def is_waiting(self) -> bool:
         return self in self._bucket
 
+    @property
+    def name(self) -> str:
+        return str(getattr(self._callback, "__qualname__", type(self._callback).__qualname__))
+
     def fire(self) -> None:
         """Call back. For `Timers` alone."""
         self._callback(*self._arguments)
@@ -60,6 +64,12 @@ class Timers:
         self._armed_tick = 0
         self._sweep_at = SWEEP_TICKS_MIN
         self._is_firing = False
+        self._fired: Timer | None = None
+
+    @property
+    def doing(self) -> str:
+        """What fired last, for who asks what holds the loop."""
+        return "" if self._fired is None else self._fired.name
 
     def __len__(self) -> int:
         """How many timers wait."""
@@ -121,6 +131,7 @@ class Timers:
             while bucket:
                 timer = next(iter(bucket))
                 del bucket[timer]
+                self._fired = timer
                 timer.fire()
             if not self._ticks:  # a callback has closed us
                 return

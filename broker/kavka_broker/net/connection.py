@@ -51,6 +51,7 @@ class Connection(asyncio.BufferedProtocol):
         self._held: HeldTime  # of the share that it is muted for
         self._muted_until_ms = 0.0
         self.last_active_ms = 0.0
+        self.doing = ""  # the API served last, for who asks what holds the loop
         self._taken_bytes = 0  # by the peer, at the last sweep
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -186,6 +187,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _begin(self, frame: memoryview) -> None:
         exchange = self._dispatcher.begin(frame, self.peer)
+        self.doing = exchange.api.name
         self._mute_if_charged(exchange)
         if exchange.waiting is None and not self._exchanges:
             self._answer(exchange)

@@ -28,6 +28,7 @@ from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.sources import Sources
+from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
 
@@ -106,6 +107,7 @@ def samples(sources: Sources) -> Iterator[Sample]:
     yield "kavka_broker_info", (str(sources.node_id), sources.cluster_id), 1
     yield "kavka_broker_ready", (), int(sources.health.is_ready)
     yield from memory_samples()
+    yield from loop_samples(sources.watchdog)
     for quota_type, quota in sources.quotas.by_type.items():
         yield from quota_samples(quota_type, quota, int(sources.clock.monotonic_ms()))
     yield from request_samples(sources.requests)
@@ -140,6 +142,12 @@ def memory_samples() -> Iterator[Sample]:
         for line in status:
             if line.startswith("RssAnon:"):
                 yield "kavka_memory_anonymous_bytes", (), int(line.split()[1]) * 1024
+
+
+def loop_samples(watchdog: Watchdog) -> Iterator[Sample]:
+    for name, (count, seconds) in watchdog.held.items():
+        yield "kavka_loop_held_total", (name,), count
+        yield "kavka_loop_held_seconds_total", (name,), seconds
 
 
 def quota_samples(quota_type: str, quota: ByteQuota, now_ms: int) -> Iterator[Sample]:

@@ -11,13 +11,13 @@ import gc
 import os
 import resource
 import signal
-import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
 from kavka_broker.runtime.logs import configure
+from kavka_broker.runtime.quiet import Quiet
 from kavka_broker.runtime.server import Server, StartError
 
 log = get("runtime")
@@ -62,6 +62,7 @@ def allow_open_files() -> int:
 async def serve(config: BrokerConfig) -> None:
     asyncio.get_running_loop().set_exception_handler(failed_on_loop)
     server = Server(config, crash)
+    server.watchdog.watch()
     starting = asyncio.create_task(server.start(), name="start")
     # A start may wait for others for ever, and must end when it is asked to.
     stopping = Stopping(starting.cancel)
@@ -76,6 +77,7 @@ async def serve(config: BrokerConfig) -> None:
             raise
     finally:
         await server.stop(stopping.reason)
+        server.watchdog.unwatch()
 
 
 class Stopping:
@@ -110,25 +112,6 @@ def failed_on_loop(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> Non
     if isinstance(error, AssertionError):
         crash(error)
     log.exception("loop.failed", error, reason=reason)
-
-
-class Quiet:
-    """Lets the same warning through once in a while."""
-
-    def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._interval_s = interval_s
-        self._clock = clock
-        self._until_s = -interval_s
-        self._hushed = 0
-
-    def hushed(self) -> int | None:
-        """How many were kept back since the last one, if the next may be said now."""
-        if self._clock() < self._until_s:
-            self._hushed += 1
-            return None
-        self._until_s = self._clock() + self._interval_s
-        hushed, self._hushed = self._hushed, 0
-        return hushed
 
 
 _quiet = Quiet(WARNING_INTERVAL_S)

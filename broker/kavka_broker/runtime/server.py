@@ -34,6 +34,7 @@ from kavka_broker.runtime.addresses import Addresses, StartError, check
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
 from kavka_broker.runtime.sources import Sources
+from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.runtime.wiring import Node, Wiring
 from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
@@ -63,6 +64,7 @@ class Server:
         self.config = config
         self.world = world
         self.health = Health(starting(config.roles))
+        self.watchdog = Watchdog()
         self._crash = crash
         self._clock = world.clock
         self._timers = Timers(self._clock, asyncio.get_running_loop())
@@ -270,6 +272,7 @@ class Server:
             quorum=broker.quorum,
             counts=self.node.counts,
             logs=self._logs,
+            watchdog=self.watchdog,
         )
 
     # --- stop ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.health import Health
+from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log_manager import LogManager
 
@@ -32,3 +33,4 @@ class Sources:
     quorum: Quorum
     counts: ClusterCounts
     logs: LogManager
+    watchdog: Watchdog

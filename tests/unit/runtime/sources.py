@@ -7,6 +7,7 @@ from typing import Any, cast
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.health import STARTING, Health
 from kavka_broker.runtime.sources import Sources
+from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.sim_disk import SimDisk
 
@@ -31,6 +32,12 @@ def partition(topic: str, index: int, isr: Sequence[int] = (1,), replicas: Seque
     return SimpleNamespace(
         topic=topic, index=index, is_leader=True, state=state, log=log, leadership=leadership, **counts
     )
+
+
+def watchdog() -> Watchdog:
+    watched = Watchdog()
+    watched.held["Connection Metadata"] = (2, 0.05)
+    return watched
 
 
 def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
@@ -63,5 +70,6 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "quorum": quorum,
         "counts": counts,
         "logs": LogManager(SimDisk(), "abc", []),
+        "watchdog": watchdog(),
     }
     return Sources(**{**parts, **others})

@@ -13,7 +13,8 @@ import pytest
 
 from kavka_broker.protocol.errors import InvariantViolation
 from kavka_broker.runtime import process
-from kavka_broker.runtime.process import Quiet, allow_open_files, failed_on_loop
+from kavka_broker.runtime.process import allow_open_files, failed_on_loop
+from kavka_broker.runtime.quiet import Quiet
 
 
 def test_as_many_files_may_be_open_as_the_system_allows() -> None:
