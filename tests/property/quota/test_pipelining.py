@@ -93,7 +93,7 @@ class Broker:
         waits_ms, size, is_fetch = FORMAT.unpack_from(frame)
         client = Requester(0, CLIENT[1], 0, "", "", len(frame), CLIENT[0])
         waiting = self.world.after(waits_ms, lambda: None) if waits_ms else None
-        api = SimpleNamespace(pipelined=not is_fetch)
+        api = SimpleNamespace(pipelined=not is_fetch, name="")
         exchange = SimpleNamespace(
             api=api, client=client, pieces=None, waiting=waiting, wanted=size, number=peer.number
         )
