@@ -10,12 +10,12 @@
 | passed-over | a commit covers a record that no member of the group has read |
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.sim.history import Place, place_text
 
 NOTHING = -1
-RETENTION_SECONDS = 60  # of offsets, where they expire at all
 
 
 @dataclass(slots=True)
@@ -74,6 +74,8 @@ class GroupRecord:
         self._holders: dict[str, list[tuple[float, str]]] = {}  # of an instance: since when, and which member
         self._read: dict[Place, set[int]] = {}
         self._covered: dict[Place, int] = {}
+        self.forgettings: Callable[[], int] = int  # how often a coordinator has forgotten anything that had expired
+        self._forgettings = 0  # of these, when the newest generation began
         self.generations = self.commits = self.fenced = self.taken_over = 0
 
     def register(self, place: Place) -> Register:
@@ -88,25 +90,25 @@ class GroupRecord:
     def assigned(self, owner: str, generation: int, places: list[Place], asked: float, now: float) -> None:
         newest = self.newest_generation(asked)
         is_amiss = generation < newest or any(self._owners.get((generation, one), owner) != owner for one in places)
-        if is_amiss and self._may_be_forgotten(now):
+        if is_amiss and self._may_be_forgotten:
             self._owners, self._assigned, newest = {}, [], -1
         if generation < newest:
             self.problems.append(f"generation-back: {owner} is in {generation}, after somebody was in {newest}")
         if generation > self.newest_generation(now + 1):
             self._assigned.append((now, generation))
+            self._forgettings = self.forgettings()
             self.generations += 1
         for place in places:
             known = self._owners.setdefault((generation, place), owner)
             if known != owner:
                 self.problems.append(f"two-owners: {known} and {owner} have {place_text(place)} in {generation}")
 
-    def _may_be_forgotten(self, now: float) -> bool:
-        """Whether the coordinator may have dropped the group meanwhile, for it was empty and had no offsets (any more):
-        its generations start over then, as in Apache Kafka.
+    @property
+    def _may_be_forgotten(self) -> bool:
+        """Whether the coordinator may have dropped the group since its last generation, for it was empty and had no
+        offsets (any more, by a clock that may have been set): its generations start over then, as in Apache Kafka.
         """
-        kept_since = now - RETENTION_SECONDS
-        attempts = [one for register in self._registers.values() for one in register.attempts if one.offset != NOTHING]
-        return self._may_expire and all(one.ended is None or one.ended < kept_since for one in attempts)
+        return self._may_expire and self.forgettings() > self._forgettings
 
     def holds(self, instance: str, member_id: str, now: float) -> None:
         """A static member has its assignment: whoever had its place before is fenced."""

@@ -389,6 +389,7 @@ class Groups(Workload):
         may_expire = self.shape.settings.get("offsets.retention.minutes") is not None
         self.record = GroupRecord(GROUP, may_expire=may_expire)
         self.alone = GroupRecord(LONER_GROUP, may_expire=may_expire)
+        self.record.forgettings = lambda: self.simulation.events.counts["groups.expired"]
         static = Random(f"static {self.simulation.seed}").choice((0, 0, 1, 3))
         self.members = [
             self.as_client(Member, f"member{number}", self.simulation.places)
