@@ -64,6 +64,8 @@ class Changer(Client):
     places: tuple[Place, ...] = ()
     # Gives the id of a broker that is down and may be forgotten; None where there is none.
     gone: Callable[[], int | None] = staticmethod(lambda: None)
+    # Whether a controller may lose its vote.
+    may_remove_voter: Callable[[], bool] = staticmethod(lambda: True)
     # Whether min.insync.replicas may be 1.
     may_lower: Callable[[], bool] = staticmethod(lambda: False)
 
@@ -143,8 +145,10 @@ class Changer(Client):
         request = AddRaftVoterRequest(CLUSTER_ID, 1_000, one.node_id, one.directory_id, listeners)
         return request, AddRaftVoterResponse
 
-    def remove_voter(self) -> tuple[Message, type[Message]]:
+    def remove_voter(self) -> tuple[Message, type[Message]] | None:
         one = self.random.choice(self.controllers)
+        if not self.may_remove_voter():
+            return None
         return RemoveRaftVoterRequest(CLUSTER_ID, one.node_id, one.directory_id), RemoveRaftVoterResponse
 
 

@@ -9,6 +9,7 @@ A run fails with the first violated invariant, defect or anomaly, or where heali
 
 import asyncio
 import gc
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tests.sim import durability
 from tests.sim.availability import Availability, besiege
 from tests.sim.changes import Changer
 from tests.sim.clients import Admin
+from tests.sim.damaged_metadata import has_forgotten
 from tests.sim.events import Events
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariants
@@ -108,6 +110,7 @@ class Simulation:
         self._inject = inject
         self.trims: dict[str, Trim] = {}  # by topic: what of it may go
         self._is_bound_lowered = False
+        self.voter_removed_at = -math.inf
         self._clean_lives: dict[tuple[int, int], None] = {}
         self.availability = Availability(self)
         self.anomalies: list[str] = []  # of the workloads
@@ -210,6 +213,13 @@ class Simulation:
         """Whether no partition waits for a replica that has lost something."""
         is_synced, known = self.is_synced, self.invariants
         return not known.lossy(is_synced=is_synced) and known.has_heirs([], is_synced=is_synced)
+
+    def _may_remove_voter(self) -> bool:
+        """Whether a vote may be taken away now: one that has forgotten does not vote, and may be needed then."""
+        if any(map(has_forgotten, self.nodes)):
+            return False
+        self.voter_removed_at = self.loop.time()
+        return True
 
     def _may_lower_bound(self) -> bool:
         """Whether min.insync.replicas may become 1 now; nothing may be lost then from here on."""
@@ -333,6 +343,7 @@ class Simulation:
         changer.controllers = tuple(node.as_voter for node in self.nodes)
         changer.node_ids = tuple(node.node_id for node in self.nodes)
         changer.gone, changer.may_lower = self._gone, self._may_lower_bound
+        changer.may_remove_voter = self._may_remove_voter
         changer.replication_factor = self.shape.replication_factor
         running = [self.run_client(client) for client in [*producers, *readers, changer]]
         for workload in self.workloads:

@@ -3,6 +3,9 @@
 A decision that is committed may be on a bare majority of the voters, so one voter at a time loses some of it, while all
 others are well and have lost nothing; and it counts as one that has not got well until its log is as long as it was.
 
+Nor is a voter removed by somebody who does not look: a voter that has forgotten something does not vote, so with the
+leader's removal not committed, or of two that are left, nobody might be elected until an operator comes.
+
 Left out is what makes a node refuse its start, for an operator has to come then: a damaged snapshot that the log begins
 behind, and both files of the vote at once. Left out is as well a loss of power just before: what a voter has promised
 may be older than its log then, and a log that ends early looks like one that was torn.
@@ -25,6 +28,7 @@ Simulation = Any
 
 HOME: Final = f"{DIRECTORIES[0]}/{METADATA_DIRECTORY}"
 WELL_VOTERS_MIN: Final = 2
+REMOVAL_SECONDS: Final = 5.0
 BEHIND_SHARE: Final = 0.5
 BEHIND_SECONDS: Final = (0.3, 4.0)
 WAYS: Final = ("bit", "zeros", "short", "gone")
@@ -38,9 +42,26 @@ def is_whole(node: Node) -> bool:
     return bool(log.end_offset >= log.promised_offset)
 
 
+def has_forgotten(node: Node) -> bool:
+    """Whether its metadata was damaged, and it has not got well since."""
+    if node.spoiled_life is not None and node.lives > node.spoiled_life and is_whole(node):
+        node.spoiled_life = None
+    return node.spoiled_life is not None
+
+
 def may_lose_metadata(simulation: Simulation, node: Node, voters: list[int]) -> bool:
     others = [one for one in simulation.nodes if one is not node and one.node_id in voters]
-    return node.node_id in voters and len(others) >= WELL_VOTERS_MIN and all(map(is_whole, others))
+    are_enough = node.node_id in voters and len(others) >= WELL_VOTERS_MIN and not is_removing(simulation, voters)
+    return are_enough and all(map(is_whole, others)) and not any(map(has_forgotten, simulation.nodes))
+
+
+def is_removing(simulation: Simulation, voters: list[int]) -> bool:
+    """Whether somebody has just asked to take a vote away, or not everybody knows of it."""
+    asked_ago = simulation.loop.time() - simulation.voter_removed_at
+    serving = [one.server.broker.quorum for one in simulation.nodes if is_whole(one)]
+    return asked_ago < REMOVAL_SECONDS or any(
+        sorted(one.node_id for one in quorum.voters) != sorted(voters) for quorum in serving
+    )
 
 
 def has_told_all(node: Node, synced_offset: int) -> bool:
@@ -145,6 +166,7 @@ async def damaged_metadata(simulation: Simulation) -> None:
         if is_told and may_lose_metadata(simulation, node, voters):
             where = damaged(node, chance, snapshots)
         if where is not None:
+            node.spoiled_life = node.lives
             begin(simulation, "damaged_metadata", where)
             leader = next((one for one in simulation.nodes if one.node_id == leader_id), node)
             if behind is not None and leader.is_alive and simulation.may_end(leader):

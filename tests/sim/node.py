@@ -162,6 +162,7 @@ class Node:
         self.disk_delay = DISK_DELAY_MS
         self.step_seconds = 0.0
         self.has_flipped = False  # see `is_damaged`
+        self.spoiled_life: int | None = None  # before which its metadata was damaged, see `damaged_metadata`
         self.volume: SimDirectory | None = None  # of its last directory, where that is not mounted
         self.lives = 0
         self.image_offset = -1  # of the metadata that was looked at last

@@ -1,10 +1,9 @@
 """Which faults a seed meets, and when.
 
 Each seed draws its own mix: some kinds of fault never, others often (swarm testing: a rare pair of faults is found
-where the rest is quiet). There are two waves side by side, each with chance and pace of its own: of processes, links
-and disks that stop (`faults`), and of calls, clocks and media that are not as they should be (`disk_faults`). Damage to
-the metadata of a voter that is down (`damaged_metadata`) is played where it is asked for by name, not in storms yet: a
-voter that has forgotten, while the removal of another's vote is not committed, leaves a quorum that cannot elect.
+where the rest is quiet). Waves go on side by side, each with chance and pace of its own: of processes, links and
+where the rest is quiet). Waves go on side by side, each with chance and pace of its own: of processes, links and disks
+that stop (`faults`), of calls, clocks and media that are not as they should be (`disk_faults`), and in a few seeds
 """
 
 import asyncio
@@ -19,6 +18,8 @@ from tests.sim.faults import FAULTS, Fault
 Simulation = Any
 PACES: Final = (0.1, 0.4, 1.0, 2.5)  # seconds from one fault to the next
 DISK_PACES: Final = (0.7, 1.5, 4.0)
+METADATA_PACES: Final = (1.5, 4.0)
+METADATA_SHARE: Final = 0.15  # of the seeds
 SHARE, DISK_SHARE = 0.45, 0.35  # of the kinds that a seed draws
 #: Kinds that find what is known and not mended yet.
 GATED: Final[tuple[str, ...]] = ()
@@ -41,6 +42,10 @@ async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequenc
     async with asyncio.TaskGroup() as group:
         group.create_task(wave(simulation, random, FAULTS, drawn, PACES, only))
         group.create_task(wave(simulation, chance, DISK_FAULTS, of_disks, DISK_PACES, only))
+        of_metadata = Random(f"metadata {simulation.seed}")
+        if of_metadata.random() < METADATA_SHARE:
+            kinds = list(METADATA_FAULTS)
+            group.create_task(wave(simulation, of_metadata, METADATA_FAULTS, kinds, METADATA_PACES, only))
 
 
 async def wave(

@@ -109,8 +109,12 @@ class MetadataLog:
     def cut_damage(self) -> None:
         """Forget what lies behind the damage: others have it."""
         assert self.damage is not None
-        self._log.truncate_to(self.damage[0])
-        self.damage = None
+        offset, self.damage = self.damage[0], None
+        if offset == self.start_offset:
+            # What is left is older than the snapshot that the log begins behind, and may end before it.
+            self._log.start_at(offset)
+        else:
+            self._log.truncate_to(offset)
 
     @property
     def promised_offset(self) -> int:

@@ -33,6 +33,7 @@ from kavka_broker.replica.follower_session import NEVER_SENT, Followed, Follower
 from kavka_broker.replica.following import Next, begin, resume_between, take
 from kavka_broker.replica.partition import Partition
 from kavka_broker.seams import Clock
+from kavka_broker.storage.log import Log
 from kavka_broker.timers import Timers
 
 log = get("replica")
@@ -60,6 +61,8 @@ class FetchSettings:
     took: Callable[[Partition, int], bool] = lambda partition, size_bytes: False
     # Whether it is throttled, and the rate still exceeded.
     held_back: Callable[[Partition], bool] = lambda partition: False
+    # What to wait for before the first records of a new log; None where there is nothing to wait for.
+    when_secured: Callable[[Log], "asyncio.Future[None] | None"] = lambda log: None
 
 
 class Asked(NamedTuple):
@@ -150,8 +153,9 @@ class Fetcher:
         self._peer.close()
 
     def _wake_up(self, followed: Followed) -> None:
-        synced = followed.partition.when_synced(followed.partition.log.log_end_offset - 1)
-        if synced is not None:  # the next fetch says that it has its records
+        log = followed.partition.log
+        synced = followed.partition.when_synced(log.log_end_offset - 1) or self._settings.when_secured(log)
+        if synced is not None:  # the next fetch says that it has its records, or brings the first of a new log
             followed.is_asleep = True
             synced.add_done_callback(lambda _: self._synced(followed, synced))
             return
@@ -162,7 +166,8 @@ class Fetcher:
         self._poke()
 
     def _synced(self, followed: Followed, synced: "asyncio.Future[None]") -> None:
-        synced.exception()  # it had led, and follows now: that is for clients who wait
+        if not synced.cancelled():
+            synced.exception()  # it had led, and follows now: that is for clients who wait
         if followed.is_asleep and self._followed.get(followed.key) is followed:
             self._wake_up(followed)
 

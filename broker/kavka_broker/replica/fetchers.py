@@ -15,6 +15,7 @@ from kavka_broker.replica.fetcher import Fetcher, FetchSettings
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.throttles import Throttles
 from kavka_broker.seams import Clock
+from kavka_broker.storage.log import Log
 from kavka_broker.timers import Timers
 
 log = get("replica")
@@ -115,7 +116,11 @@ class Fetchers:
 
 
 def fetch_settings(
-    node_id: int, config: BrokerConfig, broker_epoch: Callable[[], int], throttles: Throttles
+    node_id: int,
+    config: BrokerConfig,
+    broker_epoch: Callable[[], int],
+    throttles: Throttles,
+    when_secured: Callable[[Log], "asyncio.Future[None] | None"],
 ) -> FetchSettings:
     """Kafka's `replica.fetch.*`."""
     return FetchSettings(
@@ -129,4 +134,5 @@ def fetch_settings(
         timeout_ms=config["replica.socket.timeout.ms"],
         took=throttles.took,
         held_back=throttles.must_wait,
+        when_secured=when_secured,
     )

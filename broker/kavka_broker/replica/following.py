@@ -88,9 +88,11 @@ def append(partition: Partition, data: PartitionData, now_ms: int) -> None:
     records = data.records
     if records:
         assert isinstance(records, memoryview | bytes | bytearray)
-        log_.append_as_follower(memoryview(records), now_ms, leader_epoch=partition.leader_epoch)
+        try:
+            log_.append_as_follower(memoryview(records), now_ms, leader_epoch=partition.leader_epoch)
+        finally:
+            partition.sync_soon()  # the first batches may be there, and the next fetch waits for their sync
         partition.bytes_in += len(records)
-        partition.sync_soon()
     partition.follow_high_watermark(data.high_watermark)
     if log_.log_start_offset < data.log_start_offset <= partition.high_watermark:
         log_.advance_start(data.log_start_offset)

@@ -6,8 +6,8 @@ slice is opened at once, which is all of an ordinary topic, and the others a sli
 What happens to a partition meanwhile is in the image, which is looked at when its turn comes.
 
 The topic's id in a new log is to survive a loss of power before the first record does. Threads sync many of them at a
-time (`secure`), right after they were made. Clients that write to one earlier wait for that (`secured`); whoever else
-does syncs it alone (`Log.secure`).
+time (`secure`), right after they were made. Clients that write to one earlier wait for that (`secured`), and followers
+do not fetch before (`when_secured`). Whoever else appends, as a coordinator of groups, syncs it alone (`Log.secure`).
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 
 #: So many logs in one turn of the loop.
@@ -74,6 +75,13 @@ class Openings:
         """Wait until they have synced those of all logs that are there now."""
         if self._securing is not None:
             await asyncio.gather(asyncio.shield(self._securing), return_exceptions=True)
+
+    def when_secured(self, log: Log) -> "asyncio.Future[None] | None":
+        """A future that ends when a thread has tried to sync the id of this log; None where there is no need."""
+        if log.is_secured or log.is_failed:
+            return None
+        self._secure_soon()
+        return self._securing
 
     def _secure_soon(self) -> None:
         """Let a thread sync the ids of what was made."""

@@ -97,14 +97,14 @@ class ReplicaManager:
         throttles = (throttle(side, config, self._effective, clock) for side in ("leader", "follower"))
         self.throttles = Throttles(node_id, *throttles)
         self._timers = timers
+        self.openings = Openings(self._open_placed, logs, crash)
         self.fetchers: Fetchers | None = None
         if peers is not None and timers is not None:
-            settings = fetch_settings(node_id, config, broker_epoch, self.throttles)
+            settings = fetch_settings(node_id, config, broker_epoch, self.throttles, self.openings.when_secured)
             listener = config.inter_broker_listener_name
             self.fetchers = Fetchers(metadata.brokers, peers, settings, listener, clock, timers, crash)
         self.directory_listeners: list[Callable[[bytes], None]] = []
         self.refusal_listeners: list[Callable[[], None]] = []
-        self.openings = Openings(self._open_placed, logs, crash)
         self._reports = DirectoryReports(assign_directories, crash)
         self._missing, self._refusals = MissingLogs(node_id), Refusals(node_id, logs)
         self.moves = Moves(

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+from itertools import pairwise
 
 import pytest
 
@@ -149,5 +150,38 @@ def test_a_voter_that_is_damaged_below_its_snapshot_and_above_has_no_hole_afterw
             assert header.base_offset == next_offset
             next_offset = header.next_offset
         assert voter.topics == ["a", "b", "c", "d"]
+
+    Quorums.play(scenario)
+
+
+def test_a_voter_that_is_cut_below_its_snapshot_writes_nothing_behind_a_gap() -> None:
+    """A base offset that is wild makes the log end there for its start, and begin behind the snapshot."""
+
+    async def scenario(cluster: Quorums) -> None:
+        leader = await cluster.leader()
+        await leader.write("a")
+        await leader.write("b")
+        await cluster.agreed()
+        voter = cluster.followers()[0]
+        snapshot = await voter.run(voter.quorum.snapshot())  # type: ignore[type-var]
+        assert snapshot is not None
+        await leader.write("c")
+        await cluster.agreed()
+        voter.kill()
+        path, position = f"{METADATA}{0:020d}.log", 0
+        for header, batch in split_batches(memoryview(bytes(voter.disk.read_file(path)))):
+            if header.next_offset == snapshot.end_offset:
+                voter.disk.flip_bit(path, position + 4, 3)
+            position += len(batch)
+        voter.start()
+        await cluster.agreed()
+        assert voter.topics == ["a", "b", "c"]
+        written = [
+            header
+            for path, _ in sorted(voter.disk.files())
+            if path.startswith(METADATA) and path.endswith(".log")
+            for header, _ in split_batches(memoryview(bytes(voter.disk.read_file(path))))
+        ]
+        assert all(one.next_offset == other.base_offset for one, other in pairwise(written))
 
     Quorums.play(scenario)

@@ -1,6 +1,7 @@
 """A fetcher and its leader: sessions, newcomers, pauses, and partitions that move from one leader to another."""
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -28,11 +29,12 @@ from kavka_broker.protocol.messages.list_offsets_response import (
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.fetcher import FetchSettings
 from kavka_broker.replica.fetchers import Fetchers
+from kavka_broker.replica.following import Next, take
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.surroundings import Alone
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.sim_disk import SimDisk
+from kavka_broker.storage.sim_disk import DiskError, SimDisk
 from kavka_broker.timers import Timers
 
 NODE_ID = 9
@@ -79,7 +81,10 @@ class Bench:
         peers = SimpleNamespace(to=lambda host, port, client_id: self.leaders[port])
         self.taken = list[tuple[int, int]]()
         self.throttled = set[int]()  # of an exceeded rate
-        settings = FetchSettings(NODE_ID, lambda: 5, took=self._took, held_back=self._held_back)
+        self.securing: asyncio.Future[None] | None = None  # of new logs
+        settings = FetchSettings(
+            NODE_ID, lambda: 5, took=self._took, held_back=self._held_back, when_secured=lambda log: self.securing
+        )
         self.fetchers = Fetchers(brokers, cast(Any, peers), settings, "X", clock, self.timers, self.crashes.append)
         self._disk = SimDisk()
 
@@ -206,6 +211,44 @@ def test_what_flush_messages_wants_synced_is_named_once_it_is() -> None:
         partition.synced()
         request, _ = await bench.leaders[1].next()
         assert {index: part.fetch_offset for index, part in named(request).items()} == {1: 1}
+
+    play(scenario)
+
+
+def test_what_came_before_a_batch_that_is_not_taken_is_synced_too() -> None:
+    """Or the next fetch would wait for a sync that nobody has asked for."""
+    asked = list[int]()
+
+    class Noting(Alone):
+        def sync(self, partition: Partition) -> None:
+            asked.append(partition.index)
+
+    async def scenario(bench: Bench) -> None:
+        config = LogConfig(flush_messages=1, internal_segment_bytes=80)
+        partition = bench.partition(1, config=config, around=Noting())
+        bench._disk.errors.append(DiskError(frozenset({"open"}), "/data/t-1", errno.ENOSPC))
+        both = memoryview(bytes(records(0)) + bytes(records(1)))
+        assert take(partition, PartitionData(1, records=both), 0) is Next.LATER
+        assert (partition.log.log_end_offset, asked) == (1, [1])
+
+    play(scenario)
+
+
+def test_a_new_log_is_fetched_for_once_its_topics_id_is_synced() -> None:
+    """Its first record would sync it on the loop."""
+
+    async def scenario(bench: Bench) -> None:
+        _, reply = await opened(bench, 0)
+        bench.securing = securing = asyncio.get_running_loop().create_future()
+        bench.fetchers.follow(bench.partition(5))
+        reply.set_result(answer())
+        request, reply = await bench.leaders[1].next()
+        assert named(request) == {}
+        bench.securing = None
+        securing.set_result(None)
+        reply.set_result(answer())
+        request, _ = await bench.leaders[1].next()
+        assert set(named(request)) == {5}
 
     play(scenario)
 
