@@ -50,7 +50,7 @@ class Share:
 class Acknowledgement:
     """`future` is done with the answer, or with None for acks=0."""
 
-    __slots__ = ("_answer", "_request", "_shares", "_timer", "future")
+    __slots__ = ("_answer", "_open", "_request", "_shares", "_timer", "future")
 
     def __init__(self, request: ProduceRequest, answer: ProduceResponse, shares: Sequence[Share], timers: Timers):
         self.future: asyncio.Future[ProduceResponse | None] = asyncio.get_running_loop().create_future()
@@ -58,20 +58,20 @@ class Acknowledgement:
         self._answer = answer
         self._shares = shares
         self._timer: Timer | None = None
+        self._open = 1  # shares, and the rest of this
         is_bounded = False
         for share in shares:
             share.whole = self
+            self._open += not share.is_settled  # one may have been refused while the others were appended
             is_bounded = is_bounded or share.waits_for_others
         if is_bounded:  # a sync takes as long as it takes, as within an append
             self._timer = timers.after(request.timeout_ms, self._time_out)
-        self.settled()  # one may have been refused while the others were appended
+        self.settled()
 
     def settled(self) -> None:
         """Give the answer, if this was the last share."""
-        for share in self._shares:
-            if not share.is_settled:
-                return
-        if not self.future.done():
+        self._open -= 1
+        if not self._open and not self.future.done():
             self._finish()
 
     def _finish(self) -> None:
