@@ -1,9 +1,9 @@
 """Which faults a seed meets, and when.
 
 Each seed draws its own mix: some kinds of fault never, others often (swarm testing: a rare pair of faults is found
-where the rest is quiet). Waves go on side by side, each with chance and pace of its own: of processes, links and
 where the rest is quiet). Waves go on side by side, each with chance and pace of its own: of processes, links and disks
 that stop (`faults`), of calls, clocks and media that are not as they should be (`disk_faults`), and in a few seeds
+of damage to the metadata of a voter that is down (`damaged_metadata`).
 """
 
 import asyncio
