@@ -260,6 +260,7 @@ def test_what_held_the_requests_behind_it_is_charged_before_they_begin() -> None
             handlers.waiting[body("h1")].set_result(None)
             assert await client.answer() == body("h1")
             assert body("s2") not in handlers.begun
+            assert requester.throttle_time_ms == HOUR_MS, "an answer that is made later is to say so too"
 
     asyncio.run(scenario())
 
