@@ -1,8 +1,8 @@
 """Whoever holds the loop is counted and named: while a callback runs, nobody else is served.
 
 Each callback of the loop is timed, which takes a fifth of a microsecond. One that ran for longer than `HELD_SECONDS`
-counts under its name, and is told in the log, once in a while. The name is that of the function; of a connection also the API
-that it has served last, of the timers the one that fired last.
+counts under its name, and is told in the log, once in a while. The name is that of the function; of a connection also
+the API that it has served last, of the timers the one that fired last.
 
 asyncio has this in its debug mode only, which costs several times as much as the broker itself. So `watch` puts itself
 around `Handle._run`, through which every callback goes; a Python without that has no watchdog, and nothing else changes.
