@@ -5,7 +5,8 @@ counts under its name, and is told in the log, once in a while. The name is that
 the API that it has served last, of the timers the one that fired last.
 
 asyncio has this in its debug mode only, which costs several times as much as the broker itself. So `watch` puts itself
-around `Handle._run`, through which every callback goes; a Python without that has no watchdog, and nothing else changes.
+around `Handle._run`, through which every callback goes; a Python without that has no watchdog, and nothing else
+changes.
 """
 
 import asyncio
