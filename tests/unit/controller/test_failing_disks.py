@@ -163,7 +163,7 @@ def test_a_voter_that_is_cut_below_its_snapshot_writes_nothing_behind_a_gap() ->
         await leader.write("b")
         await cluster.agreed()
         voter = cluster.followers()[0]
-        snapshot = await voter.run(voter.quorum.snapshot())  # type: ignore[type-var]
+        snapshot = await voter.run(voter.quorum.snapshot())
         assert snapshot is not None
         await leader.write("c")
         await cluster.agreed()
