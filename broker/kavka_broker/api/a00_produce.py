@@ -32,16 +32,20 @@ from kavka_broker.core.metadata.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
 )
-from kavka_broker.protocol.records.batch import TRANSACTIONAL_BIT
+from kavka_broker.protocol.records.batch import CODEC_MASK, TRANSACTIONAL_BIT
+from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.quotas.client_quotas import PRODUCE
 from kavka_broker.replica.partition import ACKS_ALL, Partition
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared
+from kavka_broker.storage.record_check import RecordsRefused
 
+ZSTD_VERSION = 7  # KIP-110
 TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 10  # KIP-951
 ACKS = (-1, 0, 1)
@@ -291,7 +295,7 @@ def append(
     """Append a partition's batch. Raises NotOnLoop."""
     acks = request.acks
     try:
-        check(request, data, is_transactional=admit is not None)
+        check(request, data, client.version, is_transactional=admit is not None)
         partition = broker.replicas.leader(topic, data.index)
         if admit is not None:
             admit(partition, data)
@@ -309,20 +313,23 @@ def append(
     return response
 
 
-def check(request: ProduceRequest, data: PartitionProduceData, *, is_transactional: bool) -> None:
+def check(request: ProduceRequest, data: PartitionProduceData, version: int, *, is_transactional: bool) -> None:
     """What must hold before the log looks at the batches."""
     if request.acks not in ACKS:
         raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; use -1 (all), 0 or 1")
     if not data.records:
         raise BrokerError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
-    if is_transactional:
-        return
-    if len(data.records) > ATTRIBUTES_POSITION and data.records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
+    attributes = data.records[ATTRIBUTES_POSITION] if len(data.records) > ATTRIBUTES_POSITION else 0
+    if version < ZSTD_VERSION and attributes & CODEC_MASK == Compression.ZSTD:
+        raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {ZSTD_VERSION} or later")
+    if attributes & TRANSACTIONAL_BIT and not is_transactional:
         raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without an id")
 
 
 def refusal(topic: str, index: int, error: BrokerError, broker: Broker, client: Client) -> PartitionProduceResponse:
     response = PartitionProduceResponse(index, error.code, -1, error_message=error.message)
+    if isinstance(error, RecordsRefused):
+        response.record_errors = [BatchIndexAndErrorMessage(*one) for one in error.records]
     name_leader(topic, broker, client, response)
     return response
 

@@ -2,7 +2,7 @@
 
 The append judges the ordinary case by itself, field by field, in a few comparisons; whatever is out of the ordinary
 comes here, to be refused with Kafka's own error or to be rewritten: the leader's time instead of the producer's,
-another codec, records that a compacted topic must look into. Kafka's order of the checks is kept, so that a batch with
+another codec, records that are packed. Kafka's order of the checks is kept, so that a batch with
 two faults gets the same answer.
 
 To look into records and to pack them anew may take long: a client's batch that is not small is `NotOnLoop`, and comes
@@ -13,13 +13,12 @@ from enum import Enum, auto
 from struct import Struct
 from typing import Final, NamedTuple
 
-from kavka_broker.core.config.topic import LONG_MAX, LogConfig
+from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import (
     CODEC_MASK,
     HEADER_BYTES,
     MAGIC,
-    NO_TIMESTAMP,
     PREFIX_BYTES,
     BatchHeader,
     TimestampType,
@@ -27,6 +26,7 @@ from kavka_broker.protocol.records.batch import (
     read_header,
     set_crc,
     set_log_append_time,
+    set_max_timestamp,
 )
 from kavka_broker.protocol.records.compression import (
     DECOMPRESSED_BYTES_MAX,
@@ -35,7 +35,7 @@ from kavka_broker.protocol.records.compression import (
     compress,
     decompress,
 )
-from kavka_broker.protocol.records.scan import scan
+from kavka_broker.storage.record_check import WALKED_ON_LOOP_MAX, check_records
 
 # Base offset and length, epoch, magic and CRC: a length below this cannot be a batch of any format.
 _BATCH_LENGTH_MIN: Final = 14
@@ -123,10 +123,10 @@ def _prepare(
     if origin is Origin.RAFT_LEADER or header.is_control:
         return batch
     if not config.log_append_time:
-        _check_timestamps(header, config, now_ms)
+        _check_timestamp_type(header)
     codec = header.codec if config.compression_type == "producer" else Compression.named(config.compression_type)
-    # What the broker itself writes to a compacted topic has keys.
-    if codec != header.codec or (config.compacts and origin is Origin.CLIENT):
+    # What the broker itself writes is as it says.
+    if codec != header.codec or origin is Origin.CLIENT:
         batch = _rewrite(batch, header, codec, config, now_ms, is_on_loop=is_on_loop)
     if config.log_append_time:
         set_log_append_time(batch, now_ms)
@@ -164,37 +164,26 @@ def _check_client(header: BatchHeader) -> None:
         raise invalid(f"a producer id with sequence {header.base_sequence}")
 
 
-def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+def _check_timestamp_type(header: BatchHeader) -> None:
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         raise BrokerError(ErrorCode.INVALID_TIMESTAMP, "a producer may not say that the broker set the timestamps")
-    for timestamp_ms in (header.base_timestamp, header.max_timestamp):
-        _check_timestamp(timestamp_ms, config, now_ms)
-
-
-def _check_timestamp(timestamp_ms: int, config: LogConfig, now_ms: int) -> None:
-    early_ms = now_ms - timestamp_ms
-    if timestamp_ms != NO_TIMESTAMP and not (
-        -config.message_timestamp_after_max_ms <= early_ms <= config.message_timestamp_before_max_ms
-    ):
-        raise BrokerError(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {timestamp_ms} is outside [{now_ms} - {config.message_timestamp_before_max_ms}, "
-            f"{now_ms} + {config.message_timestamp_after_max_ms}] (message.timestamp.before/after.max.ms)",
-        )
 
 
 def _rewrite(
     batch: memoryview, header: BatchHeader, codec: int, config: LogConfig, now_ms: int, *, is_on_loop: bool
 ) -> memoryview:
-    """The batch with another codec, if it is another, once its records have been looked at."""
-    if is_on_loop and (len(batch) > ON_LOOP_BYTES_MAX or header.records_count > ON_LOOP_RECORDS_MAX):
+    """The batch once its records have been looked at: with another codec, if it is another, and their largest time."""
+    is_packed = bool(header.codec or codec or config.compacts)
+    if is_on_loop and _is_long(len(batch), header.records_count, is_packed=is_packed):
         raise NotOnLoop
-    bytes_max = ON_LOOP_BYTES_MAX if is_on_loop else DECOMPRESSED_BYTES_MAX
+    bytes_max = ON_LOOP_BYTES_MAX if is_on_loop and is_packed else DECOMPRESSED_BYTES_MAX
     try:
-        max_timestamp_ms = _check_records(batch, header, config, now_ms, bytes_max)
+        max_timestamp_ms = check_records(batch, header, config, now_ms, bytes_max, repacks=codec != header.codec)
         if codec != header.codec:
             batch = _repack(batch, header, codec, config, max_timestamp_ms, bytes_max)
             _check_size(len(batch), config)
+        elif max_timestamp_ms != header.max_timestamp and not config.log_append_time:
+            set_max_timestamp(batch, max_timestamp_ms)
     except ProtocolViolation as problem:
         if is_on_loop and isinstance(problem, TooLarge):
             raise NotOnLoop from None
@@ -202,22 +191,10 @@ def _rewrite(
     return batch
 
 
-def _check_records(batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, bytes_max: int) -> int:
-    """Judge the records as Kafka does; the largest of their timestamps. Raises BrokerError or ProtocolViolation."""
-    index, max_timestamp_ms = 0, NO_TIMESTAMP
-    for seen in scan(header, batch, bytes_max):
-        for offset, timestamp_ms, has_key in seen:
-            if offset != header.base_offset + index:
-                raise invalid(f"record {index} of the batch has the offset delta {offset - header.base_offset}")
-            if not config.log_append_time:
-                _check_timestamp(timestamp_ms, config, now_ms)
-            elif abs(timestamp_ms) > LONG_MAX:
-                raise invalid(f"record {index} of the batch has a timestamp beyond 64 bits")
-            if config.compacts and not has_key:
-                raise invalid(f"a compacted topic needs keys; record {index} of the batch has none")
-            max_timestamp_ms = max(max_timestamp_ms, timestamp_ms)
-            index += 1
-    return max_timestamp_ms
+def _is_long(size_bytes: int, count: int, *, is_packed: bool) -> bool:
+    if is_packed:
+        return size_bytes > ON_LOOP_BYTES_MAX or count > ON_LOOP_RECORDS_MAX
+    return count > WALKED_ON_LOOP_MAX
 
 
 def _repack(

@@ -30,6 +30,7 @@ from kavka_broker.protocol.records.batch import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     HEADER,
+    HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     MAGIC,
     PREFIX_BYTES,
@@ -37,12 +38,15 @@ from kavka_broker.protocol.records.batch import (
     BatchHeader,
     crc_is_valid,
     set_log_append_time,
+    set_max_timestamp,
     split_batches,
 )
 from kavka_broker.protocol.records.compression import Compression
-from kavka_broker.storage.batch_check import NotOnLoop, Origin, Prepared, corrupt, first_batch, prepare
+from kavka_broker.protocol.records.judgement import time_span
+from kavka_broker.storage.batch_check import NotOnLoop, Origin, Prepared, corrupt, first_batch, invalid, prepare
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log_reading import Chunk, ReadableLog
+from kavka_broker.storage.record_check import WALKED_ON_LOOP_MAX, check_times
 from kavka_broker.storage.segment import Found, Segment
 
 __all__ = ["Appended", "Chunk", "Found", "Log", "Origin"]
@@ -142,10 +146,13 @@ class Log(ReadableLog):
             and max_timestamp - now_ms <= self._after_max_ms
             and now_ms - base_timestamp <= self._before_max_ms
             and (producer_id < 0 or base_sequence >= 0)
+            and (origin is not Origin.CLIENT or (records_count <= WALKED_ON_LOOP_MAX and not attributes & CODEC_MASK))
         ):
             return self._append_unusual(batches, leader_epoch, now_ms, origin)
         if size > self._segment_bytes_max:
             raise self._too_large_for_segment(size)
+        if origin is Origin.CLIENT:
+            max_timestamp = self._judged(batches, records_count, base_timestamp, max_timestamp, now_ms)
         last_sequence = -1
         if producer_id >= 0:
             last_sequence = (base_sequence + last_offset_delta) & SEQUENCE_MAX
@@ -162,6 +169,22 @@ class Log(ReadableLog):
                 producer_id, producer_epoch, written, is_transactional=bool(attributes & TRANSACTIONAL_BIT)
             )
         return Appended(base_offset, last_offset)
+
+    def _judged(
+        self, batch: memoryview, records_count: int, base_timestamp: int, max_timestamp: int, now_ms: int
+    ) -> int:
+        """The largest timestamp of the records, once they are as the header says; it says that one from now on."""
+        try:
+            earliest, latest = time_span(bytes(batch[HEADER_BYTES:]), records_count)
+            if base_timestamp + latest == max_timestamp and now_ms - base_timestamp - earliest <= self._before_max_ms:
+                return max_timestamp
+            header = BatchHeader._make(_unpack_header(batch))
+            largest = check_times(base_timestamp, earliest, latest, batch, header, self._config, now_ms)
+        except ProtocolViolation as problem:
+            raise invalid(f"the batch cannot be read: {problem}") from None
+        if largest != max_timestamp:
+            set_max_timestamp(batch, largest)
+        return largest
 
     def _append_unusual(self, batches: memoryview, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
         """Batches that are refused, rewritten, of the broker's own, or more than one; and the first of a new log."""
@@ -205,7 +228,9 @@ class Log(ReadableLog):
                 header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence
             )
             if earlier is not None:
-                return Appended(earlier.base_offset, earlier.last_offset, append_time_ms, True)
+                return Appended(
+                    earlier.base_offset, earlier.last_offset, min(append_time_ms, earlier.timestamp_ms), True
+                )
         _pack_place(batch, 0, self.log_end_offset, header.length, leader_epoch)
         header = header._replace(base_offset=self.log_end_offset)
         last_offset = header.last_offset

@@ -162,7 +162,7 @@ def test_a_search_by_time_that_meets_records_that_are_none_says_so() -> None:
     batch = build_batch([Record(0, NOW_MS, b"k", b"v")])
     batch[HEADER_BYTES:] = b"\xff" * (len(batch) - HEADER_BYTES)
     set_crc(batch)
-    log.append_as_leader(memoryview(batch), 0, NOW_MS)
+    log.append_as_leader(memoryview(batch), 0, NOW_MS, Origin.COORDINATOR)
     with pytest.raises(BrokerError) as caught:
         found_at(log, NOW_MS)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE

@@ -13,7 +13,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.protocol.records.scan import Seen, scan
 from kavka_broker.slices import UNITS_PER_SLICE, Pace
 from kavka_broker.storage import time_search
-from kavka_broker.storage.log import Log
+from kavka_broker.storage.log import Log, Origin
 from kavka_broker.storage.time_search import find_by_timestamp
 from tests.unit.storage.support import NOW_MS, append, config, fill, found_at, open_log, whole, youngest
 
@@ -49,7 +49,7 @@ def made_up(count: int, max_timestamp_ms: int) -> bytearray:
 
 def with_bomb(max_timestamp_ms: int = NOW_MS) -> Log:
     log = open_log(config=config(internal_segment_bytes=1_000_000))
-    log.append_as_leader(memoryview(made_up(MANY, max_timestamp_ms)), 0, NOW_MS)
+    log.append_as_leader(memoryview(made_up(MANY, max_timestamp_ms)), 0, NOW_MS, Origin.COORDINATOR)
     return log
 
 
@@ -98,7 +98,7 @@ def test_one_that_stops_leading_meanwhile_sends_the_client_elsewhere() -> None:
 
 def test_a_segment_that_retention_takes_meanwhile_does_not_count() -> None:
     log = open_log(config=config(internal_segment_bytes=1_000_000, retention_ms=1_000))
-    log.append_as_leader(memoryview(made_up(MANY, NOW_MS + 500)), 0, NOW_MS)
+    log.append_as_leader(memoryview(made_up(MANY, NOW_MS + 500)), 0, NOW_MS, Origin.COORDINATOR)
     log.roll(NOW_MS)
     append(log, b"young", timestamp_ms=NOW_MS + 10_000)
     work = find_by_timestamp(log, NOW_MS + 1, Pace())

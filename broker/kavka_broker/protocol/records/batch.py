@@ -196,6 +196,12 @@ def set_log_append_time(batch: bytearray | memoryview, now_ms: int) -> None:
     set_crc(batch)
 
 
+def set_max_timestamp(batch: bytearray | memoryview, timestamp_ms: int) -> None:
+    """Say another largest timestamp; what comes of the records is behind the CRC, so that is computed anew."""
+    _OFFSET.pack_into(batch, 35, timestamp_ms)
+    set_crc(batch)
+
+
 def set_crc(batch: bytearray | memoryview) -> None:
     """Sign one whole batch."""
     crc = compute_crc(batch)
