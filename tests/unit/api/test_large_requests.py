@@ -1,8 +1,8 @@
 """Every API is asked for much at once, and what it does in one turn of the loop is counted: calls, not time.
 
-An API whose work grows by more than `CALLS_PER_ELEMENT_MAX` calls with each element of a request, and does not let others have
-their turn, is named here. A new API that does so fails the test, and so does one of the list that does not any more. How
-long the loop was held where a broker runs, `kavka_loop_held_total` says.
+An API whose work grows by more than `CALLS_PER_ELEMENT_MAX` calls with each element of a request, and does not let
+others have their turn, is named here. A new API that does so fails the test, and so does one of the list that does not
+any more. How long the loop was held where a broker runs, `kavka_loop_held_total` says.
 """
 
 import asyncio
