@@ -27,6 +27,7 @@ from kavka_broker.api.follower_fetch import (
     read_as_follower,
     with_news,
 )
+from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.read_replica import RACKS_FROM, preferred_replica, rack_of
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.controller.metadata_fetch import metadata_fetch
@@ -48,6 +49,7 @@ from kavka_broker.replica.proving import is_proven
 from kavka_broker.replica.purgatory import FetchWaiter
 from kavka_broker.storage.log import Chunk
 
+ADDRESSES_SINCE = 16
 TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 12  # in a tagged field
 READ_COMMITTED = 1
@@ -83,7 +85,7 @@ class Fetch:
 @api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH)
 def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse | Awaitable[FetchResponse]:
     if client.role == "controller":
-        return metadata_fetch(request, broker.quorum, client.version)
+        return fitting(metadata_fetch(request, broker.quorum, client.version), client.version, ADDRESSES_SINCE)
     uses_ids = client.version >= TOPIC_ID_VERSION
     try:
         context = broker.fetch_sessions.enter(request, uses_ids, broker.clock.monotonic_ms())

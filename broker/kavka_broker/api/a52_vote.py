@@ -9,12 +9,15 @@ Versions: flexible from 0; directories from 1; pre-vote from 2.
 from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.messages.vote_response import VoteResponse
+
+ADDRESSES_SINCE = 1
 
 
 @api(VoteRequest, VoteResponse, versions=(0, 2), on=CONTROLLER)
 def vote(request: VoteRequest, broker: Broker, client: Client) -> VoteResponse | Awaitable[VoteResponse]:
     answer: VoteResponse | Awaitable[VoteResponse] = broker.quorum.serve(request)
-    return answer
+    return fitting(answer, client.version, ADDRESSES_SINCE)

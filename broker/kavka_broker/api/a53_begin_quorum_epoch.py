@@ -8,9 +8,12 @@ Versions: flexible from 1; directories and the leader's addresses from 1.
 from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kavka_broker.protocol.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+
+ADDRESSES_SINCE = 1
 
 
 @api(BeginQuorumEpochRequest, BeginQuorumEpochResponse, versions=(0, 1), on=CONTROLLER)
@@ -18,4 +21,4 @@ def begin_quorum_epoch(
     request: BeginQuorumEpochRequest, broker: Broker, client: Client
 ) -> BeginQuorumEpochResponse | Awaitable[BeginQuorumEpochResponse]:
     answer: BeginQuorumEpochResponse | Awaitable[BeginQuorumEpochResponse] = broker.quorum.serve(request)
-    return answer
+    return fitting(answer, client.version, ADDRESSES_SINCE)

@@ -7,9 +7,12 @@ Versions: flexible from 1; directories and the leader's addresses from 1.
 from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kavka_broker.protocol.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+
+ADDRESSES_SINCE = 1
 
 
 @api(EndQuorumEpochRequest, EndQuorumEpochResponse, versions=(0, 1), on=CONTROLLER)
@@ -17,4 +20,4 @@ def end_quorum_epoch(
     request: EndQuorumEpochRequest, broker: Broker, client: Client
 ) -> EndQuorumEpochResponse | Awaitable[EndQuorumEpochResponse]:
     answer: EndQuorumEpochResponse | Awaitable[EndQuorumEpochResponse] = broker.quorum.serve(request)
-    return answer
+    return fitting(answer, client.version, ADDRESSES_SINCE)

@@ -8,9 +8,12 @@ Versions: flexible from 0; directories and the leader's address from 1.
 from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshotResponse
+
+ADDRESSES_SINCE = 1
 
 
 @api(FetchSnapshotRequest, FetchSnapshotResponse, versions=(0, 1), on=CONTROLLER)
@@ -18,4 +21,4 @@ def fetch_snapshot(
     request: FetchSnapshotRequest, broker: Broker, client: Client
 ) -> FetchSnapshotResponse | Awaitable[FetchSnapshotResponse]:
     answer: FetchSnapshotResponse | Awaitable[FetchSnapshotResponse] = broker.quorum.serve(request)
-    return answer
+    return fitting(answer, client.version, ADDRESSES_SINCE)

@@ -27,7 +27,7 @@ class Addresses:
     """The listeners of one node. They are bound early, so that the ports are known, and serve when all else stands."""
 
     def __init__(self, config: BrokerConfig, clock: Clock, timers: Timers) -> None:
-        self._config = config
+        self._config = self._limited_by = config
         self._clock = clock
         self._timers = timers
         self.of_brokers: list[Listener] = []
@@ -74,6 +74,14 @@ class Addresses:
         for listener in listeners:
             listener.dispatcher = dispatcher
             await listener.serve()
+
+    def limit_brokers(self, config: BrokerConfig) -> None:
+        """How many connections the listeners of brokers take from now on; those that are there stay."""
+        if config is self._limited_by:
+            return
+        self._limited_by = config
+        for listener in self.of_brokers:
+            listener.limits = limits_of(config)
 
     async def close_brokers(self) -> None:
         for listener in self.of_brokers:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.metadata.effective import EffectiveConfig
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.quotas.client_quotas import ClientQuotas
@@ -45,7 +46,9 @@ class Housekeeping:
         quotas: ClientQuotas,
         clock: Clock,
         crash: Callable[[BaseException], None],
+        effective: EffectiveConfig,
     ) -> None:
+        self._effective = effective
         self._crash = crash
         self._config = config
         self._logs = logs
@@ -107,7 +110,7 @@ class Housekeeping:
             self._checkpointed = points
 
     async def _retain(self) -> None:
-        expiration_ms = self._config["producer.id.expiration.ms"]
+        expiration_ms = self._effective.broker["producer.id.expiration.ms"]
         retain = partial(self._logs.retain, expiration_ms=expiration_ms)
         if retain(self._clock.now_ms(), self.high_watermark_of):
             log.info("retention.deleted")

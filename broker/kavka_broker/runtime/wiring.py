@@ -117,7 +117,10 @@ class Wiring:
         housekeeping = cleaner = None
         if "broker" in config.roles:
             broker.serving = self._serving(broker.channel, alter_partition)
-            housekeeping = Housekeeping(config, self._logs, broker.replicas, broker.quotas, clock, self._crash)
+            effective = EffectiveConfig(config, quorum.metadata.configs)
+            housekeeping = Housekeeping(
+                config, self._logs, broker.replicas, broker.quotas, clock, self._crash, effective
+            )
             cleaner = self._cleaner(broker)
         counts = ClusterCounts(broker.metadata)
         return Node(broker, of_brokers, of_controllers, alter_partition, balancing, housekeeping, cleaner, counts)
@@ -148,12 +151,16 @@ class Wiring:
             if any(isinstance(record, ClientQuotaRecord) for record in records):
                 quotas.update(metadata.quotas.limits)
 
-        def tell_unserved(records: Sequence[Message]) -> None:
+        effective = EffectiveConfig(self._config, metadata.configs)
+
+        def reconfigure(records: Sequence[Message]) -> None:
             tell(records, broker.node_id)
+            self._addresses.limit_brokers(effective.broker)
 
         quotas.update(metadata.quotas.limits)
         tell_altered(metadata.configs, broker.node_id)
-        self._quorum.subscribers.extend((broker.replicas.apply, limit, broker.groups.apply, tell_unserved))
+        self._addresses.limit_brokers(effective.broker)
+        self._quorum.subscribers.extend((broker.replicas.apply, limit, broker.groups.apply, reconfigure))
 
     # --- of a controller ----------------------------------------------------------------------------------------
 

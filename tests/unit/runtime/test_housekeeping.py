@@ -13,7 +13,7 @@ from kavka_broker.runtime.housekeeping import Chore, Housekeeping
 
 def keeper(crash: Callable[[BaseException], None]) -> Housekeeping:
     nothing: Any = SimpleNamespace()
-    return Housekeeping(nothing, nothing, nothing, nothing, nothing, crash)
+    return Housekeeping(nothing, nothing, nothing, nothing, nothing, crash, nothing)
 
 
 def run_chore(error: Exception, times: int) -> tuple[int, list[BaseException]]:
