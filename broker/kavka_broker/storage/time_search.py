@@ -93,10 +93,10 @@ class _Search:
     def _records(self, pieces: Iterator[list[Seen]], start_offset: int) -> Work[Seen | None]:
         timestamp_ms = self._timestamp_ms
         for some in pieces:
+            yield from self._spend(PIECE_UNITS + len(some))
             for seen in some:
                 if seen[1] >= timestamp_ms and seen[0] >= start_offset:
                     return seen
-            yield from self._spend(PIECE_UNITS + len(some))
         return None
 
     def _spend(self, units: int) -> Work[None]:

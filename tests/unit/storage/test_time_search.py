@@ -79,6 +79,12 @@ def test_a_header_that_lies_costs_slices_and_little_memory(seen: list[int]) -> N
     assert peak_bytes < 2 << 20
 
 
+def test_searches_that_find_at_once_count_as_well() -> None:
+    log, pace = with_bomb(), Pace()
+    slices = sum(1 for _ in range(UNITS_PER_SLICE // time_search.PIECE_UNITS) for _ in find_by_timestamp(log, 0, pace))
+    assert slices >= 2
+
+
 def test_many_batches_take_slices() -> None:
     log = open_log(config=config(internal_segment_bytes=1_000_000, index_interval_bytes=1_000_000))
     fill(log, 3 * UNITS_PER_SLICE // time_search.HEADER_UNITS, size=1)
