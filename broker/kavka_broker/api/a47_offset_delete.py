@@ -2,6 +2,7 @@
 
 - Of a running consumer group only topics that no member subscribes to: GROUP_SUBSCRIBED_TO_TOPIC for the others.
 - Of other groups only while they have no members: NON_EMPTY_GROUP.
+- A group without a name is INVALID_GROUP_ID.
 - An offset that was never committed is no error; a partition that does not exist is.
 Versions: 0.
 """
@@ -24,6 +25,8 @@ from kavka_broker.protocol.messages.offset_delete_response import (
 def offset_delete(
     request: OffsetDeleteRequest, broker: Broker, client: Client
 ) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:
+    if not request.group_id:
+        return OffsetDeleteResponse(ErrorCode.INVALID_GROUP_ID)
     wanted = [(topic.name, part.partition_index) for topic in request.topics for part in topic.partitions]
     try:
         kept, waiting = broker.groups.shard(request.group_id).delete_offsets(request.group_id, wanted)

@@ -5,7 +5,8 @@
   Where it ends before the last, `next_cursor` names the topic and partition that come next; sent back, it goes on
   there.
 - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a name that cannot be one INVALID_TOPIC_EXCEPTION.
-- A cursor before the first partition is INVALID_REQUEST on every topic; a page always has room for one partition.
+- A cursor before the first partition, or of a topic that is not among those named, is INVALID_REQUEST on every topic; a
+  page always has room for one partition.
 Versions: flexible from 0.
 """
 
@@ -33,7 +34,7 @@ def describe_topic_partitions(
     names = sorted({topic.name for topic in request.topics}) or list(broker.metadata.topics.names())
     limit = max(1, min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]))
     cursor = request.cursor
-    if cursor is not None and cursor.partition_index < 0:
+    if cursor is not None and (cursor.partition_index < 0 or (request.topics and cursor.topic_name not in names)):
         return DescribeTopicPartitionsResponse(topics=[problem(name, ErrorCode.INVALID_REQUEST) for name in names])
     start = 0
     if cursor is not None:

@@ -39,6 +39,8 @@ from kavka_broker.protocol.messages.init_producer_id_request import InitProducer
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
+from kavka_broker.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from kavka_broker.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from tests.support.in_process import CLUSTER_ID, Client, InProcess, running
 
 Scenario = Callable[[InProcess, Client], Coroutine[None, None, None]]
@@ -381,3 +383,22 @@ def test_the_cluster_and_its_quorum_are_described(tmp_path: Path) -> None:
         assert [node.node_id for node in quorum.nodes] == [1]
 
     play(tmp_path, scenario, broker_rack="r1")
+
+
+def test_a_cursor_of_a_topic_that_is_not_asked_for_is_refused(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await inside.create("t")
+        for cursor, code in ((Cursor("t", 0), ErrorCode.NONE), (Cursor("u", 0), ErrorCode.INVALID_REQUEST)):
+            request = DescribeTopicPartitionsRequest([TopicRequest("t")], cursor=cursor)
+            (topic,) = (await client.call(request, DescribeTopicPartitionsResponse, 0)).topics
+            assert topic.error_code == code
+
+    play(tmp_path, scenario)
+
+
+def test_offsets_of_no_group_are_not_deleted(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        answer = await client.call(OffsetDeleteRequest(""), OffsetDeleteResponse, 0)
+        assert answer.error_code == ErrorCode.INVALID_GROUP_ID
+
+    play(tmp_path, scenario)
