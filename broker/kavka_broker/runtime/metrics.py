@@ -24,6 +24,7 @@ from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, ByteQuota
 from kavka_broker.quotas.sensor import Usage
+from kavka_broker.replica.log_cleaner import LogCleaner
 from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
@@ -118,6 +119,8 @@ def samples(sources: Sources) -> Iterator[Sample]:
     yield from topic_samples(partitions)
     yield from log_samples(partitions)
     yield from directory_samples(sources.logs)
+    if sources.cleaner is not None:
+        yield from cleaner_samples(sources.cleaner, sources.logs, sources.clock.now_ms())
     yield from controller_samples(sources.metadata, is_active=sources.is_active_controller())
     yield from quorum_samples(sources.quorum)
     yield from count_samples(sources.counts)
@@ -252,6 +255,25 @@ def directory_samples(logs: LogManager) -> Iterator[Sample]:
             number, size_bytes = logs.aside.count(directory, suffix)
             yield "kavka_set_aside_logs", labels, number
             yield "kavka_set_aside_bytes", labels, size_bytes
+
+
+def cleaner_samples(cleaner: LogCleaner, logs: LogManager, now_ms: int) -> Iterator[Sample]:
+    figures = cleaner.figures
+    of_runs, of_logs = "kafka_log_logcleaner_", "kafka_log_logcleanermanager_"
+    yield f"{of_runs}max_buffer_utilization_percent", (), round(100 * figures.map_utilization)
+    yield f"{of_runs}cleaner_recopy_percent", (), round(100 * figures.recopy_ratio)
+    yield f"{of_runs}max_clean_time_secs", (), figures.clean_ms / 1000
+    yield f"{of_runs}max_compaction_delay_secs", (), figures.overdue_ms_max / 1000
+    yield f"{of_logs}max_dirty_percent", (), round(100 * figures.dirty_ratio_max)
+    yield f"{of_logs}time_since_last_run_ms", (), now_ms - figures.looked_ms
+    for directory in logs.directories:
+        left = [one for one in cleaner.uncleanable if logs.directory_of(*one.name) is directory]
+        yield f"{of_logs}uncleanable_partitions_count", (directory.path,), len(left)
+        yield f"{of_logs}uncleanable_bytes", (directory.path,), sum(one.size_bytes for one in left)
+    yield "kavka_cleaner_runs_total", (), figures.runs_total
+    yield "kavka_cleaner_read_bytes_total", (), figures.bytes_read_total
+    yield "kavka_cleaner_written_bytes_total", (), figures.bytes_written_total
+    yield "kavka_cleaner_progress_ratio", (), 0 if cleaner.current is None else cleaner.current.progress
 
 
 def controller_samples(metadata: Metadata, *, is_active: bool) -> Iterator[Sample]:

@@ -273,6 +273,7 @@ class Server:
             counts=self.node.counts,
             logs=self._logs,
             watchdog=self.watchdog,
+            cleaner=self.node.cleaner,
         )
 
     # --- stop ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.replica.log_cleaner import LogCleaner
 from kavka_broker.runtime.health import STARTING, Health
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
@@ -40,6 +41,19 @@ def watchdog() -> Watchdog:
     return watched
 
 
+def cleaner_over(logs: LogManager) -> LogCleaner:
+    """One that has cleaned a log."""
+    cleaner = LogCleaner(
+        logs,
+        StoppedClock(),
+        config=lambda: cast(Any, {}),
+        stable_offset_of=lambda one: one.log_end_offset,
+        crash=lambda error: None,
+    )
+    cleaner.figures.runs_total, cleaner.figures.bytes_read_total, cleaner.figures.recopy_ratio = 1, 300, 0.25
+    return cleaner
+
+
 def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
     listener = SimpleNamespace(
         name="PLAINTEXT",
@@ -69,7 +83,8 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "is_active_controller": lambda: True,
         "quorum": quorum,
         "counts": counts,
-        "logs": LogManager(SimDisk(), "abc", []),
+        "logs": (logs := LogManager(SimDisk(), "abc", [])),
         "watchdog": watchdog(),
+        "cleaner": cleaner_over(logs),
     }
     return Sources(**{**parts, **others})
