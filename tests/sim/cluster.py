@@ -25,7 +25,7 @@ from tests.sim.clients import Admin
 from tests.sim.damaged_metadata import has_forgotten
 from tests.sim.events import Events
 from tests.sim.history import History, Place
-from tests.sim.invariants import Invariants
+from tests.sim.invariants import Invariant, Invariants
 from tests.sim.log_starts import Trim
 from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimFuture, SimLoop
 from tests.sim.network import Network, Weather
@@ -109,6 +109,7 @@ class Simulation:
         self._waiting_for: list[Running] = []
         self._inject = inject
         self.trims: dict[str, Trim] = {}  # by topic: what of it may go
+        self.rules: dict[str, list[Invariant]] = {}  # by topic: which invariants hold, where it is not all of them
         self._is_bound_lowered = False
         self.voter_removed_at = -math.inf
         self._clean_lives: dict[tuple[int, int], None] = {}

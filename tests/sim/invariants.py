@@ -393,7 +393,7 @@ class Invariants:
             log.log_start_offset, before,
         )  # fmt: skip
         self.checks += 1
-        for one in LOOSE if place[0] in self.may_lose else INVARIANTS:
+        for one in self.simulation.rules.get(place[0], LOOSE if place[0] in self.may_lose else INVARIANTS):
             for problem in one.check(self, seen):
                 self.simulation.fail(f"{one.name}: {seen}: {problem}")
 

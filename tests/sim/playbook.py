@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
+from tests.sim.compaction import Compaction
 from tests.sim.groups import Groups
 from tests.sim.transactions import Transactions
 from tests.sim.transients import Transients
@@ -19,6 +20,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "weak": Weak,
     "unclean": Unclean,
     "transactions": Transactions,
+    "compaction": Compaction,
 }
 
 

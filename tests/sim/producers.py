@@ -16,7 +16,7 @@ from kavka_broker.protocol.messages.init_producer_id_response import InitProduce
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kavka_broker.protocol.records.compression import Compression
-from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.protocol.records.record import Source, build_batch
 from tests.sim.clients import ANSWER_MS, Client
 from tests.sim.history import History, Place, place_text
 from tests.sim.loop import SimLoop
@@ -129,7 +129,7 @@ class Producer(Client):
         self, peer: Peer, place: Place, identity: tuple[int, int], batch: Batch
     ) -> PartitionProduceResponse | None:
         records = build_batch(
-            [(None, value.encode()) for value in batch.values],
+            [self.source(value) for value in batch.values],
             timestamp_ms=EPOCH_MS + self.loop.milliseconds(),
             producer_id=identity[0],
             producer_epoch=identity[1],
@@ -144,6 +144,10 @@ class Producer(Client):
         except Unreachable:
             return None
         return answer.responses[0].partition_responses[0]
+
+    def source(self, value: str) -> Source:
+        """The record that is sent for a value."""
+        return None, value.encode()
 
     def _acknowledge(self, batch: Batch, answer: PartitionProduceResponse) -> None:
         match answer.error_code:

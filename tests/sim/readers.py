@@ -14,7 +14,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kavka_broker.protocol.records.batch import BatchHeader, crc_is_valid, split_batches
-from kavka_broker.protocol.records.record import read_records
+from kavka_broker.protocol.records.record import Record, read_records
 from tests.sim.clients import ANSWER_MS, Client
 from tests.sim.history import History, Place, place_text
 from tests.sim.loop import SimLoop
@@ -123,13 +123,17 @@ class Reader(Client):
         self.high_watermarks[place] = data.high_watermark
         self._next = -1
         records = [
-            (record.offset, (record.value or b"").decode())
+            (record.offset, self.text_of(record))
             for batch in self._wanted(data, self._sound(place, epoch, data))
             for record in read_records(batch)
             if record.offset >= self.positions[place]
         ]
         self.positions[place] = max(self.positions[place], self._next)
         return records
+
+    def text_of(self, record: Record) -> str:
+        """The value that was sent with a record."""
+        return (record.value or b"").decode()
 
     def _wanted(self, data: PartitionData, batches: Iterable[tuple[BatchHeader, memoryview]]) -> Iterator[memoryview]:
         """Those of the batches whose records the reader takes."""

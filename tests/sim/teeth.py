@@ -23,10 +23,14 @@ from kavka_broker.replica import following
 from kavka_broker.replica import partition as replica_partition
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log_reading import ReadableLog
-from tests.sim import teeth_of_clients, teeth_of_disks
+from tests.sim import teeth_of_cleaning, teeth_of_clients, teeth_of_disks
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
 
-BESIDE: Final = (teeth_of_clients, teeth_of_disks)  # modules whose teeth are registered as they are imported
+BESIDE: Final = (
+    teeth_of_cleaning,
+    teeth_of_clients,
+    teeth_of_disks,
+)  # modules whose teeth are registered as they are imported
 ALL: Final = TEETH
 
 

@@ -42,7 +42,7 @@ SETTINGS: Final = {
 Logged = list[tuple[Record, bool]]
 
 
-def write(server: Server, topic: str, codec: str, first: int, end: str = "") -> int:
+def write(server: Server, topic: str, codec: str, first: int, end: str = "", keys: str = "key") -> int:
     """A round of records from number `first` on, in a transaction where it is to `end`; the number that comes next."""
     own: dict[str, object] = {"transactional.id": f"{topic}-{codec}-{end}"} if end else {}
     producer = confluent_kafka.Producer(
@@ -61,7 +61,7 @@ def write(server: Server, topic: str, codec: str, first: int, end: str = "") -> 
     random = Random(first)
     for number in range(first, first + ROUND):
         value = None if random.random() < 0.15 else b"%d " % number + b"payload " * random.randrange(20)
-        key = b"key-%d" % random.randrange(KEYS)
+        key = f"{keys}-{random.randrange(KEYS)}".encode()
         producer.produce(topic, value, key, partition=0, timestamp=BEGAN_MS + number, headers={"codec": codec})
     assert producer.flush(SECONDS_MAX) == 0
     if end == "commit":
@@ -157,7 +157,7 @@ def clean_twice(server: Server) -> list[dict[str, Logged]]:
             with running(server):
                 for topic in TOPICS:
                     for turn in range(3):
-                        write(server, topic, "none", number + turn * ROUND)
+                        write(server, topic, "none", number + turn * ROUND, keys="later")
         enable_cleaner(server, is_on=True)
         with running(server):
             wait_until_clean(server)

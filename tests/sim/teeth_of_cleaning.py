@@ -1,0 +1,63 @@
+"""Defects of the log cleaner."""
+
+from collections.abc import Sequence
+
+from kavka_broker.core.cleaning import retention, selection
+from kavka_broker.core.cleaning.retention import Terms
+from kavka_broker.core.cleaning.selection import LogView
+from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.protocol.records.record import Record
+from kavka_broker.protocol.records.retained import retained_batch
+from kavka_broker.storage.cleaning.offset_map import ENTRY_BYTES, HASH_BYTES, OffsetMap
+from kavka_broker.storage.names import CLEANED
+from kavka_broker.storage.segment import Segment
+from tests.sim.teething import Patch, tooth
+
+
+@tooth("keys that fall on one slot of the offset map are taken for one key", "kill", 3, workloads="compaction")
+def keys_of_one_slot_are_one(patch: Patch) -> None:
+    def slot(self: OffsetMap, digest: bytes) -> tuple[int, bool]:
+        at = int.from_bytes(digest[:8]) % self.slots * ENTRY_BYTES
+        return at, any(self._memory[at + HASH_BYTES : at + ENTRY_BYTES])
+
+    patch.setattr(OffsetMap, "_slot", slot)
+
+
+@tooth("a tombstone goes with the run that meets it, before its horizon", "kill", 3, workloads="compaction")
+def tombstones_go_at_once(patch: Patch) -> None:
+    stays = retention._stays
+
+    def stay(record: Record, terms: Terms, *, tombstones_go: bool) -> bool:
+        return stays(record, terms, tombstones_go=True)
+
+    patch.setattr(retention, "_stays", stay)
+
+
+@tooth("the cleaner goes beyond the high watermark: what it takes may have been replaced by what is cut off again",
+       "isolate cut_one_way kill", 60, workloads="compaction", hectic=True)  # fmt: skip
+def cleaner_passes_the_high_watermark(patch: Patch) -> None:
+    def first_uncleanable(view: LogView, bases: Sequence[int], first_dirty: int, now_ms: int) -> int:
+        return bases[-1]
+
+    patch.setattr(selection, "_first_uncleanable", first_uncleanable)
+
+
+@tooth("what a cleaning has written takes its place before it is synced", "power_loss_of_several kill", 20,
+       is_synced=True, workloads="compaction")  # fmt: skip
+def cleaned_segments_are_not_synced(patch: Patch) -> None:
+    sync = Segment.sync
+
+    def leave(self: Segment) -> None:
+        if not self.file.path.endswith(CLEANED):
+            sync(self)
+
+    patch.setattr(Segment, "sync", leave)
+
+
+@tooth("records that stay get the offsets of those that went before them", "kill", 3, workloads="compaction")
+def offsets_close_up(patch: Patch) -> None:
+    def close_up(header: BatchHeader, records: Sequence[Record], horizon_ms: int | None) -> bytearray:
+        moved = [one._replace(offset=header.base_offset + index) for index, one in enumerate(records)]
+        return retained_batch(header, moved, horizon_ms)
+
+    patch.setattr(retention, "retained_batch", close_up)
