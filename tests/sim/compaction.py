@@ -38,7 +38,7 @@ def key_of(name: str) -> str:
     random = Random(name)
     if random.random() < 0.6:
         return f"k{random.randrange(KEYS)}"
-    return f"k{random.randrange(3)} of {name.rpartition('.')[2][:-1]}"
+    return f"k{random.randrange(3)} of {name.rpartition('.')[2][:-1] or 0}"
 
 
 def is_tombstone(name: str) -> bool:

@@ -23,7 +23,7 @@ def keys_of_one_slot_are_one(patch: Patch) -> None:
     patch.setattr(OffsetMap, "_slot", slot)
 
 
-@tooth("a tombstone goes with the run that meets it, before its horizon", "kill", 3, workloads="compaction")
+@tooth("a tombstone goes with the run that meets it, before its horizon", "kill", 10, workloads="compaction")
 def tombstones_go_at_once(patch: Patch) -> None:
     stays = retention._stays
 
