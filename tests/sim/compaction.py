@@ -1,4 +1,4 @@
-"""A compacted topic under all faults: keys are written again and again, and deleted, while every replica cleans its log.
+"""A compacted topic under all faults: keys are written again and again, and deleted, while each replica cleans its log.
 
 Records go by right, so the logs are not compared batch by batch as those of other topics. What must never be:
 
