@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from kavka_broker.core.cleaning import retention, selection
+from kavka_broker.core.cleaning import retention
 from kavka_broker.core.cleaning.retention import Terms
-from kavka_broker.core.cleaning.selection import LogView
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.record import Record
 from kavka_broker.protocol.records.retained import retained_batch
@@ -31,15 +30,6 @@ def tombstones_go_at_once(patch: Patch) -> None:
         return stays(record, terms, tombstones_go=True)
 
     patch.setattr(retention, "_stays", stay)
-
-
-@tooth("the cleaner goes beyond the high watermark: what it takes may have been replaced by what is cut off again",
-       "isolate cut_one_way kill", 60, workloads="compaction", hectic=True)  # fmt: skip
-def cleaner_passes_the_high_watermark(patch: Patch) -> None:
-    def first_uncleanable(view: LogView, bases: Sequence[int], first_dirty: int, now_ms: int) -> int:
-        return bases[-1]
-
-    patch.setattr(selection, "_first_uncleanable", first_uncleanable)
 
 
 @tooth("what a cleaning has written takes its place before it is synced", "power_loss_of_several kill", 20,
