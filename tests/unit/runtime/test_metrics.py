@@ -160,3 +160,13 @@ def test_every_family_of_the_table_can_be_seen() -> None:
     assert {family.name for family in FAMILIES} == {
         line.split()[2] for line in text.splitlines() if line.startswith("# TYPE k")
     }
+
+
+def test_the_log_cleaner_tells_what_it_has_done() -> None:
+    found = scrape(sources())
+
+    assert value(found, "kavka_cleaner_runs_total") == 1
+    assert value(found, "kavka_cleaner_read_bytes_total") == 300
+    assert value(found, "kafka_log_logcleaner_cleaner_recopy_percent") == 25
+    assert value(found, "kafka_log_logcleanermanager_max_dirty_percent") == 0
+    assert value(found, "kavka_cleaner_progress_ratio") == 0
