@@ -47,6 +47,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_blocked = False
         self._is_paused = False
         self._has_had_its_turn = False
+        self._has_ended = False  # the peer sends nothing more
         self._mute: Timer | None = None
         self._held: HeldTime  # of the share that it is muted for
         self._muted_until_ms = 0.0
@@ -86,7 +87,16 @@ class Connection(asyncio.BufferedProtocol):
         self._advance()
 
     def eof_received(self) -> bool:
-        return False
+        self._has_ended = True
+        return self._owes_a_begin()
+
+    def _owes_a_begin(self) -> bool:
+        """Whether something that was sent whole is yet to be begun, and that for no answer: a producer that uses acks=0
+        may leave as soon as it has sent. Whoever leaves before an answer wants none, nor what it sent behind it.
+        """
+        if self._is_blocked:
+            return self._exchanges[-1].client.is_holding
+        return bool(self._inbox.waiting_bytes) and self._is_held_back()
 
     def pause_writing(self) -> None:
         """The transport holds a chunk back: the outbox waits for `resume_writing`."""
@@ -141,7 +151,10 @@ class Connection(asyncio.BufferedProtocol):
             self._hurry()
         if self._inbox.is_starved:
             self._listener.limits.memory.wait(self._advance)
-        self._read_or_pause()
+        if self._has_ended and not self._owes_a_begin():
+            self._transport.close()
+        else:
+            self._read_or_pause()
 
     def _hurry(self) -> None:
         """Another request has come behind the one that waits: tell it, if it can do with less time."""
@@ -217,7 +230,7 @@ class Connection(asyncio.BufferedProtocol):
             self._is_blocked = False
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
-        if self._inbox.waiting_bytes or self._is_paused or self._mute is not None:
+        if self._inbox.waiting_bytes or self._is_paused or self._has_ended or self._mute is not None:
             self._advance()
 
     def _let_go(self, exchange: Exchange) -> None:

@@ -74,7 +74,7 @@ class Inbox:
             self._give_back()
         elif not self._is_own:
             size_bytes = max(self._end - self._start, SIZE.size)
-            self._move_to(self._memory.take(size_bytes), size_bytes)
+            self._move_to(self._memory.take(size_bytes), 0 if self.is_starved else size_bytes)
 
     def close(self) -> None:
         self._start = self._end = 0
@@ -108,9 +108,12 @@ class Inbox:
             return
         if self._is_own and self._end - self._start < capacity // 2:
             return  # it grows with what arrives
-        if self._promised_bytes < needed_bytes and self._memory.is_full:
-            self.is_starved = True
-            return
+        if self._promised_bytes < needed_bytes:
+            self._memory.take_back(self._promised_bytes)
+            self._promised_bytes = 0
+            self.is_starved = self._memory.is_full
+            if self.is_starved:
+                return
         size_bytes = min(needed_bytes, max(AT_ONCE_BYTES_MAX, (self._end - self._start) * GROWTH))
         self._move_to(self._memory.take(size_bytes), needed_bytes)
 

@@ -8,7 +8,8 @@ when they are dropped, and take no page before something is received into it.
 
 `queued.max.request.bytes` bounds what connections hold, or were promised when their frame began. As in Apache Kafka a
 request is taken as long as there is any room, so the last may exceed the bound; then connections whose frame does not
-fit into the shared buffer are not read until another gives room back.
+fit into the shared buffer are not read until another gives room back. What such a connection has received by then is
+not counted: else those that wait could use the bound up together, and none would ever go on.
 """
 
 import asyncio
@@ -56,10 +57,14 @@ class RequestMemory:
     def give(self, buffer: memoryview, promised_bytes: int = 0) -> None:
         """Nothing waits in it any more; whoever had it needs none of what was promised."""
         capacity = len(buffer)
-        self.used_bytes -= promised_bytes
         if capacity >= MAPPED_BYTES_MIN and self.retained_bytes + capacity <= RETAINED_BYTES_MAX:
             self.retained_bytes += capacity
             self._retained.setdefault(capacity, []).append(buffer)
+        self.take_back(promised_bytes)
+
+    def take_back(self, promised_bytes: int) -> None:
+        """So much of what was promised is not needed, or has to be asked for again."""
+        self.used_bytes -= promised_bytes
         if self._waiting and not self._is_waking and not self.is_full:
             self._is_waking = True
             asyncio.get_running_loop().call_soon(self._wake)

@@ -109,6 +109,8 @@ class SegmentedLog(SyncedLog):
             self._discard(reversed(self.segments[keep:]))
             self._set_segments(self.segments[:keep])
             self.log_end_offset = self._active.truncate(offset)
+            # Once more: a sync that began meanwhile has taken the former end for what it made durable.
+            self._lower_recovery_point(self.log_end_offset)
             # It may have stood in the middle of the batch that goes.
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
             self.epochs.truncate_from_end(self.log_end_offset)
@@ -153,10 +155,12 @@ class SegmentedLog(SyncedLog):
                     raise
                 self.discarded.remove()  # the room that they took is enough
                 self._begin_at(offset)
+            self.log_start_offset = self.log_end_offset = offset
+            self._lower_recovery_point(offset)  # once more, as where a log is cut
         except OSError as problem:
             self.fail()
             raise self._storage_error("truncate", problem) from problem
-        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self.recovery_point = offset
         self.producers.replace(())
 
     def _begin_at(self, offset: int) -> None:

@@ -320,6 +320,44 @@ def test_a_client_that_leaves_cancels_what_it_waited_for() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("held", ["h", "s"])
+def test_what_was_sent_whole_before_the_end_is_begun_though_it_has_to_wait(held: str) -> None:
+    """Produce with acks=0 has no answer that its sender could wait for before it leaves."""
+
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            names = [held, *(f"n{number}" for number in range(3 * REQUESTS_PER_TURN_MAX))]
+            client.writer.write(b"".join(framed(body(name)) for name in names) + framed(body("n!"))[:-1])
+            client.writer.close()
+            if held == "h":
+                await until(lambda: bool(handlers.waiting))
+                await asyncio.sleep(0.05)  # the end is heard
+                assert handlers.begun == [body("h")]
+                assert not handlers.waiting[body("h")].done()
+                handlers.clients[body("h")].let_go()
+                handlers.waiting[body("h")].set_result(None)
+            await until(lambda: not handlers.connections)
+            assert handlers.begun == [body(name) for name in names]
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_that_has_ended_closes_when_what_held_it_is_done() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("h1")
+            await until(lambda: bool(handlers.waiting))
+            client.writer.close()
+            await asyncio.sleep(0.05)  # the end is heard
+            assert handlers.connections
+            handlers.waiting[body("h1")].set_result(None)
+            await until(lambda: not handlers.connections)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(
     "limits", [Limits(connections_max=1), Limits(connections_per_ip_max=1), Limits(per_ip_overrides={"127.0.0.1": 1})]
 )

@@ -143,6 +143,33 @@ def test_a_frame_that_was_begun_is_never_starved() -> None:
     assert feed(inbox, framed(body)[1000:]) == [body]
 
 
+@pytest.mark.parametrize("was_held_back", [False, True])
+def test_those_who_wait_for_room_take_none_from_each_other(was_held_back: bool) -> None:
+    """What they have received so far would be more than the bound, and nobody could go on, ever."""
+    memory = RequestMemory(bytes_max=100_000)
+    first, *others = (inbox_of(memory=memory) for _ in range(6))
+    body = bytes(200_000)
+    feed(first, framed(body)[:1000])
+    for other in others:
+        if was_held_back:
+            data = framed(b"a" * 40) + framed(body)[:30_000]
+            other.room()[: len(data)] = data
+            other.received(len(data))
+            other.settle()
+            assert bytes(other.next_frame() or b"") == b"a" * 40
+            assert (other.next_frame(), other.is_starved) == (None, True)
+            other.settle()
+        else:
+            feed(other, framed(body)[:30_000])
+        assert other.is_starved
+    assert feed(first, framed(body)[1000:]) == [body]
+    for other in others:
+        assert not memory.is_full
+        assert (other.next_frame(), other.is_starved) == (None, False)
+        assert feed(other, framed(body)[30_000:]) == [body]
+    assert memory.used_bytes == 0
+
+
 def test_buffers_of_gone_connections_are_given_back() -> None:
     memory = RequestMemory()
     inbox = inbox_of(memory=memory)

@@ -5,6 +5,8 @@ import threading
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from kavka_broker.storage import disk as disks
 from kavka_broker.storage.disk import RealDisk
 from tests.unit.storage.support import append, config, fill, new_disk, open_log, values
@@ -65,6 +67,21 @@ def test_a_cut_log_waits_for_no_sync_of_what_is_gone() -> None:
     assert (log.awaits_sync, log.answerable_end) == (False, 2)
     fill(log, 1)
     assert (log.awaits_sync, log.answerable_end) == (True, 2)
+
+
+@pytest.mark.parametrize("offset", [2, 0])
+def test_a_sync_while_the_log_is_cut_counts_nothing_that_goes(offset: int) -> None:
+    """As durable it would count records that are appended later at the same offsets."""
+    log = open_log(config=SYNCED)
+    fill(log, 4)
+    log.sync_records()
+    log.on_recovery_point_lowered = log.sync_records  # a thread, while the loop writes the checkpoint
+    if offset:
+        log.truncate_to(offset)
+    else:
+        log.start_at(offset)
+    fill(log, 1)
+    assert (log.recovery_point, log.awaits_sync, log.answerable_end) == (offset, True, offset)
 
 
 def test_a_sync_has_its_descriptor_to_the_end_though_the_loop_lets_go(tmp_path: Path) -> None:
