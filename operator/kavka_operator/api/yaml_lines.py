@@ -5,6 +5,7 @@ the plain values itself and notes the line of every path. A key that stands twic
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,8 +51,39 @@ class Document:
 
 
 def documents(text: str) -> Iterator[Document]:
-    """The documents of a YAML text, without empty ones."""
-    loader = yaml.SafeLoader(text)
+    """The documents of a YAML text, without empty ones. Raises YamlError.
+
+    By the C parser where PyYAML has it, nine times as fast; what that refuses is read again for the other one's words.
+    """
+    fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with suppress(yaml.YAMLError):
+        _refuse_depth(fast, text)
+        return iter(list(_documents(fast(text))))
+    return _worded(yaml.SafeLoader(text))
+
+
+def _refuse_depth(loader: type[yaml.SafeLoader], text: str) -> None:
+    """Raises YamlError where a text is nested deeper than the loaders, which are recursive, have a stack for."""
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH_MAX:
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise YamlError(line, f"is nested more than {DEPTH_MAX} deep")
+
+
+def _worded(loader: yaml.SafeLoader) -> Iterator[Document]:
+    """The documents, and what is wrong with the text in words."""
+    try:
+        yield from _documents(loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlError(mark.line + 1 if mark else 1, f"is not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise YamlError(1, f"is not YAML: {error}") from None
+
+
+def _documents(loader: yaml.SafeLoader) -> Iterator[Document]:
     try:
         while loader.check_node():
             node = loader.get_node()
@@ -60,18 +92,13 @@ def documents(text: str) -> Iterator[Document]:
             value = _value(loader, node, (), lines)
             if value is not None:
                 yield Document(value, lines)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise YamlError(mark.line + 1 if mark else 1, f"is not YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise YamlError(1, f"is not YAML: {error}") from None
     finally:
         loader.dispose()
 
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Where, lines: dict[Where, int]) -> Any:
     line = node.start_mark.line + 1
-    if len(path) > DEPTH_MAX:
+    if len(path) > DEPTH_MAX:  # by aliases, which are no nesting of the text
         raise YamlError(line, f"is nested more than {DEPTH_MAX} deep")
     lines.setdefault(path, line)
     match node:

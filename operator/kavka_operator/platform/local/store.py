@@ -8,25 +8,25 @@ again before that takes the mark away. A file that this version cannot understan
 
 import uuid
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from kavka_operator.api import GROUP
 from kavka_operator.api.files import Declared
 from kavka_operator.api.kinds import KINDS, AnyResource
 from kavka_operator.api.stored import UnreadableError, resource_from
-from kavka_operator.platform.local.files import locked, read_text, write_whole
+from kavka_operator.platform.local.files import Lock, locked
+from kavka_operator.platform.local.folder import SUFFIX, Folder, Stamp
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.reconcile.plan import settled, stalled
 from kavka_operator.reconcile.status import Status
 from kavka_operator.settle import Key
 
 Change = Literal["created", "configured", "unchanged"]
-Stamp = tuple[int, ...]
+KINDS_BY_FILE = {kind.lower(): kind for kind in KINDS}
 KEPT_METADATA = ("labels", "annotations")
 
 
@@ -54,7 +54,12 @@ class Store:
     """The resources of one cluster."""
 
     layout: Layout
-    _read_before: dict[Path, tuple[Stamp, AnyResource | Unreadable]] = field(default_factory=dict)
+    _wanted: Folder = field(init=False)
+    _seen: Folder = field(init=False)
+    _read_before: dict[str, tuple[Stamp, AnyResource | Unreadable]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._wanted, self._seen = Folder(self.layout.resources), Folder(self.layout.status)
 
     def apply(self, declared: Iterable[Declared], now: datetime) -> list[tuple[AnyResource, Change]]:
         """Write what is wanted; what became of each."""
@@ -65,28 +70,27 @@ class Store:
         """Ask for a resource to be deleted."""
         with self._alone():
             kind, namespace, name = key
-            path = self._wanted(kind, name)
-            value = self._raw(path)
+            value = self._wanted.value(_file(kind, name))
             metadata = {"name": name, "namespace": namespace, **_part(value, "metadata")}
             metadata.setdefault("deletionTimestamp", _stamp(now))
-            _write(path, {**value, "kind": kind, "metadata": metadata})
+            self._wanted.write(_file(kind, name), {**value, "kind": kind, "metadata": metadata})
 
     def remove(self, key: Key) -> bool:
         """Forget a resource whose deletion is done; False if somebody has applied it again meanwhile."""
         with self._alone():
-            kind, _, name = key
-            path = self._wanted(kind, name)
-            if path.exists() and not _part(self._raw(path), "metadata").get("deletionTimestamp"):
+            file = _file(key[0], key[2])
+            value = self._wanted.value(file)
+            if self._wanted.has(file) and not _part(value, "metadata").get("deletionTimestamp"):
                 return False
-            path.unlink(missing_ok=True)
-            self._seen(kind, name).unlink(missing_ok=True)
+            self._wanted.remove(file)
+            self._seen.remove(file)
             return True
 
     def set_status(self, resource: AnyResource, status: Status) -> bool:
         """Write a status if it says anything new; whether it did."""
         if status == resource.status:
             return False
-        _write(self._seen(resource.kind, resource.name), status.to_dict())
+        self._seen.write(_file(resource.kind, resource.name), status.to_dict())
         return True
 
     def note_unreadable(self, one: Unreadable, now: datetime) -> None:
@@ -98,7 +102,8 @@ class Store:
         said = {(each.get("type"), each.get("message")) for each in before.get("conditions") or () if each}
         if said != {(word.type, word.message) for word in words}:
             conditions = [each.to_dict() for each in settled(words, (), generation, now)]
-            _write(self._seen(kind, name), {**before, "observedGeneration": generation, "conditions": conditions})
+            said_now = {**before, "observedGeneration": generation, "conditions": conditions}
+            self._seen.write(_file(kind, name), said_now)
 
     def all(self) -> list[AnyResource]:
         """Every resource that can be understood, with its status, clusters first, then by name."""
@@ -106,34 +111,32 @@ class Store:
 
     def read(self) -> tuple[list[AnyResource], list[Unreadable]]:
         """Every resource with its status, clusters first, then by name; and those that cannot be understood."""
-        paths = sorted(self._paths(), key=lambda path: (_rank(self._key(path)[0]), path.name))
-        read = {path: self._read(path) for path in paths}
+        seen = self._seen.stamps()
+        stamps = {file: (*stamp, *seen.get(file, ())) for file, stamp in self._wanted.stamps().items()}
+        read = {file: self._read(file, stamps[file]) for file in sorted(stamps, key=_order)}
         self._read_before = read
         every = [each for _, each in read.values()]
         unreadable = [each for each in every if isinstance(each, Unreadable)]
         return [each for each in every if not isinstance(each, Unreadable)], unreadable
 
-    def _read(self, path: Path) -> tuple[Stamp, AnyResource | Unreadable]:
-        """A resource, and by what to know that its files are still the same: then they are not read again."""
-        stamp = (*_stamp_of(path), *_stamp_of(self.layout.status / path.name))
-        before = self._read_before.get(path)
+    def _read(self, file: str, stamp: Stamp) -> tuple[Stamp, AnyResource | Unreadable]:
+        """A resource, and by what to know that its files are still the same: then it is not made again."""
+        before = self._read_before.get(file)
         if before is not None and before[0] == stamp:
             return before
-        document = self._document(path)
+        document = self._document(file)
         try:
             return stamp, resource_from(document)
         except UnreadableError as error:
-            return stamp, Unreadable(self._key(path), document, str(error))
+            return stamp, Unreadable(self._key(file), document, str(error))
 
     def has(self, key: Key) -> bool:
         """Whether there is such a resource."""
-        kind, _, name = key
-        return self._wanted(kind, name).exists()
+        return self._wanted.has(_file(key[0], key[2]))
 
     def documents(self) -> dict[Key, dict[str, Any]]:
         """Every resource as its files hold it, whether it can be understood or not."""
-        documents = {self._key(path): self._document(path) for path in self._paths()}
-        return dict(sorted(documents.items(), key=lambda item: (_rank(item[0][0]), item[0])))
+        return {self._key(file): self._document(file) for file in sorted(self._wanted.stamps(), key=_order)}
 
     def stamp(self) -> tuple[int, ...]:
         """Changes whenever a wanted resource does. Costs two system calls."""
@@ -143,55 +146,52 @@ class Store:
             return ()
         return info.st_mtime_ns, info.st_ctime_ns
 
-    def _paths(self) -> list[Path]:
-        return [path for path in self.layout.resources.glob("*.yaml") if not path.name.startswith(".")]
+    @property
+    def is_being_changed(self) -> bool:
+        """Whether another process writes what is wanted now, so that the rest of it is about to come."""
+        return Lock(self._lock).is_held_elsewhere()
 
-    def _key(self, path: Path) -> Key:
+    def _key(self, file: str) -> Key:
         """What a file is of, by its name: that stays legible whatever is in the file."""
-        kind, _, name = path.stem.partition(".")
-        return next((known for known in KINDS if known.lower() == kind), kind), self.layout.namespace, name
+        kind, name = _kind_and_name(file)
+        return kind, self.layout.namespace, name
 
-    def _document(self, path: Path) -> dict[str, Any]:
-        value, status = self._raw(path), self._raw(self.layout.status / path.name)
-        kind, namespace, name = self._key(path)
+    def _document(self, file: str) -> dict[str, Any]:
+        value, status = self._wanted.value(file), self._seen.value(file)
+        kind, namespace, name = self._key(file)
         metadata = {"name": name, "namespace": namespace, **_part(value, "metadata")}
         status = {key: each for key, each in status.items() if each not in ([], {})}
         return {**value, "kind": kind, "metadata": metadata, "status": status}
 
-    def _raw(self, path: Path) -> dict[str, Any]:
-        """What a file holds; nothing if it is no YAML, or not there."""
-        try:
-            value = _parse(read_text(path) or "")
-        except (yaml.YAMLError, ValueError):  # a date that is none, bytes that are no text
-            return {}
-        return value if isinstance(value, dict) else {}
-
     def _apply(self, resource: AnyResource, document: dict[str, Any], now: datetime) -> tuple[AnyResource, Change]:
-        path = self._wanted(resource.kind, resource.name)
-        old = self._raw(path) or None
+        file = _file(resource.kind, resource.name)
+        old = self._wanted.value(file) or None
         value = _merged(resource, document, old, now)
         if old == value:
             return resource, "unchanged"
-        _write(path, value)
+        self._wanted.write(file, value)
         return resource, "created" if old is None else "configured"
 
-    def _wanted(self, kind: str, name: str) -> Path:
-        return self.layout.resources / f"{kind.lower()}.{name}.yaml"
+    @property
+    def _lock(self) -> Path:
+        return self.layout.root / "store.lock"
 
-    def _seen(self, kind: str, name: str) -> Path:
-        return self.layout.status / f"{kind.lower()}.{name}.yaml"
-
-    def _alone(self) -> Any:
-        return locked(self.layout.root / "store.lock")
+    def _alone(self) -> AbstractContextManager[None]:
+        return locked(self._lock)
 
 
-def _stamp_of(path: Path) -> Stamp:
-    """Changes with whatever replaces the file."""
-    try:
-        info = path.stat()
-    except FileNotFoundError:
-        return ()
-    return info.st_ino, info.st_mtime_ns, info.st_ctime_ns, info.st_size
+def _file(kind: str, name: str) -> str:
+    return f"{kind.lower()}.{name}{SUFFIX}"
+
+
+def _kind_and_name(file: str) -> tuple[str, str]:
+    kind, _, name = file.removesuffix(SUFFIX).partition(".")
+    return KINDS_BY_FILE.get(kind, kind), name
+
+
+def _order(file: str) -> tuple[int, str]:
+    """Clusters first, then by name."""
+    return _rank(_kind_and_name(file)[0]), file
 
 
 def _rank(kind: str) -> int:
@@ -253,13 +253,3 @@ def _plain(value: Any) -> Any:
 
 def _stamp(now: datetime) -> str:
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _parse(text: str) -> Any:
-    """By the C parser where PyYAML has it: ten times as fast, and every look at the cluster reads all resources."""
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
-
-
-def _write(path: Path, value: dict[str, Any]) -> None:
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    write_whole(path, yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=110))

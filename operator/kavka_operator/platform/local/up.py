@@ -144,9 +144,9 @@ class Up:
                 else:
                     self._settle_at = 0.0  # a node has come or gone since the look began: look again before acting
             return
-        now = time.monotonic()
-        stamp = self._store.stamp()
-        if stamp != self._stamp or now >= self._settle_at:
+        now, stamp = time.monotonic(), self._store.stamp()
+        is_changed = stamp != self._stamp and not self._store.is_being_changed  # half of a change makes two looks
+        if is_changed or now >= self._settle_at:
             self._stamp = stamp
             self._settle_at = now + DRIFT_SECONDS_MAX  # what comes of it says when to look again
             self._look()

@@ -1,0 +1,135 @@
+"""Thousands of resources: what is counted is how often files are parsed and the cluster is looked at, never time."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kavka_operator.api.files import load
+from kavka_operator.api.topic import Topic
+from kavka_operator.api.yaml_lines import YamlError, documents
+from kavka_operator.mishaps import Mishaps
+from kavka_operator.platform.local import folder
+from kavka_operator.platform.local.files import locked
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.signals import Signals
+from kavka_operator.platform.local.store import Store
+from kavka_operator.platform.local.up import Up
+from tests.unit.operator.fakes import NOW, FakeKafka
+
+TOPIC = """---
+apiVersion: kavka.dev/v1alpha1
+kind: Topic
+metadata: {name: NAME}
+spec: {clusterName: main, partitions: 3}
+"""
+CLUSTER = """---
+apiVersion: kavka.dev/v1alpha1
+kind: KafkaCluster
+metadata: {name: main}
+spec: {nodePools: [{name: nodes}]}
+"""
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = Layout.of(tmp_path, "default", "main")
+    made.make()
+    return made
+
+
+@pytest.fixture
+def parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that the store has parsed."""
+    texts: list[str] = []
+    original = folder.parsed
+
+    def noting(text: str) -> object:
+        texts.append(text)
+        return original(text)
+
+    monkeypatch.setattr(folder, "parsed", noting)
+    return texts
+
+
+def apply(store: Store, count: int) -> None:
+    path = store.layout.root / "given.yaml"
+    path.write_text(CLUSTER + "".join(TOPIC.replace("NAME", f"t{number}") for number in range(count)))
+    store.apply(load([path]), NOW)
+
+
+def test_each_file_is_parsed_once_and_a_status_alone_when_it_is_new(layout: Layout, parses: list[str]) -> None:
+    apply(Store(layout), 20)
+    assert parses == [], "there was nothing to read"
+    store = Store(layout)
+    every = store.all()
+    assert (len(every), len(parses)) == (21, 21)
+    for each in every:
+        if isinstance(each, Topic):
+            store.set_status(each, each.status.model_copy(update={"partitions": 3}))
+    again = store.all()
+    assert [each.status.partitions for each in again if isinstance(each, Topic)] == [3] * 20
+    assert len(parses) == 41, "the 20 statuses; what is wanted is the same"
+    assert (store.all() == again, len(parses)) == (True, 41)
+    apply(Store(layout), 20)
+    assert len(parses) == 62, "to compare with what is wanted; nobody asks for the statuses"
+
+
+def test_files_that_are_gone_are_forgotten(layout: Layout) -> None:
+    store = Store(layout)
+    apply(store, 3)
+    store.all()
+    (layout.resources / "topic.t1.yaml").unlink()
+    assert [each.name for each in store.all()] == ["main", "t0", "t2"]
+    assert store.read() == (store.all(), [])
+
+
+def test_the_cluster_is_looked_at_once_all_of_a_change_is_written(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(Up, "_look", lambda up: looks.append(len(up._store.all())))
+    up = Up(layout, Signals(), lambda _: FakeKafka(), print, lambda: None)
+    up._store, up._mishaps = Store(layout), Mishaps(print)
+    apply(up._store, 1)
+    up._turn()
+    assert looks == [2]
+    apply(up._store, 2)
+    with locked(layout.root / "store.lock"):  # as another process does that has more to write
+        up._turn()
+        assert looks == [2]
+    up._turn()
+    up._turn()
+    assert looks == [2, 3]
+    apply(up._store, 3)
+    up._settle_at = 0.0
+    with locked(layout.root / "store.lock"):
+        up._turn()
+    assert looks == [2, 3, 4], "a look that is due waits for nobody"
+
+
+def test_a_text_that_is_right_is_never_read_by_the_slow_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hasattr(yaml, "CSafeLoader"):
+        pytest.skip("PyYAML without its C parser")
+
+    def refuse(text: str) -> object:
+        raise AssertionError(text)
+
+    monkeypatch.setattr(yaml, "SafeLoader", refuse)
+    (first, second) = documents("a: {b: [1]}\n---\na: 2\n")
+    assert (first.value, first.line(("a", "b", 0)), second.line(("a",))) == ({"a": {"b": [1]}}, 1, 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 65 + "]" * 65, "[" * 100_000, "- " * 100_000 + "x", '{"a":' * 100_000, "a: &a [*a]"],
+    ids=["brackets", "open brackets", "dashes", "braces", "an alias to itself"],
+)
+def test_what_is_nested_without_end_is_refused_in_words(text: str) -> None:
+    with pytest.raises(YamlError, match="is nested more than 64 deep"):
+        documents(text)
+
+
+def test_what_is_nested_as_deep_as_may_be_is_read() -> None:
+    (one,) = documents("[" * 64 + "]" * 64)
+    assert len(one.lines) == 64
