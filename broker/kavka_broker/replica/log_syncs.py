@@ -39,7 +39,10 @@ class LogSyncs:
             return
         self._known[partition] = None
         self._waiting.append(partition)
-        if len(self._workers) < SYNCS_MAX:
+        self._employ()
+
+    def _employ(self) -> None:
+        if self._waiting and len(self._workers) < SYNCS_MAX:
             worker = asyncio.get_running_loop().create_task(self._work(), name="log syncs")
             self._workers[worker] = None
             worker.add_done_callback(self._ended)
@@ -52,8 +55,11 @@ class LogSyncs:
 
     def _ended(self, worker: "asyncio.Task[None]") -> None:
         self._workers.pop(worker, None)
-        if not worker.cancelled() and (error := worker.exception()) is not None:
+        if worker.cancelled():
+            return
+        if (error := worker.exception()) is not None:
             self._crash(error)
+        self._employ()  # for who came when this one was over already
 
     async def _work(self) -> None:
         while self._waiting:

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -90,6 +92,27 @@ def test_no_more_than_a_few_syncs_run_at_once_and_each_log_has_its_turn() -> Non
         here.may_sync.set()
         await all_of(*waiting, *again)
         assert set(here.synced[: len(partitions)]) == set(range(len(partitions)))
+
+    play(scenario)
+
+
+def test_who_comes_as_the_last_worker_leaves_is_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its task is over then, and the loop has not said so yet."""
+    monkeypatch.setattr(log_syncs, "SYNCS_MAX", 1)
+
+    async def scenario(here: Here) -> None:
+        here.may_sync.set()
+        first, other = here.partition(0), here.partition(1)
+        waiting = list[asyncio.Future[None]]()
+
+        def answered(_: asyncio.Future[None]) -> None:
+            waiting.append(append(other))
+
+        append(first).add_done_callback(answered)
+        async with asyncio.timeout(10):
+            while not (waiting and waiting[0].done()):
+                await asyncio.sleep(0.001)
+        assert other.high_watermark == 1
 
     play(scenario)
 
