@@ -3,7 +3,9 @@
 A log directory may hold what a crash, a full disk or a disk that was away for a while has left: logs on their way out,
 logs that were only begun, two logs of one name. The topic's id says what each is:
 
-- No id and no records: its creation was not finished; removed.
+- No id and no records: its creation was not finished. Since the id is synced before the first record there never was
+  one: it becomes the empty log of the topic that the cluster places here, unless a log of that name may be elsewhere;
+  then it is removed.
 - Marked as removed: its removal goes on.
 - Two of one name: those whose id the cluster does not know under this name are strays. If both are of the same topic,
   a move between directories was interrupted, and the opened logs decide.
@@ -11,7 +13,7 @@ logs that were only begun, two logs of one name. The topic's id says what each i
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
@@ -48,6 +50,7 @@ class FoundLog:
     name: PartitionName
     topic_id: bytes | None
     owner: bytes
+    is_half_made: bool = False
 
     @property
     def path(self) -> str:
@@ -98,13 +101,15 @@ class Search:
         self._failed = failed
         self._known_id = known_id
 
-    def logs(self, directories: list[LogDirectory]) -> list[FoundLog]:
-        """The logs in service, in the order of their directories."""
+    def logs(self, directories: list[LogDirectory], *, are_all: bool = True) -> list[FoundLog]:
+        """The logs in service, in the order of their directories; `are_all` unless others of the broker are offline."""
         by_name: dict[PartitionName, list[FoundLog]] = {}
         for directory in directories:
             for one in self._try_list(directory):
                 by_name.setdefault(one.name, []).append(one)
-        kept = [one for twins in by_name.values() for one in self._tell_apart(twins)]
+        are_all = are_all and all(directory.is_online for directory in directories)
+        made = (self._made(twins, are_all=are_all) for twins in by_name.values())
+        kept = [one for twins in made for one in self._tell_apart(twins)]
         order = {directory.path: index for index, directory in enumerate(directories)}
         return sorted(kept, key=lambda one: order[one.directory.path])
 
@@ -140,17 +145,41 @@ class Search:
         if topic_id == ZERO and partition_metadata.is_removed(self._disk, path):
             self._aside.put(directory, name, path, DELETE_DIRECTORY)
             return None
-        if topic_id == ZERO and is_unused(self._disk, path):
-            log.info("log.half_made", path=path)
-            self._disk.remove_tree(path)
-            return None
-        return FoundLog(directory, name, topic_id, topic_id if topic_id != ZERO else self._owner(name))
+        if topic_id == ZERO:
+            return FoundLog(directory, name, ZERO, self._owner(name), is_half_made=is_unused(self._disk, path))
+        return FoundLog(directory, name, topic_id, topic_id)
+
+    def _made(self, twins: list[FoundLog], *, are_all: bool) -> list[FoundLog]:
+        """Those of one name, without what was only begun."""
+        made = [one for one in twins if not one.is_half_made]
+        is_only_one = are_all and len(twins) == 1
+        for one in twins:
+            if one.is_half_made and one.directory.is_online:
+                made += self._try_finish(one, is_only_one=is_only_one)
+        return made
+
+    def _try_finish(self, begun: FoundLog, *, is_only_one: bool) -> list[FoundLog]:
+        try:
+            return self._finish(begun, is_only_one=is_only_one)
+        except OSError as problem:
+            if not is_passing(problem):
+                self._failed(begun.directory, problem)
+            return []
+
+    def _finish(self, begun: FoundLog, *, is_only_one: bool) -> list[FoundLog]:
+        log.info("log.half_made", path=begun.path)
+        had_records = begun.directory.recovery_points.get(begun.name, 0) > 0
+        if begun.owner == ZERO or had_records or not is_only_one:
+            self._disk.remove_tree(begun.path)
+            return []
+        partition_metadata.write(self._disk, begun.path, begun.owner)
+        return [replace(begun, topic_id=begun.owner, is_half_made=False)]
 
     def _owner(self, name: PartitionName) -> bytes:
         return ZERO if self._known_id is None else self._known_id(name)
 
     def _tell_apart(self, twins: list[FoundLog]) -> list[FoundLog]:
-        if len(twins) == 1:
+        if len(twins) < 2:
             return twins
         wanted = self._owner(twins[0].name)
         known = [one for one in twins if one.topic_id and one.topic_id != ZERO and wanted in (ZERO, one.topic_id)]

@@ -73,7 +73,8 @@ class LogManager(OpenLogs):
         `known_id` tells of two logs of a name which one is the cluster's. `progress` is called with how many are open,
         how many there are, and the name of the last one.
         """
-        found = Search(self.disk, self.aside, self.futures, self._fail, known_id).logs(self.online)
+        search = Search(self.disk, self.aside, self.futures, self._fail, known_id)
+        found = search.logs(self.online, are_all=len(self.online) == len(self.directories))
         opening = partial(self._open, config_of=config_of, now_ms=now_ms)
         with side_by_side(min(self._threads_max, RECOVERY_THREADS_MAX), "recovery") as mapped:
             for count, (one, opened) in enumerate(zip(found, mapped(opening, found), strict=True), 1):
