@@ -1,6 +1,8 @@
 """DescribeGroups (15): state, protocol and members of groups.
 
-- Metadata and assignments of members are told while the group is stable; in between they would be of no generation.
+- What members subscribe to is told while the group is stable. What they were assigned last is told all the time, so that
+  tools know the owners of partitions also while the group rebalances; a rebalance out of an assignment that was never
+  handed in leaves none.
 - A group that does not exist is Dead without an error below version 6, GROUP_ID_NOT_FOUND with a message from there on.
 Versions: authorized operations from 3, static members from 4, flexible from 5.
 """
@@ -64,5 +66,5 @@ def member_of(member: Member, protocol: str | None) -> DescribedGroupMember:
         member.client_id,
         member.client_host,
         b"" if protocol is None else member.metadata(protocol),
-        b"" if protocol is None else member.assignment,
+        member.assignment,
     )

@@ -5,7 +5,9 @@
   cannot be; each partition stands alone.
 - No topics named (null) means every partition, and then only those are answered where there was something to do.
 - Answered when the new leaders are committed, so `timeout_ms` is never reached.
-Versions: flexible from 2; the type from 1.
+- What fails as a whole is told of every partition that was named too, since version 0 has no error at its top. Where it
+  named none either, its connection is closed.
+Versions: flexible from 2; the type and an error at the top from 1.
 """
 
 from collections.abc import Iterable
@@ -22,17 +24,29 @@ from kavka_broker.protocol.messages.elect_leaders_response import (
     ReplicaElectionResult,
 )
 
+TOP_ERROR_FROM = 1
+
 
 @api(ElectLeadersRequest, ElectLeadersResponse, versions=(0, 2), on=BOTH, forwarded=True)
 async def elect(request: ElectLeadersRequest, broker: Broker, client: Client) -> ElectLeadersResponse:
-    del client
-    if request.election_type not in tuple(Election):
-        return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
-    kind, policy = Election(request.election_type), policy_of(broker.config)
     asked = request.topic_partitions
     wanted = None if asked is None else [(one.topic, partition) for one in asked for partition in one.partitions]
-    results = await broker.active.submit(lambda metadata, _: elect_leaders(metadata, kind, wanted, policy))
+    try:
+        kind, policy = kind_of(request), policy_of(broker.config)
+        results = await broker.active.submit(lambda metadata, _: elect_leaders(metadata, kind, wanted, policy))
+    except BrokerError as error:
+        if client.version < TOP_ERROR_FROM and not wanted:
+            raise
+        code = error.code if client.version >= TOP_ERROR_FROM else ErrorCode.NONE
+        return ElectLeadersResponse(0, code, by_topic((place, error) for place in wanted or ()))
     return ElectLeadersResponse(replica_election_results=by_topic(results))
+
+
+def kind_of(request: ElectLeadersRequest) -> Election:
+    """The type of the election. Raises INVALID_REQUEST where it is unknown."""
+    if request.election_type not in tuple(Election):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    return Election(request.election_type)
 
 
 def by_topic(results: Iterable[Result]) -> list[ReplicaElectionResult]:

@@ -28,7 +28,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.codec import decoder
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_response_parts, read_request_header
-from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.message import Message, Row
 
 log = get("api")
 
@@ -169,7 +169,7 @@ class Dispatcher:
             case _:
                 log.exception("request.failed", error, api=exchange.api.name, version=exchange.client.version)
                 code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
-        answer = error_answer(exchange.api, code, message)
+        answer = error_answer(exchange.api, exchange.client.version, code, message)
         if answer is None:
             raise ProtocolViolation(f"{exchange.api.name}: {error}")
         return answer
@@ -186,13 +186,19 @@ class Dispatcher:
         self._finish(exchange, answer)
 
 
-def error_answer(api: Api, code: ErrorCode, message: str | None) -> Message | None:
+def error_answer(api: Api, version: int, code: ErrorCode, message: str | None) -> Message | None:
     """The API's answer that says only this error, or None where it has no place for one at its top."""
-    slots = api.response.__slots__
-    if "error_code" not in slots:
+    fields = {row[1]: row for row in api.response.SCHEMA}
+    if "error_code" not in fields or not carries(fields["error_code"], version):
         return None
     answer = api.response()
     answer.error_code = int(code)  # type: ignore[attr-defined]
-    if message is not None and "error_message" in slots:
+    if message is not None and "error_message" in fields and carries(fields["error_message"], version):
         answer.error_message = message  # type: ignore[attr-defined]
     return answer
+
+
+def carries(field: Row, version: int) -> bool:
+    """Whether a message of this version may have a value there, if only to leave it out."""
+    _, _, _, (low, high), _, _, _, _, is_ignorable, _ = field
+    return is_ignorable or low <= version <= high

@@ -1,13 +1,11 @@
-"""Administration that Kavka and Apache Kafka answer alike: what may be altered to what, whole replacements, ACLs.
+"""Administration that Kavka and Apache Kafka answer alike: what may be altered to what, whole replacements, ACLs,
+elections.
 
 Both run side by side, and every answer of the one is compared with that of the other.
 """
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TypeVar
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
@@ -19,7 +17,6 @@ from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.config.unserved import PROMISES
 from kavka_broker.protocol.errors import ErrorCode
-from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages import alter_configs_request as replacing
 from kavka_broker.protocol.messages import incremental_alter_configs_request as altering
 from kavka_broker.protocol.messages.alter_configs_response import AlterConfigsResponse
@@ -31,14 +28,16 @@ from kavka_broker.protocol.messages.delete_acls_request import DeleteAclsFilter,
 from kavka_broker.protocol.messages.delete_acls_response import DeleteAclsResponse
 from kavka_broker.protocol.messages.describe_acls_request import DescribeAclsRequest
 from kavka_broker.protocol.messages.describe_acls_response import DescribeAclsResponse
+from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kavka_broker.protocol.messages.elect_leaders_response import ElectLeadersResponse, ReplicaElectionResult
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
-from tests.support.asking import ask, ask_on
+from tests.support.asking import ask_on
+from tests.support.both import Both, running_both
 from tests.support.programs import run
-from tests.support.servers import Server, start_apache_kafka, start_kavka
+from tests.support.servers import Server
 from tests.support.wire import Connection
 from tools.ktool import command
 
-R = TypeVar("R", bound=Message)
 Values = dict[str, str | None]
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -54,30 +53,11 @@ VALUES = (
 STRICTER = {*PROMISES, *READ_AT_START}
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
-    kavka: Server
-    kafka: Server
-
-    def ask(self, request: Message, kind: type[R], version: int | None = None) -> tuple[R, R]:
-        """What each answers."""
-        ours, theirs = (ask(server.address, request, kind, version) for server in (self.kavka, self.kafka))
-        return ours, theirs
-
-
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    directory = tmp_path_factory.mktemp("both")
-    with ThreadPoolExecutor() as pool:
-        kafka = pool.submit(start_apache_kafka, directory / "kafka")
-        kavka = start_kavka(directory / "kavka")
-        pair = Both(kavka, kafka.result())
-    try:
+    with running_both(tmp_path_factory.mktemp("both")) as pair:
         pair.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)]), CreateTopicsResponse)
         yield pair
-    finally:
-        pair.kavka.kill()
-        pair.kafka.kill()
 
 
 def codes(server: Server, kind: int, name: str, keys: list[str], value: str) -> dict[str, ErrorCode]:
@@ -199,3 +179,17 @@ def test_kafka_acls_says_why(both: Both) -> None:
                 run(command("acls", "--bootstrap-server", server.bootstrap, *options))
             said.append("No Authorizer is configured" in str(failed.value))
         assert said == [True, True]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("kind", [0, 1, 2, 127])
+def test_elections_that_are_not_held(both: Both, kind: int, version: int) -> None:
+    asked = [TopicPartitions("t", [0, 7]), TopicPartitions("missing", [0])]
+    request = ElectLeadersRequest(kind if version else 0, asked)
+    ours, theirs = both.ask(request, ElectLeadersResponse, version)
+    assert ours.error_code == theirs.error_code
+    assert codes_of(ours.replica_election_results) == codes_of(theirs.replica_election_results)
+
+
+def codes_of(results: list[ReplicaElectionResult]) -> dict[tuple[str, int], int]:
+    return {(one.topic, part.partition_id): part.error_code for one in results for part in one.partition_result}

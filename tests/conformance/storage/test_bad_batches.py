@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -26,7 +24,8 @@ from kavka_broker.protocol.records.batch import HEADER, HEADER_BYTES, PREFIX_BYT
 from kavka_broker.protocol.records.compression import Compression, compress
 from kavka_broker.protocol.records.record import Record, build_batch
 from tests.support.asking import ask
-from tests.support.servers import Server, start_apache_kafka, start_kavka
+from tests.support.both import Both, running_both
+from tests.support.servers import Server
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -87,20 +86,14 @@ CODECS = (Compression.NONE, Compression.GZIP, Compression.ZSTD)
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    directory: Path = tmp_path_factory.mktemp("both")
-    with ThreadPoolExecutor() as pool:
-        theirs = pool.submit(start_apache_kafka, directory / "kafka")
-        servers = start_kavka(directory / "kavka"), theirs.result()
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     topics = [
         CreatableTopic(name, 1, 1, configs=[CreatableTopicConfig(*one) for one in config.items()])
         for name, config in TOPICS.items()
     ]
-    for server in servers:
-        ask(server.address, CreateTopicsRequest(topics), CreateTopicsResponse)
-    yield servers
-    for server in servers:
-        server.kill()
+    with running_both(tmp_path_factory.mktemp("both")) as pair:
+        pair.ask(CreateTopicsRequest(topics), CreateTopicsResponse)
+        yield pair
 
 
 def produce(server: Server, topic: str, made: bytes, version: int = 9) -> PartitionProduceResponse:
@@ -117,7 +110,7 @@ def produce(server: Server, topic: str, made: bytes, version: int = 9) -> Partit
 @pytest.mark.parametrize("topic", TOPICS)
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @pytest.mark.parametrize("name", BODIES)
-def test_records_are_judged_alike(both: tuple[Server, Server], topic: str, codec: Compression, name: str) -> None:
+def test_records_are_judged_alike(both: Both, topic: str, codec: Compression, name: str) -> None:
     ours, theirs = (produce(server, topic, batch(codec, *BODIES[name])) for server in both)
     assert (ours.error_code, [one.batch_index for one in ours.record_errors]) == (
         theirs.error_code,
@@ -127,7 +120,7 @@ def test_records_are_judged_alike(both: tuple[Server, Server], topic: str, codec
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @pytest.mark.parametrize("said_ms", [-1, NOW_MS, NOW_MS + 600_000, FAR_MS])
-def test_a_false_largest_timestamp_hides_nothing(both: tuple[Server, Server], codec: Compression, said_ms: int) -> None:
+def test_a_false_largest_timestamp_hides_nothing(both: Both, codec: Compression, said_ms: int) -> None:
     times = (NOW_MS, NOW_MS + 50, NOW_MS + 52)
     body = packed([Record(index, timestamp, b"k", b"v") for index, timestamp in enumerate(times)])
     for server in both:
@@ -143,19 +136,19 @@ def asked(server: Server, timestamp: int) -> tuple[int, int]:
     return answer.offset, answer.timestamp
 
 
-def test_garbage_of_long_numbers_is_an_invalid_record_here(both: tuple[Server, Server]) -> None:
+def test_garbage_of_long_numbers_is_an_invalid_record_here(both: Both) -> None:
     """Apache Kafka says UNKNOWN_SERVER_ERROR, since its reader does not expect it. Both are final."""
     ours, theirs = (produce(server, "plain", batch(Compression.NONE, b"\xff" * 60, 3)) for server in both)
     assert (ours.error_code, theirs.error_code) == (ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 @pytest.mark.parametrize("version", [3, 6, 7, 9])
-def test_zstd_is_for_versions_that_know_it(both: tuple[Server, Server], version: int) -> None:
+def test_zstd_is_for_versions_that_know_it(both: Both, version: int) -> None:
     ours, theirs = (produce(server, "plain", batch(Compression.ZSTD, GOOD, 3), version) for server in both)
     assert ours.error_code == theirs.error_code
 
 
-def test_a_duplicate_keeps_the_time_of_its_first_append(both: tuple[Server, Server]) -> None:
+def test_a_duplicate_keeps_the_time_of_its_first_append(both: Both) -> None:
     for server in both:
         made = bytes(build_batch(RECORDS, producer_id=77, producer_epoch=0, base_sequence=0))
         first, again = (produce(server, "stamped", made) for _ in range(2))

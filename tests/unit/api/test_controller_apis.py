@@ -192,9 +192,13 @@ def test_leaders_are_elected(version: int) -> None:
     assert node.ask(ElectLeadersRequest(topic_partitions=None), version).replica_election_results == []
 
 
-def test_elections_of_another_kind_are_not_held() -> None:
-    answer = Node(replicated(1, 2)).ask(ElectLeadersRequest(election_type=5), 2)
+@pytest.mark.parametrize("version", [1, 2])
+def test_elections_of_another_kind_are_not_held(version: int) -> None:
+    request = ElectLeadersRequest(5, [TopicPartitions("t", [0, 4])])
+    answer = Node(replicated(1, 2)).ask(request, version)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
+    (topic,) = answer.replica_election_results
+    assert [one.error_code for one in topic.partition_result] == [ErrorCode.INVALID_REQUEST] * 2
 
 
 @pytest.mark.parametrize("version", versions(AlterPartitionReassignmentsRequest))

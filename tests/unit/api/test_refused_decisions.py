@@ -30,6 +30,8 @@ from kavka_broker.protocol.messages.alter_client_quotas_response import AlterCli
 from kavka_broker.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from kavka_broker.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
@@ -65,6 +67,10 @@ REQUESTS: list[tuple[Message, type[Message], int, str]] = [
 ]
 
 
+async def refuse(*_: object) -> Any:
+    raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
+
+
 @pytest.mark.parametrize(
     ("request_", "kind", "version", "parts"), REQUESTS, ids=[kind.NAME for _, kind, *_ in REQUESTS]
 )
@@ -76,9 +82,6 @@ def test_every_part_is_told(
     version: int,
     parts: str,
 ) -> None:
-    async def refuse(*_: object) -> Any:
-        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
-
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("t")
@@ -88,5 +91,31 @@ def test_every_part_is_told(
                 answer = await client.call(request_, kind, version)
             codes = [part.error_code for part in getattr(answer, parts)]
             assert codes == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("version", "at_the_top"), [(0, ErrorCode.NONE), (1, ErrorCode.KAFKA_STORAGE_ERROR)])
+def test_every_partition_of_an_election_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, at_the_top: ErrorCode
+) -> None:
+    """Version 0 has no error at its top. Where no partition is named either there is no way to tell but to close."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            client = await inside.connect()
+            monkeypatch.setattr(inside.broker.controller, "submit", refuse)
+            asked = ElectLeadersRequest(topic_partitions=[TopicPartitions("t", [0])])
+            answer = await client.call(asked, ElectLeadersResponse, version)
+            assert answer.error_code == at_the_top
+            (topic,) = answer.replica_election_results
+            assert [one.error_code for one in topic.partition_result] == [ErrorCode.KAFKA_STORAGE_ERROR]
+            everything = ElectLeadersRequest(topic_partitions=None)
+            if at_the_top:
+                assert (await client.call(everything, ElectLeadersResponse, version)).error_code == at_the_top
+            else:
+                with pytest.raises(asyncio.IncompleteReadError):
+                    await client.call(everything, ElectLeadersResponse, version)
 
     asyncio.run(scenario())

@@ -14,6 +14,7 @@ Nothing here decides; `join`, `sync`, `membership` and `rebalance` do, and they 
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -76,11 +77,12 @@ class Member:
 class Write:
     """A record of the group that is on its way to the log.
 
-    Only the write of an assignment has a `generation`: it decides whether that generation becomes stable. The write
-    of a static member's new id has the `answer` that its join waits for.
+    Only the write of an assignment has a `generation`: it decides whether that generation becomes stable, with these
+    `assignments`. The write of a static member's new id has the `answer` that its join waits for.
     """
 
     generation: int | None = None
+    assignments: Mapping[str, bytes] = field(default_factory=dict)  # by member id
     answer: Answer | None = None
     replaced: tuple[str, str] | None = None  # new id and old id of a static member
 

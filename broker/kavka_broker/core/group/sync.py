@@ -56,9 +56,7 @@ def sync(group: ClassicGroup, command: Sync, now_ms: int, effects: Effects) -> N
     keep_alive(member, effects)
     if member.member_id == group.leader_id and not is_being_written(group):
         assignments = {member_id: command.assignments.get(member_id, b"") for member_id in group.members}
-        for receiver in group.members.values():
-            receiver.assignment = assignments[receiver.member_id]
-        persist(group, Write(generation=group.generation), effects, assignments)
+        persist(group, Write(generation=group.generation, assignments=assignments), effects, assignments)
 
 
 def check(group: ClassicGroup, command: Sync) -> Member:
@@ -110,6 +108,7 @@ def persisted(
         return
     group.move_to(GroupState.STABLE, now_ms)
     for member in group.members.values():
+        member.assignment = write.assignments[member.member_id]
         answer_sync(group, member, ErrorCode.NONE, effects)
 
 
