@@ -27,6 +27,7 @@ from typing import NamedTuple
 from kavka_broker.api.acknowledgement import Acknowledgement, Share, answer_if_due
 from kavka_broker.api.admission import Admission
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.leader_hint import endpoint_of, leader_of
 from kavka_broker.api.registry import api
 from kavka_broker.core.metadata.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -34,6 +35,7 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -59,11 +61,12 @@ Admit = Callable[[Partition, PartitionProduceData], None]
 class Pending:
     """What a request still waits for: batches that are not committed or synced, and those that are not made ready."""
 
-    __slots__ = ("later", "waiting")
+    __slots__ = ("endpoints", "later", "waiting")
 
     def __init__(self) -> None:
         self.waiting: list[Share] = []
         self.later: list[Later] = []
+        self.endpoints: list[NodeEndpoint] = []  # of brokers that lead instead, for the answer
 
 
 class Later(NamedTuple):
@@ -132,7 +135,7 @@ def append_now(
     pending = Pending()
     responses = append_request(request, broker, client, pending, admission)
     charge(broker, client)
-    return ProduceResponse(responses, client.throttle_time_ms), pending
+    return ProduceResponse(responses, client.throttle_time_ms, pending.endpoints), pending
 
 
 async def produce_held(
@@ -172,7 +175,7 @@ async def append_one_later(
         except NotOnLoop:
             continue  # the configuration has changed meanwhile
         except BrokerError as error:
-            answer = refusal(topic, data.index, error, broker, client)
+            answer = refusal(topic, data.index, error, broker, client, pending)
     answers[place] = answer
 
 
@@ -227,7 +230,7 @@ async def produce_in_turn(
             await append_later(request, pending, admission, broker, client)
         finally:
             admission.end()
-    answer = ProduceResponse(responses, client.throttle_time_ms)
+    answer = ProduceResponse(responses, client.throttle_time_ms, pending.endpoints)
     return await Acknowledgement(request, answer, pending.waiting, broker.timers).future
 
 
@@ -270,7 +273,7 @@ def append_all(
         return [PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data]
     if name in INTERNAL and client.client_id != ADMIN_CLIENT_ID:
         error = BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"'{name}' is internal; clients may not write to it")
-        return [refusal(name, data.index, error, broker, client) for data in topic.partition_data]
+        return [refusal(name, data.index, error, broker, client, pending) for data in topic.partition_data]
     answers: list[PartitionProduceResponse] = []
     for data in topic.partition_data:
         try:
@@ -301,13 +304,13 @@ def append(
             admit(partition, data)
         appended = partition.append(data.records, acks, prepared=prepared)
     except BrokerError as error:
-        return refusal(topic, data.index, error, broker, client)
+        return refusal(topic, data.index, error, broker, client, pending)
     response = PartitionProduceResponse(
         data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.log_start_offset
     )
     for_others = acks == ACKS_ALL and partition.has_followers
     if appended.last_offset >= (partition.high_watermark if for_others else partition.log.answerable_end):
-        share = Share(response, partial(name_leader, topic, broker, client), waits_for_others=for_others)
+        share = Share(response, partial(name_leader, topic, broker, client, pending), waits_for_others=for_others)
         (partition.committed if for_others else partition.unsynced).push(appended.last_offset + 1, share)
         pending.waiting.append(share)
     return response
@@ -326,19 +329,23 @@ def check(request: ProduceRequest, data: PartitionProduceData, version: int, *, 
         raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without an id")
 
 
-def refusal(topic: str, index: int, error: BrokerError, broker: Broker, client: Client) -> PartitionProduceResponse:
+def refusal(
+    topic: str, index: int, error: BrokerError, broker: Broker, client: Client, pending: Pending
+) -> PartitionProduceResponse:
     response = PartitionProduceResponse(index, error.code, -1, error_message=error.message)
     if isinstance(error, RecordsRefused):
         response.record_errors = [BatchIndexAndErrorMessage(*one) for one in error.records]
-    name_leader(topic, broker, client, response)
+    name_leader(topic, broker, client, pending, response)
     return response
 
 
-def name_leader(topic: str, broker: Broker, client: Client, response: PartitionProduceResponse) -> None:
-    """Who leads instead of this broker, as far as it knows (KIP-951)."""
+def name_leader(
+    topic: str, broker: Broker, client: Client, pending: Pending, response: PartitionProduceResponse
+) -> None:
+    """Who leads instead of this broker, as far as it knows, and where that is (KIP-951)."""
     if response.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER or client.version < NAMES_LEADER_FROM:
         return
-    known = broker.metadata.topics.get(topic)
-    if known is not None and response.index in known.partitions:
-        state = known.partitions[response.index]
-        response.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
+    leader, leader_epoch = leader_of(topic, response.index, broker)
+    response.current_leader = LeaderIdAndEpoch(leader, leader_epoch)
+    if all(one.node_id != leader for one in pending.endpoints):
+        pending.endpoints += endpoint_of(leader, client.listener, broker, NodeEndpoint)

@@ -16,7 +16,7 @@ Versions: flexible from 12; topic ids from 13.
 """
 
 from collections.abc import Awaitable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.follower_fetch import (
@@ -27,6 +27,7 @@ from kavka_broker.api.follower_fetch import (
     read_as_follower,
     with_news,
 )
+from kavka_broker.api.leader_hint import endpoint_of, leader_of
 from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.read_replica import RACKS_FROM, preferred_replica, rack_of
 from kavka_broker.api.registry import BOTH, api
@@ -38,6 +39,7 @@ from kavka_broker.protocol.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from kavka_broker.protocol.uuids import ZERO
@@ -65,6 +67,7 @@ class Reading:
     watched: list[Partition]
     size_bytes: int = 0
     is_due: bool = False  # something in it must not wait
+    leaders: dict[int, None] = field(default_factory=dict)  # which lead instead of this broker
 
 
 @dataclass(slots=True)
@@ -157,7 +160,8 @@ def read_all(fetch: Fetch, broker: Broker) -> Reading:
             # Records that are null, not empty, librdkafka cannot read: it would never get to see the error.
             data = PartitionData(wanted.index, error.code, -1, records=b"")
             if error.code in MOVED and fetch.names_leader:
-                data.current_leader = current_leader(wanted, broker)
+                data.current_leader = LeaderIdAndEpoch(*leader_of(wanted.topic, wanted.index, broker))
+                reading.leaders[data.current_leader.leader_id] = None
             # A follower asks for nothing that is not there, or will be in a moment: it is told at once, comes again.
             reading.is_due = reading.is_due or fetch.follower is not None or error.code not in UNKNOWN
         else:
@@ -237,15 +241,6 @@ def aborted_in(partition: Partition, offset: int, chunk: Chunk) -> list[AbortedT
     return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in aborted]
 
 
-def current_leader(wanted: SessionPartition, broker: Broker) -> LeaderIdAndEpoch:
-    topics = broker.metadata.topics
-    topic = topics.by_id(wanted.topic) if isinstance(wanted.topic, bytes) else topics.get(wanted.topic)
-    if topic is None or wanted.index not in topic.partitions:
-        return LeaderIdAndEpoch()
-    state = topic.partitions[wanted.index]
-    return LeaderIdAndEpoch(state.leader, state.leader_epoch)
-
-
 def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> FetchResponse:
     """The response, with the session's bookkeeping and the quota's verdict."""
     context, throttle_time_ms, now_ms = fetch.context, 0, int(broker.clock.monotonic_ms())
@@ -266,7 +261,12 @@ def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> Fe
             context.session.serve_last(wanted)
         if has_records or has_news or is_telling(data) or not context.is_incremental:
             topics.setdefault(wanted.topic, []).append(data)
-    return FetchResponse(0, 0, context.session_id, [fetched_topic(key, parts) for key, parts in topics.items()])
+    told = FetchResponse(0, 0, context.session_id, [fetched_topic(key, parts) for key, parts in topics.items()])
+    if reading.leaders and client.version >= ADDRESSES_SINCE:
+        told.node_endpoints = [
+            one for leader in reading.leaders for one in endpoint_of(leader, client.listener, broker, NodeEndpoint)
+        ]
+    return told
 
 
 def fetched_topic(key: bytes | str, partitions: list[PartitionData]) -> FetchableTopicResponse:

@@ -1,8 +1,8 @@
 """DescribeGroups (15): state, protocol and members of groups.
 
-- What members subscribe to is told while the group is stable. What they were assigned last is told all the time, so that
-  tools know the owners of partitions also while the group rebalances; a rebalance out of an assignment that was never
-  handed in leaves none.
+- What members subscribe to is told while the group is stable. What they were assigned last is told all the time, so
+  tools know the owners of partitions also while the group rebalances; where an assignment was never handed in there is
+  none.
 - A group that does not exist is Dead without an error below version 6, GROUP_ID_NOT_FOUND with a message from there on.
 Versions: authorized operations from 3, static members from 4, flexible from 5.
 """

@@ -25,6 +25,8 @@ from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersReq
 from kavka_broker.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.batch import split_batches
@@ -102,3 +104,31 @@ def whole(records: object) -> memoryview:
 
 def name_of(code: int) -> str:
     return ErrorCode(code).name
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A partition's error, and who is said to lead instead: id, and addresses as (id, host, port)."""
+
+    code: int
+    leader: int
+    addresses: list[tuple[int, str, int]]
+
+
+def refused_produce(address: tuple[str, int], topic: str, version: int) -> Refusal:
+    data = PartitionProduceData(0, memoryview(build_batch([(None, b"v")])))
+    request = ProduceRequest(None, 1, 9_000, [TopicProduceData(topic, partition_data=[data])])
+    answer = ask(address, request, ProduceResponse, version)
+    (part,) = answer.responses[0].partition_responses
+    addresses = [(one.node_id, one.host, one.port) for one in answer.node_endpoints]
+    return Refusal(part.error_code, part.current_leader.leader_id, addresses)
+
+
+def refused_fetch(address: tuple[str, int], topic: str, version: int) -> Refusal:
+    (known,) = ask(address, MetadataRequest([MetadataRequestTopic(name=topic)]), MetadataResponse, 12).topics
+    wanted = FetchPartition(0, -1, 0, partition_max_bytes=1_000)
+    request = FetchRequest(max_wait_ms=0, topics=[FetchTopic(topic_id=known.topic_id, partitions=[wanted])])
+    answer = ask(address, request, FetchResponse, version)
+    (part,) = answer.responses[0].partitions
+    addresses = [(one.node_id, one.host, one.port) for one in answer.node_endpoints]
+    return Refusal(part.error_code, part.current_leader.leader_id, addresses)

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.protocol.errors import ErrorCode
 from tests.chaos.network import Loopback
 from tests.chaos.nodes import APACHE_KAFKA, KAVKA, Cluster, make_cluster
+from tests.conformance.differential import asking
 from tests.conformance.differential.script import Player
 
 pytestmark = pytest.mark.slow
@@ -44,3 +46,17 @@ def test_clients_are_told_the_same(cluster: Cluster, script: Path, request: pyte
         script.write_text(played)
         return
     assert played == written
+
+
+def test_the_leader_is_named_with_its_address(cluster: Cluster) -> None:
+    """KIP-951: clients go there without asking for metadata first, also where they have not met that broker yet."""
+    cluster.start_all()
+    player = Player(cluster)
+    player.topic("named", "2,1")
+    assert player.until("named", leader="2", isr="1,2").startswith("leader=2")
+    leader, other = cluster.node(2).address, cluster.node(3).address
+    refusals = [asking.refused_produce(other, "named", version) for version in (9, 10, 12)]
+    refusals += [asking.refused_fetch(other, "named", version) for version in (16, 17)]
+    assert [one.code for one in refusals] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 5
+    assert [one.leader for one in refusals] == [-1, 2, 2, 2, 2]
+    assert [one.addresses for one in refusals] == [[], *[[(2, *leader)]] * 4]

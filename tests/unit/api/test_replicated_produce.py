@@ -10,13 +10,15 @@ import pytest
 from kavka_broker.core.decision import Decision
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.protocol.messages.metadata.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from tests.support.in_process import Client, InProcess, batch
-from tests.unit.api.test_follower_fetch import OTHER, call, fetch, opened, parts_of, play, size
+from tests.unit.api.test_follower_fetch import OTHER, OTHER_EPOCH, call, fetch, opened, parts_of, play, size
 
 VERSION = 12
 TOPIC_CONFIG = 2
@@ -143,9 +145,42 @@ def test_who_waits_hears_of_another_leader_and_who_that_is(tmp_path: Path) -> No
         client.send(request(0), VERSION)
         await appended(inside, 1)
         await decide(inside, PartitionChangeRecord(0, topic_id, leader=OTHER))
-        refused = (await answer(client))[0]
+        told = await client.receive(ProduceResponse, VERSION)
+        (refused,) = told.responses[0].partition_responses
         assert (refused.error_code, refused.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
         assert (refused.current_leader.leader_id, refused.current_leader.leader_epoch) == (OTHER, 5)
+        assert [(one.node_id, one.host, one.port) for one in told.node_endpoints] == [(OTHER, "h", 1)]
+
+    play(tmp_path, scenario)
+
+
+def test_each_leader_is_named_once_and_one_that_is_fenced_nowhere(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        await decide(inside, *(PartitionChangeRecord(index, topic_id, leader=OTHER) for index in (0, 1)))
+        for version, named in ((9, []), (10, [OTHER]), (12, [OTHER])):
+            told = await client.call(request(0, 1), ProduceResponse, version)
+            assert [one.node_id for one in told.node_endpoints] == named
+        for version, named in ((15, []), (16, [OTHER]), (18, [OTHER])):
+            assert await leaders_of(client, fetch(topic_id, {0: 0, 1: 0}, broker=(-1, -1)), version) == named
+        await decide(inside, BrokerRegistrationChangeRecord(OTHER, OTHER_EPOCH, fenced=1))
+        assert (await client.call(request(0), ProduceResponse, 12)).node_endpoints == []
+
+    play(tmp_path, scenario)
+
+
+async def leaders_of(client: Client, asked: FetchRequest, version: int) -> list[int]:
+    """Which brokers a consumer of a former epoch is sent to."""
+    told = await client.call(asked, FetchResponse, version)
+    assert {part.error_code for part in parts_of(told).values()} == {ErrorCode.FENCED_LEADER_EPOCH}
+    return [one.node_id for one in told.node_endpoints]
+
+
+def test_who_waits_in_vain_hears_of_no_leader(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        del inside, topic_id
+        told = await client.call(request(0, wait_ms=1), ProduceResponse, VERSION)
+        assert told.responses[0].partition_responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+        assert told.node_endpoints == []
 
     play(tmp_path, scenario)
 
