@@ -196,7 +196,9 @@ class LogCleaner:
                 case Slice(size_bytes):
                     await self._breathe(size_bytes)
                     self._tell_progress(cleaning)
-        await asyncio.to_thread(self._logs.note_cleaned, cleaning.log, cleaning.figures.end_offset)
+        # On the loop, which may cut the log before the thread begins.
+        cleaning.log.cleaned_offset = cleaning.figures.end_offset
+        await asyncio.to_thread(self._logs.note_cleaned, cleaning.log)
 
     def _check(self, cleaning: Cleaning) -> None:
         """Raises Outdated."""

@@ -200,8 +200,11 @@ class LogDirectory:
             self.write(checkpoints.CLEANED_OFFSETS, offsets)
 
     def write_recovery_points(self, logs_of: Callable[[], Sequence["Log"]], kept: Iterable[PartitionName]) -> None:
+        """Those of logs that were cut; what was cleaned of them has been lowered too. Raises OSError."""
         with self.checkpoint_lock:
-            self._write_recovery_points(logs_of(), kept)
+            logs = logs_of()
+            self._write_recovery_points(logs, kept)
+            self._write_cleaned_offsets(logs, kept)
 
     def _write_recovery_points(self, logs: Iterable["Log"], kept: Iterable[PartitionName]) -> None:
         points = _only(self.recovery_points, kept) | {one.name: one.recovery_point for one in logs}

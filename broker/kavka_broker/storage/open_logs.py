@@ -172,9 +172,8 @@ class OpenLogs:
             except OSError as problem:
                 log.error("checkpoint.failed", directory=directory.path, reason=str(problem))
 
-    def note_cleaned(self, one: Log, offset: int) -> None:
-        """The log has been cleaned up to `offset`. Blocks: call it in a thread. Raises OSError."""
-        one.cleaned_offset = offset
+    def note_cleaned(self, one: Log) -> None:
+        """Write down up to where the log has been cleaned. Blocks: call it in a thread. Raises OSError."""
         home = self._homes.get(one.name)
         if home is not None:
             home.write_cleaned_offsets(partial(self._logs_in, home), self._spoken_for)

@@ -13,6 +13,7 @@ from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.servers import Server, start_apache_kafka
 from tests.support.topics import create_topic
@@ -121,5 +122,30 @@ def test_two_brokers_take_turns(kafka: Server) -> None:
             kafka.start()
             assert consume(kafka, count) == [value_of(number) for number in range(count)]
             count = produce(kafka, count, codec)
+    finally:
+        kafka.kill()
+
+
+@pytest.mark.parametrize("is_clean", [True, False], ids=["stopped", "killed"])
+def test_snapshots_of_producers_are_taken_over(kafka: Server, is_clean: bool) -> None:
+    """What Kavka writes behind Kafka's fields is passed over, however Apache Kafka starts: none is thrown away."""
+    try:
+        kafka.stop()
+        manager, log = open_directory(kafka)
+        log.config = LogConfig(internal_segment_bytes=20_000)
+        for sequence in range(60):
+            batch = build_batch(
+                [(b"k", bytes(1000))], timestamp_ms=1, producer_id=7, producer_epoch=3, base_sequence=sequence
+            )
+            log.append_as_leader(memoryview(batch), max(0, log.latest_epoch), 1)
+        rolled = max(segment.base_offset for segment in log.segments)
+        manager.close()
+        if not is_clean:
+            (kafka.data / CLEAN_SHUTDOWN).unlink()
+        kafka.start()
+        kafka.stop()
+        said = (kafka.directory / "server.log").read_text()
+        assert f"Loading producer state from snapshot file 'SnapshotFile(offset={60 if is_clean else rolled}," in said
+        assert "orrupt" not in said
     finally:
         kafka.kill()

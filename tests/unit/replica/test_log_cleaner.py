@@ -89,6 +89,32 @@ def test_a_start_goes_on_where_the_checkpoint_says() -> None:
     assert [one and one.cleaned_offset for one in found] == [5, 1]
 
 
+def test_what_is_cut_off_after_the_last_slice_is_not_clean() -> None:
+    """Else a tombstone among what comes in its place would go before the value that it hides."""
+
+    async def act(world: World) -> None:
+        note_cleaned = world.logs.note_cleaned
+
+        def after_a_cut(one: Log) -> None:
+            one.truncate_to(2)  # the loop's, while the thread was yet to begin
+            note_cleaned(one)
+
+        world.logs.note_cleaned = after_a_cut  # type: ignore[method-assign]
+        assert await world.cleaner.clean_next()
+        assert world.more.cleaned_offset == world.more.log_end_offset < 5
+
+    play(act)
+
+
+def test_a_cut_below_what_was_cleaned_outlives_a_crash() -> None:
+    async def act(world: World) -> None:
+        await world.cleaner.clean_next()
+        world.more.truncate_to(2)
+        assert world.disk.read_file("/data/cleaner-offset-checkpoint") == b"0\n2\nless 0 1\nmore 0 2\n"
+
+    play(act)
+
+
 def test_a_log_that_cannot_be_read_is_named_and_left_alone() -> None:
     async def act(world: World) -> None:
         world.disk.flip_bit(world.more.segments[0].file.path, 70)
