@@ -261,6 +261,8 @@ class Log(ReadableLog):
             if header.base_offset < end_offset or header.last_offset_delta < 0:
                 raise self._unexpected(header, f"the log ends at {end_offset}")
             if not latest_epoch <= header.leader_epoch <= leader_epoch:
+                if header.leader_epoch < self.epochs.latest:
+                    self._were_epochs_wrong()  # the leader knows of no divergence; the next fetch names what is true
                 raise self._unexpected(header, f"the log is at epoch {latest_epoch}, the leader at {leader_epoch}")
             end_offset, latest_epoch = header.next_offset, header.leader_epoch
         if begins_within:

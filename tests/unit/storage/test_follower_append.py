@@ -2,6 +2,7 @@
 
 import pytest
 
+from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log
@@ -69,3 +70,16 @@ def test_what_is_cut_at_the_end_is_left_out() -> None:
     log = open_log()
     log.append_as_follower(memoryview(bytes(fetched(b"a")) + bytes(fetched(b"b", base_offset=1))[:-1]))
     assert values(log) == [b"a"]
+
+
+def test_epochs_that_are_another_logs_hold_up_one_fetch_only() -> None:
+    """The file was exchanged while the broker was down. Its leader finds no divergence at such an epoch."""
+    log = open_log()
+    log.append_as_follower(fetched(b"a", epoch=3))
+    log.append_as_follower(fetched(b"b", base_offset=1, epoch=3))
+    log.epochs = LeaderEpochs([EpochStart(4, 1)])
+    with pytest.raises(BrokerError, match="the log is at epoch 4"):
+        log.append_as_follower(fetched(b"c", base_offset=2, epoch=3))
+    assert list(log.epochs.entries) == [EpochStart(3, 0)]
+    log.append_as_follower(fetched(b"c", base_offset=2, epoch=3))
+    assert log.log_end_offset == 3
