@@ -143,6 +143,9 @@ async def volume_away(simulation: Simulation) -> None:
         return
     if not allow(simulation, "volume_away", simulation.may_lose_records(node)) or not await end(simulation, node):
         return
+    if not simulation.may_lose_records(node):  # any more: ending takes time, and another may have ended meanwhile
+        await start_again(simulation, node)
+        return
     begin(simulation, "volume_away", node.host)
     simulation.invariants.lost_power(node)
     node.unmount()
