@@ -1,7 +1,7 @@
 """Takes the in-sync sets that leaders here propose to the controller (AlterPartition).
 
 One request is under way at a time; what is proposed meanwhile shares the next one. A broker that leads a thousand
-partitions of a follower that has died thus asks twice, and not a thousand times.
+partitions of a follower that has died thus asks once or twice, and not a thousand times.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from kavka_broker.protocol.messages.alter_partition_request import (
 from kavka_broker.protocol.messages.alter_partition_response import AlterPartitionResponse
 
 ALTER_MS_MAX: Final = 10_000
-#: In one request; what is more waits for the next.
-CHANGES_MAX: Final = 10_000
+#: In one request; what is more waits for the next. The controller decides a request in one turn of its loop.
+CHANGES_MAX: Final = 1_000
 
 Waiting = tuple[Sequence[IsrChange], "asyncio.Future[Sequence[IsrAnswer]]"]
 

@@ -1,15 +1,17 @@
 """The in-sync sets of all partitions that this broker leads: who may be in them, and how a change is brought about.
 
 A partition proposes (`Partition.check_in_sync`, a follower's fetch); this takes the proposal to the controller and
-the answer back. A proposal whose fate is not known is made again, as it was: until there is an answer the larger
+the answer back; what is proposed in one turn of the loop goes together, for a broker may come back to thousands of
+partitions at once. A proposal whose fate is not known is made again, as it was: until there is an answer the larger
 set counts, so nothing is lost by waiting but time. What the controller has decided meanwhile ends it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from kavka_broker.core.metadata.brokers import Brokers
-from kavka_broker.core.partition.isr_change import AlterIsr, IsrChange
+from kavka_broker.core.partition.isr_change import AlterIsr, IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import Contact, Settled
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
@@ -18,6 +20,10 @@ from kavka_broker.replica.partition import Partition
 
 log = get("replica")
 
+Proposals = list[tuple[Partition, IsrChange]]
+
+#: So many in one question.
+TOGETHER_MAX: Final = 1_000
 RETRY_MS = 100.0
 RETRY_MS_MAX = 2_000.0
 
@@ -43,6 +49,7 @@ class InSyncKeeper:
         self.on_refused: Callable[[Partition], None] = _nothing
         self._syncs = LogSyncs(crash)
         self._contacts: dict[int, Contact] = {}
+        self._proposed: Proposals = []
         # Held so that they live until they are done; in the order of their start, as a seed repeats it.
         self._asking: dict[asyncio.Task[None], None] = {}
         self._checking: asyncio.Task[None] | None = None
@@ -56,9 +63,18 @@ class InSyncKeeper:
 
     def propose(self, partition: Partition, change: IsrChange) -> None:
         assert self.alter_isr is not None, f"{partition} has followers, and nobody to propose {change} to"
-        task = asyncio.get_running_loop().create_task(self._ask(self.alter_isr, partition, change))
-        self._asking[task] = None
-        task.add_done_callback(self._ended)
+        if not self._proposed:
+            asyncio.get_running_loop().call_soon(self._ask_soon, self.alter_isr)
+        self._proposed.append((partition, change))
+
+    def _ask_soon(self, alter_isr: AlterIsr) -> None:
+        proposed, self._proposed = self._proposed, []
+        log.info("isr.proposed", partitions=len(proposed), first=str(proposed[0][0]))
+        for begin in range(0, len(proposed), TOGETHER_MAX):
+            work = self._ask(alter_isr, proposed[begin : begin + TOGETHER_MAX])
+            task = asyncio.get_running_loop().create_task(work)
+            self._asking[task] = None
+            task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._asking.pop(task, None)
@@ -74,17 +90,17 @@ class InSyncKeeper:
     def refused(self, partition: Partition) -> None:
         self.on_refused(partition)
 
-    async def _ask(self, alter_isr: AlterIsr, partition: Partition, change: IsrChange) -> None:
+    async def _ask(self, alter_isr: AlterIsr, proposed: Proposals) -> None:
         wait_ms = RETRY_MS
-        while partition.leadership is not None and partition.leadership.pending is change:
+        while proposed := _pending(proposed):
             try:
-                (answer,) = await alter_isr([change])
+                answers = await alter_isr([change for _, change in proposed])
             except BrokerError as error:
-                log.warning("isr.not_asked", partition=str(partition), reason=str(error))
+                first = str(proposed[0][0])
+                log.warning("isr.not_asked", partitions=len(proposed), first=first, reason=str(error))
             else:
-                outcome = partition.settled(change, answer)
-                if outcome is not Settled.AGAIN:
-                    log.debug("isr.settled", partition=str(partition), isr=answer.isr, error=answer.error.name)
+                proposed = _settle(proposed, answers)
+                if not proposed:
                     return
             await asyncio.sleep(wait_ms / 1000)
             wait_ms = min(2 * wait_ms, RETRY_MS_MAX)
@@ -107,6 +123,26 @@ class InSyncKeeper:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, self._syncs.stop(), return_exceptions=True)
+
+
+def _pending(proposed: Proposals) -> Proposals:
+    """Those whose fate is not known yet."""
+    return [
+        (partition, change)
+        for partition, change in proposed
+        if partition.leadership is not None and partition.leadership.pending is change
+    ]
+
+
+def _settle(proposed: Proposals, answers: Sequence[IsrAnswer]) -> Proposals:
+    """Take the answers back; returns what is to be asked again."""
+    again: Proposals = []
+    for (partition, change), answer in zip(proposed, answers, strict=True):
+        if partition.settled(change, answer) is Settled.AGAIN:
+            again.append((partition, change))
+        else:
+            log.debug("isr.settled", partition=str(partition), isr=answer.isr, error=answer.error.name)
+    return again
 
 
 def _nothing(partition: Partition) -> None:

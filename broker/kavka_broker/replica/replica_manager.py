@@ -125,7 +125,7 @@ class ReplicaManager:
         for partition in list(self):
             self._drop_unless_placed(partition)
         for topic in self._metadata.topics:
-            self._host(topic)
+            self._host(topic, topic.partitions)
         self.openings.open_all()
         # What could not be opened is no stray: it may be all that there is of its partition.
         self._logs.remove_strays(
@@ -218,23 +218,27 @@ class ReplicaManager:
     # --- what the controller decides ----------------------------------------------------------------------------
 
     def apply(self, records: Iterable[Message]) -> None:
-        """The controller has committed these records, and the image has replayed them."""
-        topic_ids: dict[bytes, None] = {}
+        """The controller has committed these records, and the image has replayed them. Only the partitions that they
+        name are looked at: a batch may be about few of very many.
+        """
+        changed: dict[bytes, dict[int, None]] = {}
         have_brokers_changed = False
         for record in records:
             match record:
                 case PartitionRecord() | PartitionChangeRecord():
-                    topic_ids[record.topic_id] = None
+                    changed.setdefault(record.topic_id, {})[record.partition_id] = None
                 case ClearElrRecord(name):  # a change of each partition, and of its epoch, like any other
-                    topic_ids.update((topic.topic_id, None) for topic in self._metadata.topics.named(name))
+                    for topic in self._metadata.topics.named(name):
+                        changed.setdefault(topic.topic_id, {}).update(dict.fromkeys(topic.partitions))
                 case RemoveTopicRecord():
                     self._drop(record.topic_id)
                 case ConfigRecord():
                     self._reconfigure(record)
                 case _:
                     have_brokers_changed |= isinstance(record, ABOUT_BROKERS)
-        for topic in filter(None, map(self._metadata.topics.by_id, topic_ids)):
-            self._host(topic)
+        for topic_id, indexes in changed.items():
+            if (hosted := self._metadata.topics.by_id(topic_id)) is not None:
+                self._host(hosted, indexes)
         self.openings.open_soon()
         if have_brokers_changed:
             self._brokers_changed()
@@ -247,9 +251,9 @@ class ReplicaManager:
             else:
                 self._follow(partition)
 
-    def _host(self, topic: Topic) -> None:
-        for index, state in topic.partitions.items():
-            partition = self.get(topic.name, index)
+    def _host(self, topic: Topic, indexes: Iterable[int]) -> None:
+        for index in indexes:
+            state, partition = topic.partitions[index], self.get(topic.name, index)
             if self._node_id not in state.replicas:
                 if partition is not None:
                     self._drop_unless_placed(partition)

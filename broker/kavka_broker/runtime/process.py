@@ -31,6 +31,7 @@ EXIT_CRASH = 70  # EX_SOFTWARE
 EXIT_STOPPED_AT_ONCE = 130
 
 # Requests make no reference cycles, so a collection finds nothing: collect seldom, and never look at what start made.
+# Nor does a start, which would look at all of its logs again and again.
 GC_THRESHOLDS = (50_000, 50, 100)
 
 
@@ -61,6 +62,7 @@ def allow_open_files() -> int:
 
 async def serve(config: BrokerConfig) -> None:
     asyncio.get_running_loop().set_exception_handler(failed_on_loop)
+    gc.set_threshold(*GC_THRESHOLDS)
     server = Server(config, crash)
     server.watchdog.watch()
     starting = asyncio.create_task(server.start(), name="start")
@@ -70,7 +72,6 @@ async def serve(config: BrokerConfig) -> None:
         await starting
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
         await stopping.requested.wait()
     except asyncio.CancelledError:
         if not stopping.requested.is_set():

@@ -320,8 +320,8 @@ class Log(ReadableLog):
             or active.is_index_full
         ) and self._must_roll(active, size, last_offset, max_timestamp, now_ms):
             active = self.roll(now_ms, base_offset)
-        if leader_epoch > self.epochs.latest:
-            self.assign_epoch(leader_epoch, base_offset)
+        if leader_epoch > self.epochs.begun:
+            self._begin_epoch(leader_epoch, base_offset)
         try:
             active.append(batch, last_offset, max_timestamp)
         except OSError as problem:

@@ -92,6 +92,7 @@ class LogDirectory:
         self.path = path
         self.directory_id = ZERO if meta is None else meta.directory_id
         self.is_online = is_online
+        self.logs_count = 0  # that are open in it
         # Held from looking at the logs until a checkpoint is written: an older look must not replace a newer one.
         self.checkpoint_lock = threading.Lock()
         # Logs that have left since: what is written, or just being written, may still name them.

@@ -96,7 +96,7 @@ class LogManager(OpenLogs):
                     ErrorCode.KAFKA_STORAGE_ERROR,
                     f"{one.path} has records and no topic id; write it into partition.metadata, or remove the log",
                 )
-            return Log.open(
+            opened = Log.open(
                 self.disk,
                 one.path,
                 config_of(name.topic),
@@ -106,6 +106,8 @@ class LogManager(OpenLogs):
                 now_ms=now_ms,
                 has_gaps=name in directory.cleaned_offsets,
             )
+            opened.release()  # or a start would need as many descriptors as there are logs
+            return opened
         except UNREADABLE as problem:
             log.error("log.unusable", log=str(name), directory=directory.path, reason=str(problem))
             self._unusable[name] = unusable = Unusable(one, problem)
@@ -123,6 +125,7 @@ class LogManager(OpenLogs):
         opened.cleaned_offset = max(opened.cleaned_offset, directory.cleaned_offset_of(opened))
         self._logs[opened.name] = opened
         self._homes[opened.name] = directory
+        directory.logs_count += 1
         if not opened.is_secured:
             self._unsecured.append(opened)
 
@@ -220,11 +223,7 @@ class LogManager(OpenLogs):
         directory.forget(name, partial(self._logs_in, directory), self._spoken_for)
 
     def _emptiest(self, directories: list[LogDirectory]) -> LogDirectory:
-        counts = {directory.path: 0 for directory in directories}
-        for home in self._homes.values():
-            if home.path in counts:
-                counts[home.path] += 1
-        return min(directories, key=lambda directory: counts[directory.path])
+        return min(directories, key=lambda directory: directory.logs_count)
 
     def replace(self, future: Log, directory: LogDirectory, now_ms: int) -> Log:
         """Put a finished copy in the place of its log; returns it as it is opened there. Raises KAFKA_STORAGE_ERROR,
@@ -275,7 +274,9 @@ class LogManager(OpenLogs):
     def _move_aside(self, name: PartitionName, suffix: str) -> None:
         gone = self._logs.pop(name, None)
         if gone is not None:
-            self._put_aside(gone, self._homes.pop(name), suffix)
+            home = self._homes.pop(name)
+            home.logs_count -= 1
+            self._put_aside(gone, home, suffix)
 
     def _put_aside(self, gone: Log, directory: LogDirectory, suffix: str) -> None:
         size_bytes, delay_ms = gone.size_bytes, gone.config.file_delete_delay_ms

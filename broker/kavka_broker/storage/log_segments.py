@@ -54,7 +54,7 @@ class SegmentedLog(SyncedLog):
         self.segments.append(segment)
         self._bases.append(base_offset)
         self._active = segment
-        self._is_directory_changed = True
+        self.name_changes += 1
         with suppress(OSError):
             # Without it the next start reads more batches, no more than that.
             self.write_snapshot(base_offset, durable=False)
@@ -226,7 +226,7 @@ class SegmentedLog(SyncedLog):
         self._bases = [segment.base_offset for segment in segments]
         self.segments = segments
         self._active = segments[-1]
-        self._is_directory_changed = True
+        self.name_changes += 1
         self._readers.clear()
         self._upper = None
 
@@ -296,8 +296,16 @@ class SegmentedLog(SyncedLog):
     # --- the end ------------------------------------------------------------------------------------------------
 
     def release_idle(self) -> None:
-        """Let go of the maps and descriptors of all segments but the active one."""
-        for segment in self.segments[:-1]:
+        """Let go of the maps and descriptors of all segments; of the active one too if nothing has been written since
+        this was called last.
+        """
+        is_idle, self._released_at = self._released_at == self.log_end_offset, self.log_end_offset
+        for segment in self.segments if is_idle else self.segments[:-1]:
+            segment.release()
+
+    def release(self) -> None:
+        """Let go of all of them: the next use takes them up again."""
+        for segment in self.segments:
             segment.release()
 
     def close(self) -> None:
@@ -317,7 +325,8 @@ class SegmentedLog(SyncedLog):
         self.flush()
         if self.log_end_offset > max(self._snapshots.newest, 0):
             self.write_snapshot(self.log_end_offset, durable=True)
-        self.drop_stray_snapshots()
+        if self._snapshots.are_there:
+            self.drop_stray_snapshots()
 
     def abandon(self) -> None:
         """Let go of all files as they are: the log is deleted, or its disk has failed."""

@@ -74,6 +74,7 @@ class SyncedLog:
         self._upper: tuple[int, Segment, int] | None = None
         self.cleaned_offset = 0  # up to where a cleaning has come
         self.truncations = 0  # how often it was cut: what was read before may be gone
+        self._released_at = -1  # where the log ended when idle segments were let go
         self._flush_lock = threading.Lock()
         # Held while something is synced: who comes meanwhile must not count as durable what is only being synced.
         self._sync_lock = threading.Lock()
@@ -82,7 +83,8 @@ class SyncedLog:
         self._unsynced_paths = [os.path.join(directory, PARTITION_METADATA)]
         self._are_indexes_unsynced = False
         # Nothing of a log that was closed and opened again needs a sync.
-        self._is_directory_changed = self._are_epochs_changed = not is_as_left
+        self._are_epochs_changed = not is_as_left and (bool(epochs.entries) or log_end_offset > log_start_offset)
+        self.name_changes, self._names_synced = int(not is_as_left), 0  # of names in the directory
         self._snapshots = ProducerSnapshots(disk, directory, topic_id, name.partition)
         self.config = config
 
@@ -188,9 +190,19 @@ class SyncedLog:
             self.disk.sync_directory(os.path.dirname(self.directory))
 
     def _sync_names(self) -> None:
+        changes = self.name_changes
         self.disk.sync_directory(self.directory)
         self.disk.sync_directory(os.path.dirname(self.directory))
+        self.note_secured(changes)
+
+    def note_secured(self, changes: int) -> None:
+        """The topic's id was synced, and the names as they were at so many changes of them."""
         self.is_secured = True
+        self._names_synced = max(self._names_synced, changes)
+
+    @property
+    def _is_directory_changed(self) -> bool:
+        return self._names_synced < self.name_changes
 
     def _sync(self, segments: list[Segment], *, has_indexes: bool) -> None:
         paths, self._unsynced_paths = self._unsynced_paths, []
@@ -201,12 +213,11 @@ class SyncedLog:
                 self._are_epochs_changed = False
                 self._write_epochs(durable=True)
             if self._is_directory_changed:
-                self._is_directory_changed = False
                 self._sync_names()
         except OSError:
             # Whoever tries again syncs all of it, and what the loop has added meanwhile.
             self._unsynced_paths = [*paths, *self._unsynced_paths]
-            self._are_indexes_unsynced = self._are_epochs_changed = self._is_directory_changed = True
+            self._are_indexes_unsynced = self._are_epochs_changed = True
             raise
 
     def _sync_segments(self, segments: list[Segment], *, has_indexes: bool) -> None:
@@ -227,7 +238,7 @@ class SyncedLog:
     def sync_later(self, path: str) -> None:
         """With the next flush this file and its name are synced too."""
         self._unsynced_paths.append(path)
-        self._is_directory_changed = True
+        self.name_changes += 1
 
     def segments_from(self, offset: int) -> list[Segment]:
         """The segments that hold `offset` and what follows."""
@@ -246,12 +257,19 @@ class SyncedLog:
     # --- epochs -------------------------------------------------------------------------------------------------
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """A leader of `epoch` writes from `start_offset` on."""
-        if self.epochs.assign(epoch, start_offset):
-            self._are_epochs_changed = True
-            with suppress(OSError):
-                # Not synced: a flush does that, and recovery reads the epochs of what was not flushed.
-                self._write_epochs(durable=False)
+        """A leader of `epoch` writes from `start_offset` on. The file says so with its first record: until then nothing
+        is lost with it, and a broker that comes to lead very many logs at once writes to none of them.
+        """
+        self.epochs.assign(epoch, start_offset)
+
+    def _begin_epoch(self, epoch: int, start_offset: int) -> None:
+        """The first record of an epoch comes."""
+        self.epochs.assign(epoch, start_offset)
+        self.epochs.begun = epoch
+        self._are_epochs_changed = True
+        with suppress(OSError):
+            # Not synced: a flush does that, and recovery reads the epochs of what was not flushed.
+            self._write_epochs(durable=False)
 
     def epoch_end_offset(self, epoch: int) -> EpochEnd:
         return self.epochs.end_offset(epoch, self.log_end_offset)

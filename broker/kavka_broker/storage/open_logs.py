@@ -101,12 +101,13 @@ class OpenLogs:
         logs, self._unsecured = self._unsecured, []
         for directory in self.online:
             inside = [one for one in logs if self._homes.get(one.name) is directory and not one.is_closed]
+            changes = [one.name_changes for one in inside]
             try:
                 with side_by_side(SECURING_THREADS_MAX if self._threads_max > 1 else 1, "securing") as mapped:
                     list(mapped(self._sync_id, inside))
                 self.disk.sync_directory(directory.path)
-                for one in inside:
-                    one.is_secured = True
+                for one, seen in zip(inside, changes, strict=True):
+                    one.note_secured(seen)
             except OSError as problem:
                 if not is_out_of_files(problem):  # else each log tries again with its first record
                     self._fail(directory, problem)

@@ -119,12 +119,14 @@ BornOut = Callable[[int, list[tuple[int, Producer]]], bool]
 
 class ProducerSnapshots:
     """The snapshots in a log's directory. `newest` is the offset of the one that was written or loaded last; -1: none.
+    `are_there` is false as long as nobody has seen or written one.
 
     Everything raises OSError as the disk does.
     """
 
     def __init__(self, disk: Disk, directory: str, topic_id: bytes, partition: int) -> None:
         self.newest = -1
+        self.are_there = False
         self._disk = disk
         self._directory = directory
         self._owner = (topic_id, partition)
@@ -141,7 +143,7 @@ class ProducerSnapshots:
         """Write down the producers as they are before `offset`; returns the file's path."""
         path = self.path(offset)
         self._disk.write_file(path, encode(producers, Mark(*self._owner, offset, witness)), durable=durable)
-        self.newest = offset
+        self.newest, self.are_there = offset, True
         return path
 
     def witness(self, offset: int) -> Witness | None:
@@ -164,7 +166,9 @@ class ProducerSnapshots:
 
         One that says nothing of whose it is has to be `is_borne_out` by the batches.
         """
-        for offset in reversed(self.offsets()):
+        offsets = self.offsets()
+        self.are_there |= bool(offsets)
+        for offset in reversed(offsets):
             path = self.path(offset)
             if offset > log_end_offset:
                 # Of what was cut off: once the log is as long again, it would tell another history.

@@ -124,7 +124,7 @@ def open_log(
         log_start_offset=start_offset,
         log_end_offset=opening.end_offset,
         recovery_point=min(recovery_point, opening.end_offset) if recover else opening.end_offset,
-        is_as_left=bool(bases) and opening.are_epochs_known and not recover,
+        is_as_left=bool(bases) and not recover and (opening.are_epochs_known or _is_empty(opening)),
         topic_id=opening.topic_id,
     )
     opened.damage, opened.is_foreign = opening.damage, opening.is_foreign
@@ -137,6 +137,11 @@ def open_log(
         # been within its append.
         opened.flush()
     return opened
+
+
+def _is_empty(opening: _Opening) -> bool:
+    """Without records there is no epoch to know of, and no file of them."""
+    return not any(segment.size_bytes for segment in opening.segments)
 
 
 def _clean_up(disk: Disk, directory: str) -> tuple[list[int], list[int]]:

@@ -31,13 +31,15 @@ UNKNOWN: Final = EpochEnd(NO_EPOCH, NO_OFFSET)
 
 
 class LeaderEpochs:
-    """The epochs of one log, both columns ascending."""
+    """The epochs of one log, both columns ascending. `begun` is the newest one that counts as having records; a leader
+    may have been assigned since that has none yet.
+    """
 
-    __slots__ = ("_entries", "latest")
+    __slots__ = ("_entries", "begun", "latest")
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._entries = [EpochStart(*entry) for entry in entries]
-        self.latest = self._entries[-1].epoch if self._entries else NO_EPOCH
+        self.latest = self.begun = self._entries[-1].epoch if self._entries else NO_EPOCH
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
@@ -95,3 +97,4 @@ class LeaderEpochs:
     def _keep(self, entries: list[EpochStart]) -> None:
         self._entries = entries
         self.latest = entries[-1].epoch if entries else NO_EPOCH
+        self.begun = min(self.begun, self.latest)
