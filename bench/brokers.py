@@ -164,3 +164,9 @@ class Broker:
         processes.stop(self._process, how)
         self._process = None
         return time.perf_counter() - stopping
+
+    def wait_until_gone(self) -> None:
+        """The end of a process that was told to stop."""
+        assert self._process is not None, f"{self.name} is not running"
+        self._process.wait(START_SECONDS_MAX)
+        self._process = None

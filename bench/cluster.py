@@ -14,7 +14,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,14 +53,14 @@ class Amount:
 class Ticker:
     """A producer that sends to each partition at a steady pace, and remembers the longest silence of any of them."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, partitions: Sequence[int]) -> None:
         self._producer = ck.Producer({
             "bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 0,
             "log_level": 0, "reconnect.backoff.max.ms": 500, "retry.backoff.ms": 20, "retry.backoff.max.ms": 200,
         })  # fmt: skip
         self._topic = topic
-        self._last = [time.monotonic()] * partitions
-        self.longest = [0.0] * partitions
+        self._last = dict.fromkeys(partitions, time.monotonic())
+        self.longest = dict.fromkeys(partitions, 0.0)
         self.failed = 0
         self._stops = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -68,7 +68,7 @@ class Ticker:
 
     def _run(self) -> None:
         while not self._stops.is_set():
-            for partition in range(len(self._last)):
+            for partition in self._last:
                 self._producer.produce(self._topic, b"x" * 100, partition=partition, on_delivery=self._delivered)
             self._producer.poll(1 / VALUES_A_SECOND)
         self._producer.flush(FLUSH_SECONDS_MAX)
@@ -83,7 +83,7 @@ class Ticker:
         self._last[partition] = now
 
     def reset(self) -> None:
-        self.longest = [0.0] * len(self.longest)
+        self.longest = dict.fromkeys(self.longest, 0.0)
 
     def stop(self) -> None:
         self._stops.set()
@@ -141,21 +141,21 @@ def failover(trio: Trio, _: Amount, repetition: int, record: Record) -> None:
     """How long acknowledgements stay away when a leader dies or is stopped, and how soon it is back."""
     for how, case in ((signal.SIGKILL, "kill -9 of a leader"), (signal.SIGTERM, "controlled stop of a leader")):
         with topics.topic(trio.bootstrap, FAILOVER_PARTITIONS, REPLICAS) as topic:
-            ticker = Ticker(trio.bootstrap, topic, FAILOVER_PARTITIONS)
+            ticker = Ticker(trio.bootstrap, topic, range(FAILOVER_PARTITIONS))
             time.sleep(UNDER_LOAD_SECONDS)
             victim = trio.leader_of_most(topic)
             ticker.reset()
             with machine.Meter(*(member.pid for member in trio.members if member is not victim)) as meter:
                 took = victim.stop(how)
                 time.sleep(AFTER_FAULT_SECONDS)
-            gap = max(ticker.longest)
+            gap = max(ticker.longest.values())
             ticker.reset()
             began = time.monotonic()
             trio.launch(victim)
             trio.wait_whole(topic, FAILOVER_PARTITIONS)
             back = time.monotonic() - began
             time.sleep(1.0)
-            back_gap = max(ticker.longest)
+            back_gap = max(ticker.longest.values())
             ticker.stop()
         others = meter.cost.others_cores
         costs = {

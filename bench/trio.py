@@ -1,4 +1,4 @@
-"""Three brokers of one product on this machine, each in a rack of its own, formatted as one quorum.
+"""Brokers of one product on this machine, three if nothing else is said, each in a rack of its own, as one quorum.
 
 Apache Kafka's nodes get the same server.properties as Kavka's; sessions and intervals are each product's defaults,
 because how soon a death is noticed is one of the things that are measured.
@@ -21,6 +21,8 @@ from tools.kafka_jars import class_path
 NODE_IDS: Final = (1, 2, 3)
 WHOLE_SECONDS_MAX: Final = 180.0
 LOOK_AGAIN_SECONDS: Final = 0.02
+#: Of one partition with three replicas, in an answer to Metadata.
+METADATA_BYTES_MAX: Final = 64
 
 
 def directory_id(node_id: int) -> str:
@@ -64,10 +66,10 @@ inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 log.dirs={member.directory}/data
-offsets.topic.replication.factor=3
-transaction.state.log.replication.factor=3
-transaction.state.log.min.isr=2
-min.insync.replicas=2
+offsets.topic.replication.factor={len(members)}
+transaction.state.log.replication.factor={len(members)}
+transaction.state.log.min.isr={min(2, len(members))}
+min.insync.replicas={min(2, len(members))}
 log.segment.delete.delay.ms=1000
 kavka.admin.listener=127.0.0.1:{member.admin_port}
 """
@@ -83,13 +85,13 @@ def format_command(product: Product, config: Path, voters: str) -> list[str]:
 
 
 class Trio:
-    """The three, as one thing to ask."""
+    """The three, as one thing to ask; or as many as there are `node_ids`."""
 
-    def __init__(self, product: Product, directory: Path) -> None:
+    def __init__(self, product: Product, directory: Path, node_ids: Sequence[int] = NODE_IDS) -> None:
         self.product = product
         self.name = product.name
         self.nice = 0  # of the brokers against other programs
-        self.members = [Member(product, directory / f"node-{node_id}", node_id) for node_id in NODE_IDS]
+        self.members = [Member(product, directory / f"node-{node_id}", node_id) for node_id in node_ids]
         for member in self.members:
             member.prepare(self.members)
 
@@ -133,24 +135,24 @@ class Trio:
     def leader_of_most(self, topic: str) -> Member:
         found = self.admin().list_topics(topic, WHOLE_SECONDS_MAX).topics[topic].partitions.values()
         leaders = [partition.leader for partition in found]
-        most = max(NODE_IDS, key=leaders.count)
+        most = max((member.node_id for member in self.members), key=leaders.count)
         return next(member for member in self.members if member.node_id == most)
 
-    def wait_whole(self, topic: str, partitions: int) -> None:
-        """Until every partition has a leader and all three in sync, in the eyes of every node."""
+    def wait_whole(self, topic: str, partitions: int, replicas: int = len(NODE_IDS)) -> None:
+        """Until every partition has a leader and all replicas in sync, in the eyes of every node."""
         deadline = time.monotonic() + WHOLE_SECONDS_MAX
         for member in self.members:
-            while not is_whole(member.port, topic, partitions):
+            while not is_whole(member.port, topic, partitions, replicas):
                 if time.monotonic() > deadline:
                     raise processes.ClientError(f"{self.name}: {topic} is not whole after {WHOLE_SECONDS_MAX:g} s")
                 time.sleep(LOOK_AGAIN_SECONDS)
 
 
-def is_whole(port: int, topic: str, partitions: int) -> bool:
+def is_whole(port: int, topic: str, partitions: int, replicas: int) -> bool:
     """Asked with a bare socket: a client library waits between its attempts to connect, up to ten seconds."""
     try:
-        with wire.Connection(port) as connection:
+        with wire.Connection(port, bytes_max=wire.FETCH_BYTES_MAX + partitions * METADATA_BYTES_MAX) as connection:
             found = wire.in_sync_counts(connection.ask(wire.metadata_frame(topic)))
     except (OSError, wire.WireError):
         return False
-    return len(found) == partitions and all(count == len(NODE_IDS) for count in found)
+    return len(found) == partitions and all(count == replicas for count in found)

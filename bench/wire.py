@@ -38,10 +38,12 @@ class WireError(RuntimeError):
 class Connection:
     """One connection that takes one request at a time."""
 
-    def __init__(self, port: int, timeout_seconds: float = ANSWER_SECONDS_MAX) -> None:
+    def __init__(
+        self, port: int, timeout_seconds: float = ANSWER_SECONDS_MAX, bytes_max: int = FETCH_BYTES_MAX
+    ) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout_seconds)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = bytearray(FETCH_BYTES_MAX)
+        self._buffer = bytearray(bytes_max)
 
     def __enter__(self) -> Self:
         return self
