@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.elect_leaders_response import ElectLeadersRe
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kavka_broker.protocol.uuids import from_text
-from tests.chaos.nodes import CLUSTER_ID, Cluster, Node, directory_id
+from tests.chaos.nodes import CLUSTER_ID, Cluster, directory_id
 from tests.sim.history import Place
 from tests.support.asking import ask
 
@@ -43,7 +43,6 @@ class Mover:
         self._cluster = cluster
         self._places = places
         self._chance = chance
-        self._without_vote: Node | None = None
         self._is_stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mover", daemon=True)
 
@@ -60,10 +59,10 @@ class Mover:
         """Stop, and give back the vote that somebody lacks. Raises AssertionError where that cannot be done."""
         self.stop()
         deadline = time.monotonic() + VOTES_SECONDS_MAX
-        while self._without_vote is not None:
+        while self._cluster.without_vote is not None:
             self._try(self.move_a_vote)
             if time.monotonic() > deadline:
-                raise AssertionError(f"node {self._without_vote.node_id} does not get its vote back")
+                raise AssertionError(f"node {self._cluster.without_vote.node_id} does not get its vote back")
             time.sleep(1.0)
 
     def _run(self) -> None:
@@ -96,19 +95,26 @@ class Mover:
 
     def move_a_vote(self) -> ErrorCode:
         """Take one controller's vote, or give it back to the one that lacks it."""
-        asked = self._chance.choice(self._cluster.nodes)
-        node = self._without_vote or self._chance.choice(self._cluster.nodes)
+        with self._cluster.voting:
+            return self._move_a_vote()
+
+    def _move_a_vote(self) -> ErrorCode:
+        cluster = self._cluster
+        asked = self._chance.choice(cluster.nodes)
+        node = cluster.without_vote or self._chance.choice(cluster.nodes)
         own_id = from_text(directory_id(node.node_id))
-        if self._without_vote is None:
+        if cluster.without_vote is None and cluster.are_votes_kept:
+            return ErrorCode.OPERATION_NOT_ATTEMPTED
+        if cluster.without_vote is None:
+            cluster.without_vote = node  # or nobody knows: adding one that has its vote is refused with these words
             removal = RemoveRaftVoterRequest(CLUSTER_ID, node.node_id, own_id)
             code = ask(asked.address, removal, RemoveRaftVoterResponse, None, ANSWER_SECONDS_MAX).error_code
-            self._without_vote = node  # or nobody knows: adding one that has its vote is refused with these words
             return ErrorCode(code)
-        listeners = [Listener("CONTROLLER", *self._cluster.network.controller_address(node.node_id))]
+        listeners = [Listener("CONTROLLER", *cluster.network.controller_address(node.node_id))]
         addition = AddRaftVoterRequest(CLUSTER_ID, 5_000, node.node_id, own_id, listeners)
         code = ErrorCode(ask(asked.address, addition, AddRaftVoterResponse, None, ANSWER_SECONDS_MAX).error_code)
         if code in {ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER}:
-            self._without_vote = None
+            cluster.without_vote = None
         return code
 
 

@@ -182,6 +182,16 @@ class Cluster:
     proxies: list[subprocess.Popen[bytes]] = field(default_factory=list)
     # The nodes that a fault has slowed down: others must not feel it.
     struck: tuple[int, ...] = ()
+    # Held by whoever takes a vote; a voter that has forgotten something does not vote, so nobody takes another's then.
+    voting: threading.Lock = field(default_factory=threading.Lock)
+    are_votes_kept: bool = False
+    without_vote: Node | None = None
+
+    def keep_votes(self) -> bool:
+        """Let nobody take a vote until all is whole again; False where one is taken already."""
+        with self.voting:
+            self.are_votes_kept = self.without_vote is None
+        return self.are_votes_kept
 
     @property
     def bootstrap(self) -> str:

@@ -164,6 +164,7 @@ def suffer(
     whole = time.monotonic()
     wait_for_acknowledgements(workload)
     workload.wait_until_the_group_moves()
+    cluster.are_votes_kept = False
     fault = Fault(nemesis.name, what, healed - struck, whole - healed, workload.gaps.worst(), note)
     say(
         f"{len(report.faults) + 1:4} {nemesis.name:17} {what}; lasted {fault.lasted_seconds:.1f} s,"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.protocol.records.record import build_batch
-from tests.chaos.damage import strike
+from tests.chaos.damage import metadata_files, strike
 from tests.chaos.power import CHECKPOINT, METADATA_LOG, lose_unsynced, position_of
 from tests.sim.history import History
 
@@ -66,8 +66,31 @@ def test_damage_harms_one_file_of_one_log(tmp_path: Path, seed: int) -> None:
 
     found = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("0.*")}
     (harmed,) = (name for name, content in whole.items() if found.get(name) != content)
-    assert harmed.startswith(("t-0/", "t-1/")), what
+    assert harmed.startswith(("t-0/", "t-1/", f"{METADATA_LOG}/")), what
     assert set(found) <= set(whole)
+
+
+@pytest.mark.parametrize(
+    ("logs", "snapshots", "spare"),
+    [
+        (["0"], ["3-1", "7-2"], "7-2"),  # the log still has all of it
+        (["3", "7"], ["3-1", "7-2"], "7-2"),  # the older one does, and the log behind it
+        (["7"], ["3-1", "7-2"], None),
+        (["7"], ["7-2"], None),
+    ],
+)
+def test_the_snapshot_that_a_voter_needs_is_not_damaged(
+    tmp_path: Path, logs: list[str], snapshots: list[str], spare: str | None
+) -> None:
+    for base in logs:
+        (tmp_path / f"{int(base):020}.log").write_bytes(b"a log")
+    for end_offset, epoch in (one.split("-") for one in snapshots):
+        (tmp_path / f"{int(end_offset):020}-{int(epoch):010}.checkpoint").write_bytes(b"a snapshot")
+
+    found = [path.name for path in metadata_files(tmp_path, "*.checkpoint")]
+
+    end_offset, _, epoch = (spare or "0-0").partition("-")
+    assert found == ([f"{int(end_offset):020}-{int(epoch):010}.checkpoint"] if spare else [])
 
 
 def test_a_loss_of_power_takes_what_was_not_synced_and_nothing_else(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from tests.sim.damaged_metadata import has_forgotten
 from tests.sim.events import Events
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariant, Invariants
+from tests.sim.joining import joins_complete
 from tests.sim.log_starts import Trim
 from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimFuture, SimLoop
 from tests.sim.network import Network, Weather
@@ -118,6 +119,7 @@ class Simulation:
         self._readings = 0
         self._ended = self.loop.create_future()
         self.events.failed = self.fail
+        self.events.listeners["isr.expands"] = partial(joins_complete, self.invariants)
         self.nodes = [self._make_node(node_id) for node_id in range(1, shape.nodes + 1)]
         self.places: list[Place] = [(TOPIC, index) for index in range(shape.partitions)]
         self.addresses = [(node.host, CLIENT_PORT) for node in self.nodes]

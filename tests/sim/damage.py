@@ -40,13 +40,26 @@ def committed_batches(node: Node, ends: Ends) -> list[Found]:
     ]
 
 
+def turn_payload_bit(node: Node, chance: Random, path: str, position: int, size_bytes: int) -> None:
+    """Behind the header of the batch at `position`."""
+    node.disk.flip_bit(path, chance.randrange(position + HEADER_BYTES, position + size_bytes), chance.randrange(8))
+
+
+def turn_header_bit(node: Node, chance: Random, path: str, position: int) -> str:
+    """Of the batch at `position`; in which field."""
+    field = chance.choice([name for name in HEADER_FIELDS if name not in UNPROTECTED])
+    start, size_bytes = HEADER_FIELDS[field]
+    node.disk.flip_bit(path, position + start + chance.randrange(size_bytes), chance.randrange(8))
+    return field
+
+
 def payload_bit(node: Node, chance: Random, ends: Ends) -> str | None:
     """Behind a batch's header."""
     found = committed_batches(node, ends)
     if not found:
         return None
     path, position, size_bytes, base_offset = chance.choice(found)
-    node.disk.flip_bit(path, chance.randrange(position + HEADER_BYTES, position + size_bytes), chance.randrange(8))
+    turn_payload_bit(node, chance, path, position, size_bytes)
     node.has_flipped = True
     return f"{node.host}:{path}: the batch at {base_offset}"
 
@@ -56,9 +69,7 @@ def header_bit(node: Node, chance: Random, ends: Ends) -> str | None:
     if not found:
         return None
     path, position, _, base_offset = chance.choice(found)
-    field = chance.choice([name for name in HEADER_FIELDS if name not in UNPROTECTED])
-    start, size_bytes = HEADER_FIELDS[field]
-    node.disk.flip_bit(path, position + start + chance.randrange(size_bytes), chance.randrange(8))
+    field = turn_header_bit(node, chance, path, position)
     node.has_flipped = True
     return f"{node.host}:{path}: {field} of the batch at {base_offset}"
 

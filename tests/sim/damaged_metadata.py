@@ -19,7 +19,7 @@ from kavka_broker.controller.promises import COPY, SYNCED
 from kavka_broker.core.raft.quorum_state import FILE_NAME
 from kavka_broker.storage.names import LOG
 from kavka_broker.storage.sim_inode import SECTOR_BYTES
-from tests.sim.damage import HEADER_FIELDS, UNPROTECTED, inode_at
+from tests.sim.damage import inode_at, turn_header_bit, turn_payload_bit
 from tests.sim.disk_faults import METADATA_DIRECTORY, end, start_again
 from tests.sim.faults import Fault, allow, begin
 from tests.sim.node import DIRECTORIES, Node, as_written, whole_batches
@@ -85,13 +85,9 @@ def damaged_log(node: Node, chance: Random) -> str | None:
     how = chance.choice(("header", "payload", "zeros", "short"))
     match how:
         case "header":
-            field = chance.choice([name for name in HEADER_FIELDS if name not in UNPROTECTED])
-            start, size_bytes = HEADER_FIELDS[field]
-            node.disk.flip_bit(path, position + start + chance.randrange(size_bytes), chance.randrange(8))
-            how = field
+            how = turn_header_bit(node, chance, path, position)
         case "payload":
-            at = chance.randrange(position + 61, position + header.size_bytes)
-            node.disk.flip_bit(path, at, chance.randrange(8))
+            turn_payload_bit(node, chance, path, position, header.size_bytes)
         case "zeros":
             start = position - position % SECTOR_BYTES
             size_bytes = len(inode_at(node, path).data)

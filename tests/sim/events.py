@@ -5,8 +5,9 @@ An event that carries a traceback is a defect: a broker logs one only for what i
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from kavka_broker.logs import LOGGER_NAME
 from tests.sim.loop import PROCESS, SimLoop
@@ -27,6 +28,8 @@ class Events(logging.Handler):
         self.lines: deque[str] = deque(maxlen=STORY_LINES_MAX)
         # Told of every defect.
         self.failed: Callable[[str], None] = lambda why: None
+        # By event: who is told of it, with the process and what it says.
+        self.listeners: dict[str, Callable[[str, Mapping[str, Any]], None]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         fields = " ".join(f"{key}={value}" for key, value in getattr(record, "fields", {}).items())
@@ -35,6 +38,8 @@ class Events(logging.Handler):
         self.counts[record.getMessage()] += 1
         if record.getMessage() in NEVER:
             self.failed(f"{NEVER[record.getMessage()]}: {who}: {fields}")
+        if record.getMessage() in self.listeners:
+            self.listeners[record.getMessage()](who, getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[1] is not None:
             text = logging.Formatter().formatException(record.exc_info)
             self.failed(f"{who}: {record.getMessage()} {fields}\n{text}")

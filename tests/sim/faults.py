@@ -18,6 +18,8 @@ Simulation = Any
 Fault = Callable[[Simulation], Awaitable[None]]
 
 FAULTS: Final[dict[str, Fault]] = {}
+OCCASION_TRIES: Final = 40
+OCCASION_SECONDS: Final = 0.2
 
 
 def fault(inject: Fault) -> Fault:
@@ -38,6 +40,15 @@ def allow(simulation: Simulation, name: str, is_safe: bool) -> bool:
     """
     simulation.refused[name] += not is_safe
     return is_safe
+
+
+async def occasion(simulation: Simulation, name: str, is_safe: Callable[[], bool]) -> bool:
+    """As `allow`, of what is safe at few moments: it waits for one for a while."""
+    for _ in range(OCCASION_TRIES):
+        if is_safe():
+            return True
+        await asyncio.sleep(OCCASION_SECONDS)
+    return allow(simulation, name, is_safe())
 
 
 def some_node(simulation: Simulation) -> Node:
@@ -82,7 +93,7 @@ async def kill_all(simulation: Simulation) -> None:
 @fault
 async def power_loss(simulation: Simulation) -> None:
     node = some_node(simulation)
-    if allow(simulation, "power_loss", simulation.may_lose_power(node)):
+    if await occasion(simulation, "power_loss", lambda: bool(simulation.may_lose_power(node))):
         begin(simulation, "power_loss", node.host)
         node.power_off()
         await restart(simulation, node)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
 from kavka_broker.protocol.metadata_records import frame
 from tests.sim.history import Place, place_text
-from tests.sim.observed import Committed, Truth, View, Written, written_at
+from tests.sim.observed import Committed, Truth, View, Written, damaged_on, place_of, written_at
 
 
 @dataclass(slots=True)
@@ -31,6 +31,7 @@ class Seen:
     truth: Truth
     added: list[Written]
     log_start_offset: int
+    is_given_up: bool  # its broker has found it damaged, and it leads nothing
     before: "Seen | None" = None
 
     @property
@@ -56,6 +57,7 @@ class Invariant:
     name: str
     check: Callable[["Invariants", Seen], Iterator[str]]
     why: str
+    is_of_damaged: bool  # it holds even where a broker has found its replica damaged, and has to begin it anew
 
 
 #: All that a step may change which the checks look at, beside the disk.
@@ -74,11 +76,11 @@ IMAGES_COMPARED_EVERY: Final = 5
 INVARIANTS: list[Invariant] = []
 
 
-def invariant(name: str) -> Callable[[Callable[["Invariants", Seen], Iterator[str]]], Any]:
+def invariant(name: str, *, of_damaged: bool = False) -> Callable[[Callable[["Invariants", Seen], Iterator[str]]], Any]:
     """Register a check under its name; its docstring is the reason."""
 
     def register(check: Callable[["Invariants", Seen], Iterator[str]]) -> Any:
-        INVARIANTS.append(Invariant(name, check, check.__doc__ or ""))
+        INVARIANTS.append(Invariant(name, check, check.__doc__ or "", of_damaged))
         return check
 
     return register
@@ -177,11 +179,6 @@ def leader_candidate_completeness(invariants: "Invariants", seen: Seen) -> Itera
 LOOSE = [one for one in INVARIANTS if one.name in ("LogMatching", "OneLeaderPerEpoch", "HighWatermarkMonotone")]
 
 
-def place_of(topic: str, topic_id: bytes, index: int) -> Place:
-    """A topic that comes and goes is another one each time."""
-    return (f"{topic}/{topic_id.hex()}" if topic.startswith("spare") else topic, index)
-
-
 def newly_committed(seen: Seen) -> list[Written]:
     """What a leader's high watermark has passed that no leader's had before."""
     if seen.leading_epoch is None or seen.high_watermark <= seen.truth.end_offset:
@@ -194,14 +191,6 @@ committed_end = attrgetter("batch.end_offset")
 
 def committed_at(committed: list[Committed], batch: Written) -> Committed:
     return committed[bisect_left(committed, batch.end_offset, key=committed_end)]
-
-
-def damaged_on(node: Any) -> list[str]:
-    """The replicas in which the broker has found a wrong CRC, and which it has not replaced yet. A sole one is never
-    replaced: what can be read of it is served, and its next start looks again.
-    """
-    replicas = getattr(getattr(node.server, "broker", None), "replicas", None)
-    return [str(one) for one in replicas or () if one.is_damaged and len(one.state.replicas) > 1]
 
 
 class Invariants:
@@ -282,6 +271,11 @@ class Invariants:
     def committed_ends(self) -> dict[Place, int]:
         """Of the partitions that clients use: up to where they are committed."""
         return {place: truth.end_offset for place, truth in self.truths.items() if place[0] == "t"}
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether any node has lost power, or something on its disk."""
+        return bool(self._lost)
 
     def lossy(self, *, is_synced: bool = False) -> list[int]:
         """Nodes that have lost something, of which the controller has not heard yet."""
@@ -375,9 +369,7 @@ class Invariants:
 
     def _look(self, node: Any, place: Place, log: Any, role: tuple[int, bool, int]) -> None:
         key = node.node_id, place
-        view = self.views.get(key)
-        if view is None:
-            view = self.views[key] = View(node.node_id, place)
+        view = self.views.setdefault(key, View(node.node_id, place))
         added = view.follow(log)
         mark = *role, log.log_end_offset, log.log_start_offset, view.version, node.lives
         if self._marks.get(key) == mark:
@@ -390,11 +382,11 @@ class Invariants:
             before.before = None
         self._seen[key] = seen = Seen(
             node.node_id, node.lives, place, high_watermark, log.log_end_offset, is_leader, epoch, view, truth, added,
-            log.log_start_offset, before,
+            log.log_start_offset, bool(log.damage) and not is_leader, before,
         )  # fmt: skip
         self.checks += 1
         for one in self.simulation.rules.get(place[0], LOOSE if place[0] in self.may_lose else INVARIANTS):
-            for problem in one.check(self, seen):
+            for problem in one.check(self, seen) if one.is_of_damaged or not seen.is_given_up else ():
                 self.simulation.fail(f"{one.name}: {seen}: {problem}")
 
     def _check_image(self, node: Any, quorum: Any) -> None:
@@ -459,6 +451,9 @@ class Invariants:
                 is_next = truth.end_offset < batch.end_offset <= last_offset + 1
                 if is_next and len(truth.holders[batch]) >= self.simulation.shape.min_isr:
                     truth.commit(batch, batch.epoch)
+
+    def seen_at(self, place: Place) -> list[Seen]:
+        return [seen for (_, one), seen in self._seen.items() if one == place]
 
     # --- the end ------------------------------------------------------------------------------------------------
 

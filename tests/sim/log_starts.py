@@ -24,7 +24,7 @@ class Trim:
     is_any: bool = False  # of what is committed
 
 
-@invariant("LogStartIsDue")
+@invariant("LogStartIsDue", of_damaged=True)
 def log_start_is_due(invariants: Invariants, seen: Seen) -> Iterator[str]:
     """Records go because somebody has deleted them, or their time or room is over: not otherwise, and none that are
     not committed.

@@ -195,3 +195,16 @@ class Truth:
     def commit(self, batch: Written, epoch: int) -> None:
         self.committed.append(Committed(batch, epoch))
         self.end_offset = batch.end_offset
+
+
+def place_of(topic: str, topic_id: bytes, index: int) -> Place:
+    """A topic that comes and goes is another one each time."""
+    return (f"{topic}/{topic_id.hex()}" if topic.startswith("spare") else topic, index)
+
+
+def damaged_on(node: Any) -> list[str]:
+    """The replicas in which the broker has found a wrong CRC, and which it has not replaced yet. A sole one is never
+    replaced: what can be read of it is served, and its next start looks again.
+    """
+    replicas = getattr(getattr(node.server, "broker", None), "replicas", None)
+    return [str(one) for one in replicas or () if one.is_damaged and len(one.state.replicas) > 1]

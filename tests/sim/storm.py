@@ -3,7 +3,8 @@
 Each seed draws its own mix: some kinds of fault never, others often (swarm testing: a rare pair of faults is found
 where the rest is quiet). Waves go on side by side, each with chance and pace of its own: of processes, links and disks
 that stop (`faults`), of calls, clocks and media that are not as they should be (`disk_faults`), and in a few seeds
-of damage to the metadata of a voter that is down (`damaged_metadata`).
+of damage to a node that is down: to the metadata of a voter (`damaged_metadata`), to whole segments
+(`damaged_segments`), and of processes without a free descriptor (`descriptors`).
 """
 
 import asyncio
@@ -12,14 +13,17 @@ from random import Random
 from typing import Any, Final
 
 from tests.sim.damaged_metadata import METADATA_FAULTS
+from tests.sim.damaged_segments import SEGMENT_FAULTS
+from tests.sim.descriptors import DESCRIPTOR_FAULTS
 from tests.sim.disk_faults import DISK_FAULTS
 from tests.sim.faults import FAULTS, Fault
 
 Simulation = Any
 PACES: Final = (0.1, 0.4, 1.0, 2.5)  # seconds from one fault to the next
 DISK_PACES: Final = (0.7, 1.5, 4.0)
-METADATA_PACES: Final = (1.5, 4.0)
-METADATA_SHARE: Final = 0.15  # of the seeds
+RARE: Final[dict[str, Fault]] = {**METADATA_FAULTS, **SEGMENT_FAULTS, **DESCRIPTOR_FAULTS}
+RARE_PACES: Final = (1.5, 4.0)
+RARE_SHARE: Final = 0.15  # of the seeds, for each kind
 SHARE, DISK_SHARE = 0.45, 0.35  # of the kinds that a seed draws
 #: Kinds that find what is known and not mended yet.
 GATED: Final[tuple[str, ...]] = ()
@@ -31,7 +35,7 @@ async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequenc
     are drawn from these.
     """
     if kinds:
-        named = {**FAULTS, **DISK_FAULTS, **METADATA_FAULTS}
+        named = {**FAULTS, **DISK_FAULTS, **RARE}
         await wave(simulation, simulation.random, named, list(kinds), PACES, only)
         return
     random, chance = simulation.random, simulation.chance
@@ -42,10 +46,10 @@ async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequenc
     async with asyncio.TaskGroup() as group:
         group.create_task(wave(simulation, random, FAULTS, drawn, PACES, only))
         group.create_task(wave(simulation, chance, DISK_FAULTS, of_disks, DISK_PACES, only))
-        of_metadata = Random(f"metadata {simulation.seed}")
-        if of_metadata.random() < METADATA_SHARE:
-            kinds = list(METADATA_FAULTS)
-            group.create_task(wave(simulation, of_metadata, METADATA_FAULTS, kinds, METADATA_PACES, only))
+        for what, fault in RARE.items():
+            own = Random(f"{what} {simulation.seed}")
+            if own.random() < RARE_SHARE:
+                group.create_task(wave(simulation, own, {what: fault}, [what], RARE_PACES, only))
 
 
 async def wave(

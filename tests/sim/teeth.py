@@ -23,13 +23,14 @@ from kavka_broker.replica import following
 from kavka_broker.replica import partition as replica_partition
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log_reading import ReadableLog
-from tests.sim import teeth_of_cleaning, teeth_of_clients, teeth_of_disks
+from tests.sim import teeth_of_cleaning, teeth_of_clients, teeth_of_disks, teeth_of_mends
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
 
 BESIDE: Final = (
     teeth_of_cleaning,
     teeth_of_clients,
     teeth_of_disks,
+    teeth_of_mends,
 )  # modules whose teeth are registered as they are imported
 ALL: Final = TEETH
 
@@ -66,7 +67,7 @@ def truncation_to_the_high_watermark(patch: Patch) -> None:
     patch.setattr(following, "first_fetch_offset", partial(cut, None))
 
 
-@tooth("a follower enters the ISR at the high watermark that a new leader has not raised yet", "pause kill_all", 30,
+@tooth("a follower enters the ISR at the high watermark that a new leader has not raised yet", "pause kill_all", 5,
        replica_fetch_max_bytes="1", replica_fetch_response_max_bytes="1")  # fmt: skip
 def expansion_before_the_epoch_start(patch: Patch) -> None:
     def joining(self: LeaderState, high_watermark: int, _: int, eligible: Any, __: float) -> tuple[int, ...]:

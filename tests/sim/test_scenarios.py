@@ -9,8 +9,8 @@ from tests.sim.clients import Admin
 from tests.sim.cluster import Outcome, Shape, Simulation
 from tests.sim.damage import payload_bit
 from tests.sim.history import History
-from tests.sim.invariants import damaged_on
 from tests.sim.node import CLIENT_PORT, Node
+from tests.sim.observed import damaged_on
 from tests.sim.readers import Reader
 
 WORLDS = 4

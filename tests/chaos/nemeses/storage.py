@@ -7,6 +7,8 @@ from tests.chaos import damage, power
 from tests.chaos.nemeses.nemesis import Nemesis
 from tests.chaos.nodes import Cluster, Node
 
+METADATA_SHARE: Final = 0.3  # of the files that are damaged
+
 
 def fill_disk(cluster: Cluster, chance: random.Random) -> str:
     """A full disk, or two: the node may give up, and is started again when there is room."""
@@ -62,8 +64,11 @@ def start_without_directory(cluster: Cluster, chance: random.Random) -> str:
 
 
 def damage_file(cluster: Cluster, chance: random.Random) -> str:
-    """A file is not what it was when the node comes back."""
+    """A file is not what it was when the node comes back: of its replicas, or of its metadata where all others vote."""
+    is_of_metadata = chance.random() < METADATA_SHARE and cluster.keep_votes()
     node = taken_down(cluster, chance)
+    if is_of_metadata:
+        return f"{node.node_id}: {damage.strike_metadata(node.disks[0].data / damage.METADATA_LOG, chance)}"
     return f"{node.node_id}: {damage.strike([disk.data for disk in node.disks], chance)}"
 
 
