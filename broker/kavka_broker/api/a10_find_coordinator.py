@@ -41,6 +41,7 @@ async def create_and_answer(request: FindCoordinatorRequest, broker: Broker, cli
     refused = None
     try:
         await broker.groups.offsets_topic.create()
+        await broker.replicas.openings.secured()  # the groups that are coordinated here are served from then on
     except BrokerError as error:
         refused = error
     return answer(request, broker, client, refused)

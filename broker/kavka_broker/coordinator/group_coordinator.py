@@ -1,7 +1,7 @@
 """The groups that this broker coordinates: those whose partition of `__consumer_offsets` it leads.
 
-`leadership` is told by the replica manager; a partition that comes is read (`loading`) and then served (`Shard`), one
-that goes is closed. Handlers ask `shard(group_id)` and talk to it; whoever asks for a group that is elsewhere, or not
+`leadership` is told by the replica manager; a partition that comes is read (`loading`) and then served (`Shard`), a new
+one once its topic's id is synced, one that goes is closed. Handlers ask `shard(group_id)` and talk to it; whoever asks for a group that is elsewhere, or not
 read yet, gets Kafka's error for it and comes back.
 """
 
@@ -50,6 +50,7 @@ class GroupCoordinator:
         self.settings = settings_of(config)
         self.offsets_topic = OffsetsTopic(config, topics, metadata)
         self._metadata = metadata
+        self._openings = replicas.openings
         self._clock = clock
         self._timers = timers
         self._commit_timeout_ms: int = config["offsets.commit.timeout.ms"]
@@ -109,11 +110,24 @@ class GroupCoordinator:
         shard = Shard(partition, self.settings, self._clock, self._timers, self._commit_timeout_ms)
         self._shards[partition.index] = shard
         if partition.log.log_start_offset == partition.log.log_end_offset:
-            shard.open()
+            self._open_when_secured(shard)
             return
         task = asyncio.get_running_loop().create_task(self._load(shard), name=f"load groups {partition.index}")
         task.add_done_callback(raise_failure)
         self._loads[partition.index] = task
+
+    def _open_when_secured(self, shard: Shard) -> None:
+        """Serve a new partition once a thread has synced its topic's id: its first record would do so on the loop."""
+
+        def serve(_: object) -> None:
+            if self._shards.get(shard.partition.index) is shard:
+                shard.open()
+
+        securing = self._openings.when_secured(shard.partition.log)
+        if securing is None:
+            shard.open()
+        else:
+            securing.add_done_callback(serve)
 
     def _resign(self, index: int) -> None:
         task = self._loads.pop(index, None)

@@ -7,7 +7,7 @@ What happens to a partition meanwhile is in the image, which is looked at when i
 
 The topic's id in a new log is to survive a loss of power before the first record does. Threads sync many of them at a
 time (`secure`), right after they were made. Clients that write to one earlier wait for that (`secured`), and followers
-do not fetch before (`when_secured`). Whoever else appends, as a coordinator of groups, syncs it alone (`Log.secure`).
+do not fetch, nor coordinators of groups serve, before (`when_secured`). Whoever else appends syncs it (`Log.secure`).
 """
 
 import asyncio

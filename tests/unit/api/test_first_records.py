@@ -14,6 +14,7 @@ from kavka_broker.replica.openings import Openings
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.in_process import running
+from tests.unit.coordinator.calls import find, stable
 
 VERSION = 10
 REQUESTS = 3
@@ -26,28 +27,36 @@ def request() -> ProduceRequest:
     )
 
 
+class Gate:
+    """Threads sync ids when `may_sync` is set; `syncing` are those that synced the topic's, `waiting` counts who waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, topic: str) -> None:
+        self.may_sync = threading.Event()
+        self.syncing: list[int] = []
+        self.waiting = 0
+        secure, secured = LogManager.secure, Openings.secured
+
+        def secure_when_told(logs: LogManager) -> None:
+            self.may_sync.wait(20)
+            secure(logs)
+
+        def note_thread(log: Log, *, is_named: bool) -> None:
+            if log.name.topic == topic:
+                self.syncing.append(threading.get_ident())
+
+        async def note_waiting(openings: Openings) -> None:
+            self.waiting += 1
+            await secured(openings)
+
+        monkeypatch.setattr(LogManager, "secure", secure_when_told)
+        monkeypatch.setattr(Log, "sync_id", note_thread)
+        monkeypatch.setattr(Openings, "secured", note_waiting)
+
+
 def test_first_records_wait_for_the_thread_and_keep_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_sync, of_loop = threading.Event(), threading.get_ident()
-    secure, secured = LogManager.secure, Openings.secured
-    syncing, waiting = list[int](), list[None]()
-
-    def secure_when_told(logs: LogManager) -> None:
-        may_sync.wait(20)
-        secure(logs)
-
-    def note_thread(log: Log, *, is_named: bool) -> None:
-        if log.name.topic == "t":
-            syncing.append(threading.get_ident())
-
-    async def note_waiting(openings: Openings) -> None:
-        waiting.append(None)
-        await secured(openings)
-
-    monkeypatch.setattr(LogManager, "secure", secure_when_told)
-    monkeypatch.setattr(Log, "sync_id", note_thread)
-    monkeypatch.setattr(Openings, "secured", note_waiting)
+    gate = Gate(monkeypatch, "t")
 
     async def scenario() -> None:
         async with running(tmp_path) as inside:
@@ -56,15 +65,38 @@ def test_first_records_wait_for_the_thread_and_keep_their_order(
             for _ in range(REQUESTS):
                 client.send(request(), VERSION)
             async with asyncio.timeout(20):
-                while not waiting:
+                while not gate.waiting:
                     await asyncio.sleep(0)
             assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 0
-            may_sync.set()
+            gate.may_sync.set()
             for offset in range(REQUESTS):
                 answer = (await client.receive(ProduceResponse, VERSION)).responses[0].partition_responses[0]
                 assert (answer.error_code, answer.base_offset) == (0, offset)
 
     asyncio.run(scenario())
-    assert len(waiting) == 1, "what came behind the first request was not begun before it"
-    assert syncing
-    assert of_loop not in syncing
+    assert gate.waiting == 1, "what came behind the first request was not begun before it"
+    assert gate.syncing
+    assert threading.get_ident() not in gate.syncing
+
+
+def test_groups_are_served_once_the_ids_of_their_logs_are_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(monkeypatch, "__consumer_offsets")
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            client = await inside.connect()
+            finding = asyncio.ensure_future(find(client, "g"))
+            async with asyncio.timeout(20):
+                while not gate.waiting:
+                    await asyncio.sleep(0)
+            assert inside.broker.groups.is_loading
+            gate.may_sync.set()
+            await finding
+            assert not inside.broker.groups.is_loading
+            await stable(client)
+
+    asyncio.run(scenario())
+    assert gate.syncing
+    assert threading.get_ident() not in gate.syncing

@@ -42,6 +42,7 @@ class FakeLog:
     log_start_offset: int = 0
     log_end_offset: int = 0
     config: LogConfig = field(default_factory=LogConfig)
+    securing: asyncio.Future[None] | None = None
 
     def read(self, offset: int, bytes_max: int, *, upper_offset: int, at_least_one: bool) -> Chunk:
         assert at_least_one

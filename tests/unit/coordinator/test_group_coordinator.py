@@ -33,6 +33,7 @@ class Replicas(list[Any]):
     def __init__(self) -> None:
         super().__init__()
         self.leadership_listeners: list[Any] = []
+        self.openings = SimpleNamespace(when_secured=lambda log: log.securing)
 
 
 def play(scenario: Callable[[GroupCoordinator], Awaitable[None]]) -> None:
@@ -101,6 +102,23 @@ def test_other_topics_are_none_of_its_business() -> None:
         partition.topic = "t"
         groups.leadership(partition, True)
         assert code(groups) == ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_clients_wait_until_the_id_of_a_new_log_is_synced() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        first, second = with_log(), with_log()
+        for partition in (first, second):
+            partition.log.securing = asyncio.get_running_loop().create_future()
+            groups.leadership(partition, True)
+            assert code(groups) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        first.log.securing.set_result(None)
+        await asyncio.sleep(0)
+        assert code(groups) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "it is not the one that is led now"
+        second.log.securing.set_result(None)
+        await asyncio.sleep(0)
+        assert groups.shard("g").partition is second
 
     play(scenario)
 
