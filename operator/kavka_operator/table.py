@@ -16,14 +16,19 @@ NONE = "<none>"
 _STEP = re.compile(r"\.(\w+)|\[\?\(@\.(\w+)==\"([^\"]+)\"\)\]")
 
 
-def table(kind: type[Resource], documents: Sequence[dict[str, Any]], now: datetime, *, wide: bool) -> str:
-    """Name and columns, a line a resource."""
+def table(
+    kind: type[Resource], documents: Sequence[dict[str, Any]], now: datetime, *, wide: bool, namespaces: bool = False
+) -> str:
+    """Name and columns, a line a resource; its namespace in front where they are of several."""
     columns = [column for column in kind.columns if wide or not column.priority]
     head = ["NAME", *(column.name.upper() for column in columns)]
     rows = [
         [document["metadata"]["name"], *(cell(column, document, now) for column in columns)] for document in documents
     ]
-    return aligned([head, *rows])
+    if not namespaces:
+        return aligned([head, *rows])
+    spaces = [document["metadata"]["namespace"] for document in documents]
+    return aligned([["NAMESPACE", *head], *([space, *row] for space, row in zip(spaces, rows, strict=True))])
 
 
 NODE_HEAD = ("NODE", "RACK", "STATE", "LEADERS", "UNDER-REPLICATED", "CONTROLLER", "RESTARTS", "ADDRESS")

@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: `10Mi` is 10 x 1024 x 1024, `10M` is ten million, `1500` is itself.
+"""Amounts as Kubernetes writes them: `10Mi` is 10 x 1024 x 1024, `10M` and `10e6` are ten million, `1500` is itself.
 
 One spelling, so that a number in a resource means the same here and in `kubectl`. Other spellings that people use
 ("10 MiB", "10MB/s") are refused, with the spelling that would have worked, rather than guessed at: whether a "10MB"
@@ -24,13 +24,13 @@ SUFFIXES = {
     "Ti": 2**40,
     "Pi": 2**50,
 }
-PATTERN = r"^[0-9]+(\.[0-9]+)?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
+PATTERN = r"^[0-9]+(\.[0-9]+)?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|[eE][0-9]{1,2})?$"
 QUANTITY_MAX = 2**63 - 1
 _TEXT_MAX = 32
 
 _LOOSE = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtT]?)(i?)([bB]?)(?:ytes?)?\s*(?:/\s*s|ps)?\s*$")
 _STRICT = re.compile(PATTERN)
-_SPLIT = re.compile(r"^([0-9]+)(?:\.([0-9]+))?([A-Za-z]*)$")
+_SPLIT = re.compile(r"^([0-9]+)(?:\.([0-9]+))?(?:[eE]([0-9]+)|([A-Za-z]*))$")
 
 
 def parse(value: object) -> int:
@@ -64,8 +64,9 @@ def _exact(text: str) -> int:
     """Whole units, without a detour over floats: 0.1Gi is 107374182."""
     found = _SPLIT.match(text)
     assert found is not None, text
-    whole, fraction, suffix = found[1], found[2] or "", found[3]
-    return int(whole + fraction) * SUFFIXES[suffix] // int(10 ** len(fraction))
+    whole, fraction, exponent = found[1], found[2] or "", found[3]
+    factor = SUFFIXES[found[4]] if exponent is None else int(10 ** int(exponent))
+    return int(whole + fraction) * factor // int(10 ** len(fraction))
 
 
 def _bounded(amount: int, text: str) -> int:
@@ -101,4 +102,4 @@ Quantity = Annotated[
     BeforeValidator(parse),
     WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": PATTERN, "maxLength": _TEXT_MAX}),
 ]
-"""A positive amount: an integer, or a number with one of the suffixes k M G T P Ki Mi Gi Ti Pi."""
+"""A positive amount: an integer, or a number with one of the suffixes k M G T P Ki Mi Gi Ti Pi, or an exponent."""

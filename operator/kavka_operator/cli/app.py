@@ -37,6 +37,24 @@ StateOption = Annotated[
 NamespaceOption = Annotated[str, typer.Option("--namespace", "-n", help="The namespace of the resources.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"kavka {version('kavka-operator')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Kafka clusters, topics and quotas from resource files, on this machine."""
+    del version
+
+
 @app.command()
 def up(
     filename: FilesOption = None,
@@ -71,16 +89,22 @@ def apply(filename: FilesOption = None, state_dir: StateOption = None) -> None:
 
 @app.command()
 def get(
-    kind: Annotated[str | None, typer.Argument(help="kafkacluster, topic or clientquota; kc, kt, kq; or all.")] = None,
-    name: Annotated[str | None, typer.Argument(help="One resource.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND[,KIND] [NAME]... | KIND/NAME...]",
+            help="kafkacluster, topic or clientquota (kc, kt, kq) or all; and names.",
+        ),
+    ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.TABLE,
     state_dir: StateOption = None,
     namespace: NamespaceOption = "default",
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of every namespace.")] = False,
 ) -> None:
     """List resources as `kubectl get` does."""
     from kavka_operator.cli.resources import get as run
 
-    raise typer.Exit(run(kind, name, output.value, state_dir, namespace))
+    raise typer.Exit(run(words or [], output.value, state_dir, None if all_namespaces else namespace))
 
 
 @app.command()

@@ -68,23 +68,25 @@ def apply(files: list[Path], chosen_state: Path | None) -> int:
     return max(_follow(layout, keys) for layout, keys in changed)
 
 
-def get(kind: str | None, name: str | None, output: str, chosen_state: Path | None, namespace: str) -> int:
-    """Print resources; the exit code."""
+def get(words: list[str], output: str, chosen_state: Path | None, namespace: str | None) -> int:
+    """Print resources of a namespace, or of all where it is None; the exit code."""
     try:
-        documents = _wanted_documents(kind, name, state_directory(chosen_state), namespace)
+        kinds, names = chosen(words)
+        documents = _wanted_documents(kinds, names, state_directory(chosen_state), namespace)
     except CommandError as error:
         return complain(error)
     if not documents:
-        say(f'no resources in namespace "{namespace}"')
+        say("no resources" if namespace is None else f'no resources in namespace "{namespace}"')
         return 0
-    say(_printed(documents, output, single=name is not None))
+    is_single = len(names) == 1 and len(documents) == 1
+    say(_printed(documents, output, single=is_single, namespaces=namespace is None))
     return 0
 
 
 def describe(kind: str, name: str, chosen_state: Path | None, namespace: str) -> int:
     """Print one resource for a person; the exit code."""
     try:
-        (document,) = _wanted_documents(kind, name, state_directory(chosen_state), namespace)
+        (document,) = _wanted_documents(_kinds(kind), [name], state_directory(chosen_state), namespace)
     except CommandError as error:
         return complain(error)
     conditions, nodes = document["status"].pop("conditions", []), node_table(document)
@@ -211,17 +213,33 @@ def _unsettled(store: Store, keys: frozenset[Key]) -> Iterator[_Waiting]:
             yield _Waiting(each, ready.reason, ready.message, stalled is not None)
 
 
-def _wanted_documents(kind: str | None, name: str | None, state: Path, namespace: str) -> list[dict[str, Any]]:
-    kinds = _kinds(kind)
+def chosen(words: list[str]) -> tuple[list[str], list[str]]:
+    """Kinds and names out of `kt`, `kc,kt`, `kt a b` and `kt/a`. Raises CommandError."""
+    first, *names = words or ["all"]
+    if "/" in first:
+        if any(word.count("/") != 1 or word.split("/")[0] != first.split("/")[0] for word in words):
+            raise CommandError("write KIND/NAME for each resource, all of one kind, or KIND NAME NAME")
+        first, names = first.split("/")[0], [word.split("/")[1] for word in words]
+    wanted = {kind for text in first.split(",") for kind in _kinds(text)}
+    return [kind for kind in KINDS if kind in wanted], names
+
+
+def _wanted_documents(kinds: list[str], names: list[str], state: Path, namespace: str | None) -> list[dict[str, Any]]:
     documents = [
         document
         for layout in clusters(state)
         for key, document in documents_of(layout).items()
-        if key[0] in kinds and key[1] == namespace and name in {None, key[2]}
+        if key[0] in kinds and namespace in {None, key[1]} and (not names or key[2] in names)
     ]
-    if name is not None and not documents:
-        raise CommandError(f'there is no {kinds[0]} "{name}" in namespace "{namespace}"')
-    return sorted(documents, key=lambda each: (kinds.index(each["kind"]), each["metadata"]["name"]))
+    found = {each["metadata"]["name"] for each in documents}
+    if missing := [name for name in names if name not in found]:
+        where = "any namespace" if namespace is None else f'namespace "{namespace}"'
+        raise CommandError(f'there is no {kinds[0]} "{missing[0]}" in {where}')
+    return sorted(documents, key=lambda each: (kinds.index(each["kind"]), *_place(each["metadata"])))
+
+
+def _place(metadata: dict[str, Any]) -> tuple[str, str]:
+    return metadata["namespace"], metadata["name"]
 
 
 def _kinds(text: str | None) -> list[str]:
@@ -233,7 +251,7 @@ def _kinds(text: str | None) -> list[str]:
     return [kind.kind_name]
 
 
-def _printed(documents: list[dict[str, Any]], output: str, *, single: bool) -> str:
+def _printed(documents: list[dict[str, Any]], output: str, *, single: bool, namespaces: bool) -> str:
     whole: dict[str, Any] = documents[0] if single else {"apiVersion": "v1", "kind": "List", "items": documents}
     match output:
         case "yaml":
@@ -243,14 +261,14 @@ def _printed(documents: list[dict[str, Any]], output: str, *, single: bool) -> s
         case "name":
             return "\n".join(f"{each['kind'].lower()}.{GROUP}/{each['metadata']['name']}" for each in documents)
         case _:
-            return "\n\n".join(_tables(documents, wide=output == "wide"))
+            return "\n\n".join(_tables(documents, wide=output == "wide", namespaces=namespaces))
 
 
-def _tables(documents: list[dict[str, Any]], *, wide: bool) -> Iterator[str]:
+def _tables(documents: list[dict[str, Any]], *, wide: bool, namespaces: bool = False) -> Iterator[str]:
     now = datetime.now(UTC)
     for name, kind in KINDS.items():
         if of_kind := [each for each in documents if each["kind"] == name]:
-            yield table(kind, of_kind, now, wide=wide)
+            yield table(kind, of_kind, now, wide=wide, namespaces=namespaces)
         if kind is KafkaCluster:
             yield from (nodes for each in of_kind if (nodes := node_table(each)))
 

@@ -1,5 +1,6 @@
 """The command without a running cluster: what it keeps, what it refuses, and in which words."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,41 @@ def test_resources_are_kept_until_the_cluster_runs(person: Person) -> None:
         0,
         "topic.kavka.dev/orders marked; it goes when the cluster runs\n",
     )
+
+
+ANOTHER = """
+---
+apiVersion: kavka.dev/v1alpha1
+kind: Topic
+metadata: {name: flights}
+spec: {clusterName: main, partitions: 1}
+"""
+
+
+def test_get_takes_what_kubectl_get_takes(person: Person) -> None:
+    person.types("apply", "-f", person.file(FILE + ANOTHER))
+
+    def names(*words: str) -> list[str]:
+        code, said = person.types("get", *words, "-o", "name")
+        assert code == 0, said
+        return [line.rpartition("/")[2] for line in said.splitlines()]
+
+    assert names("kt", "orders", "flights") == ["flights", "orders"]
+    assert names("kt/flights") == ["flights"]
+    assert names("kt/flights", "kt/orders") == ["flights", "orders"]
+    assert names("kt,kc") == ["main", "flights", "orders"]
+    assert person.types("get", "kt", "flights", "nope")[1] == 'error: there is no Topic "nope" in namespace "default"\n'
+    assert person.types("get", "kt/flights", "orders")[0] == 1
+    assert yaml.safe_load(person.types("get", "kt/flights", "-o", "yaml")[1])["kind"] == "Topic"
+    head, first = person.types("get", "kt", "-A")[1].splitlines()[:2]
+    assert (head.split()[:2], first.split()[:2]) == (["NAMESPACE", "NAME"], ["default", "flights"])
+    assert person.types("get", "kt", "nope", "-A")[1] == 'error: there is no Topic "nope" in any namespace\n'
+
+
+def test_the_version_is_told() -> None:
+    said = CliRunner().invoke(app, ["--version"])
+    assert said.exit_code == 0
+    assert re.fullmatch(r"kavka \d+\.\d+\.\d+\n", said.output)
 
 
 def test_a_topic_for_a_cluster_that_exists_needs_no_other_file(person: Person) -> None:

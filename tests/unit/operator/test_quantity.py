@@ -14,6 +14,9 @@ from kavka_operator.api.quantity import parse, spell
         ("0.1Gi", 107_374_182),
         ("5k", 5000),
         ("1Ti", 1024**4),
+        ("1Pi", 1024**5),
+        ("1e6", 1_000_000),
+        ("1.5E3", 1500),
         (2.0, 2),
     ],
 )
@@ -37,6 +40,8 @@ def test_amounts(written: object, amount: int) -> None:
         (0, "0 is out of range; write an amount from 1 to 9223372036854775807"),
         ("0.0000001k", "0.0000001k is out of range; write an amount from 1 to 9223372036854775807"),
         ("99999999Ti", "99999999Ti is out of range; write an amount from 1 to 9223372036854775807"),
+        ("1e99", "1e99 is out of range; write an amount from 1 to 9223372036854775807"),
+        ("1e+6", '"1e+6" is not an amount; write a number such as 10Mi'),
         (True, "true is not an amount; write a number such as 10Mi"),
         (1.5, "1.5 is not an amount; write a number such as 10Mi"),
         (None, "None is not an amount; write a number such as 10Mi"),
