@@ -1,8 +1,8 @@
 """The groups that this broker coordinates: those whose partition of `__consumer_offsets` it leads.
 
 `leadership` is told by the replica manager; a partition that comes is read (`loading`) and then served (`Shard`), a new
-one once its topic's id is synced, one that goes is closed. Handlers ask `shard(group_id)` and talk to it; whoever asks for a group that is elsewhere, or not
-read yet, gets Kafka's error for it and comes back.
+one once its topic's id is synced, one that goes is closed. Handlers ask `shard(group_id)` and talk to it; whoever asks
+for a group that is elsewhere, or not read yet, gets Kafka's error for it and comes back.
 """
 
 import asyncio

@@ -28,7 +28,7 @@ def request() -> ProduceRequest:
 
 
 class Gate:
-    """Threads sync ids when `may_sync` is set; `syncing` are those that synced the topic's, `waiting` counts who waits."""
+    """Threads sync ids when `may_sync` is set. `syncing` synced the topic's, `waiting` counts those who waited."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, topic: str) -> None:
         self.may_sync = threading.Event()
@@ -91,10 +91,11 @@ def test_groups_are_served_once_the_ids_of_their_logs_are_synced(
             async with asyncio.timeout(20):
                 while not gate.waiting:
                     await asyncio.sleep(0)
-            assert inside.broker.groups.is_loading
+            groups = inside.broker.groups
+            before = groups.is_loading
             gate.may_sync.set()
             await finding
-            assert not inside.broker.groups.is_loading
+            assert (before, groups.is_loading) == (True, False)
             await stable(client)
 
     asyncio.run(scenario())
