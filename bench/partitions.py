@@ -32,7 +32,7 @@ IDLE_SECONDS: Final = 20.0
 UNDER_LOAD_SECONDS: Final = 5.0
 AFTER_KILL_SECONDS: Final = 15.0
 #: Of all partitions so many are written to, evenly spread, while a node is killed.
-WATCHED_MAX: Final = 60
+WATCHED_MAX: Final = 12
 
 
 class Steps:

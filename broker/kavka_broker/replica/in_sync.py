@@ -69,7 +69,11 @@ class InSyncKeeper:
 
     def _ask_soon(self, alter_isr: AlterIsr) -> None:
         proposed, self._proposed = self._proposed, []
-        log.info("isr.proposed", partitions=len(proposed), first=str(proposed[0][0]))
+        expanding = [partition for partition, change in proposed if len(change.isr) > len(partition.isr)]
+        if expanding:
+            log.info("isr.expands", partitions=len(expanding), first=str(expanding[0]))
+        if len(expanding) < len(proposed):
+            log.info("isr.shrinks", partitions=len(proposed) - len(expanding))
         for begin in range(0, len(proposed), TOGETHER_MAX):
             work = self._ask(alter_isr, proposed[begin : begin + TOGETHER_MAX])
             task = asyncio.get_running_loop().create_task(work)

@@ -18,6 +18,7 @@ from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.names import PartitionName
 
 log = get("runtime")
 
@@ -56,7 +57,7 @@ class Housekeeping:
         self._quotas = quotas
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
-        self._checkpointed: dict[str, tuple[int, int, int]] = {}
+        self._checkpointed: dict[PartitionName, tuple[int, int, int]] = {}
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(self.repeat(chore), name=chore.name) for chore in self._chores()]
@@ -103,7 +104,7 @@ class Housekeeping:
 
     async def _checkpoint(self) -> None:
         points = {
-            str(one.name): (one.recovery_point, one.log_start_offset, self.high_watermark_of(one)) for one in self._logs
+            one.name: (one.recovery_point, one.log_start_offset, self.high_watermark_of(one)) for one in self._logs
         }
         if points != self._checkpointed:
             await asyncio.to_thread(self._logs.write_checkpoints, self.high_watermark_of)

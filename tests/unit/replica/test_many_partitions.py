@@ -50,6 +50,7 @@ class Proposer:
 
     def __init__(self, index: int, outcomes: list[Settled]) -> None:
         self.change = IsrChange(ID, index, 1, 1, (Member(1),))
+        self.isr: tuple[int, ...] = ()
         self.leadership = SimpleNamespace(pending=self.change)
         self.outcomes = outcomes
 
