@@ -47,7 +47,7 @@ from kavka_broker.storage.batch_check import NotOnLoop, Origin, Prepared, corrup
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log_reading import Chunk, ReadableLog
 from kavka_broker.storage.record_check import WALKED_ON_LOOP_MAX, check_times
-from kavka_broker.storage.segment import Found, Segment
+from kavka_broker.storage.segment import OFFSETS_MAX, Found, Segment
 
 __all__ = ["Appended", "Chunk", "Found", "Log", "Origin"]
 
@@ -319,7 +319,9 @@ class Log(ReadableLog):
             or last_offset > active.offset_max
             or active.is_index_full
         ) and self._must_roll(active, size, last_offset, max_timestamp, now_ms):
-            active = self.roll(now_ms, base_offset)
+            # Where the leader's log has a gap this one's segments still follow on each other: nothing is missing there.
+            has_reach = last_offset - self.log_end_offset <= OFFSETS_MAX
+            active = self.roll(now_ms, None if has_reach else base_offset)
         if leader_epoch > self.epochs.begun:
             self._begin_epoch(leader_epoch, base_offset)
         try:

@@ -161,10 +161,12 @@ class Segment:
         self.aborted.sync()
 
     def truncate(self, offset: int) -> int:
-        """Cut off the batch that holds `offset` and all that follow; returns where the segment ends now."""
+        """Cut off the batch that holds `offset` and all that follow; returns where the segment ends now: with its last
+        batch, though `offset` may lie in a gap that compaction has left behind that.
+        """
         place = self.first_to_go(offset)
         if place is None:
-            return offset
+            return self.resume()
         end = min(offset, place.base_offset)
         self.offsets.truncate(end)
         self.times.truncate(end)
@@ -172,8 +174,7 @@ class Segment:
         self.file.truncate(place.position)
         self.unchecked_end = min(self.unchecked_end, place.position)
         self.is_index_full = False
-        self.resume()
-        return end
+        return self.resume()
 
     def first_to_go(self, offset: int) -> Place | None:
         """As `locate`, for a cut. What stands there may be no batch at all, if it begins with `offset`."""

@@ -56,12 +56,13 @@ def test_when_an_index_is_full() -> None:
     assert all(len(segment.times) <= 3 for segment in log.segments)
 
 
-def test_when_offsets_no_longer_fit_the_index() -> None:
+@pytest.mark.parametrize(("offset", "base"), [(OFFSETS_MAX + 1, 1), (OFFSETS_MAX + 2, OFFSETS_MAX + 2)])
+def test_when_offsets_no_longer_fit_the_index(offset: int, base: int) -> None:
     log = open_log(config=LogConfig())
     append(log)
-    far = build_batch([(b"k", b"v")], base_offset=OFFSETS_MAX + 1, leader_epoch=0, timestamp_ms=NOW_MS)
+    far = build_batch([(b"k", b"v")], base_offset=offset, leader_epoch=0, timestamp_ms=NOW_MS)
     log.append_as_follower(memoryview(far), NOW_MS)
-    assert bases(log) == [0, OFFSETS_MAX + 1]
+    assert bases(log) == [0, base]
 
 
 def test_a_change_of_config_counts_from_the_next_append() -> None:
