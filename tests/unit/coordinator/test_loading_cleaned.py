@@ -71,7 +71,8 @@ def loaded(log: Log) -> tuple[dict[str, dict[int, int]], dict[str, Message | int
     image = GroupImage()
     outcome = asyncio.run(load(cast(Partition, Readable(log)), image))
     offsets = {
-        name: {index: value.offset for index, value in image.offsets(name).get("t", {}).items()} for name in image.groups
+        name: {index: value.offset for index, value in image.offsets(name).get("t", {}).items()}
+        for name in image.groups
     }
     return offsets, {name: group.generation for name, group in image.groups.items()}, outcome
 

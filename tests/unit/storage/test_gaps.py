@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.storage.log import Log
 from tests.unit.storage.cleaning import COMPACTED, clean, disk_of, put, roll
