@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.core.cleaning.selection import DirtyRange, LogView, choose, dirty_range
+from kavka_broker.core.cleaning.selection import DirtyRange, LogView, SegmentView, choose, dirty_range
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
@@ -27,8 +27,9 @@ from kavka_broker.storage.names import PartitionName
 
 log = get("replica")
 
-#: Logs looked at before the loop has its turn.
+#: Logs, and segments of them, looked at before the loop has its turn.
 LOGS_PER_TURN: Final = 50
+SEGMENTS_PER_TURN: Final = 500
 #: What is shorter is not waited for by itself.
 BREATH_MS_MIN: Final = 10
 PROGRESS_MS: Final = 30_000
@@ -38,9 +39,10 @@ Work = Generator[Slice | Replacement]
 
 @dataclass(frozen=True, slots=True)
 class Cleanable:
-    """A log that may be cleaned, and what of it."""
+    """A log that may be cleaned, and what of it, unless it has been cut since."""
 
     log: Log
+    truncations: int
     stable_offset: int
     dirty: DirtyRange
 
@@ -126,7 +128,7 @@ class LogCleaner:
         kept = self.uncleanable
         self._uncleanable = {one.name: one for one in kept}
         for number, one in enumerate(self._logs, 1):
-            cleanable = self._cleanable(one, now_ms)
+            cleanable = await self._cleanable(one, now_ms)
             if cleanable is not None:
                 found.append(cleanable)
             if number % LOGS_PER_TURN == 0:
@@ -136,19 +138,26 @@ class LogCleaner:
         self.figures.overdue_ms_max = max((one.dirty.overdue_ms for one in found), default=0)
         return found
 
-    def _cleanable(self, one: Log, now_ms: int) -> Cleanable | None:
+    async def _cleanable(self, one: Log, now_ms: int) -> Cleanable | None:
         if not one.config.compacts or one.is_failed or one.is_closed or one.name in self._uncleanable:
             return None
         stable_offset = self._stable_offset_of(one)
         if stable_offset is None:
             return None
-        dirty = dirty_range(view_of(one, stable_offset), now_ms)
-        return Cleanable(one, stable_offset, dirty) if dirty.cleanable_bytes else None
+        truncations, segments = one.truncations, list[SegmentView]()
+        for segment in list(one.segments):
+            segments.append(view(segment))
+            if len(segments) % SEGMENTS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        dirty = dirty_range(view_of(one, segments, stable_offset), now_ms)
+        return Cleanable(one, truncations, stable_offset, dirty) if dirty.cleanable_bytes else None
 
     # --- the work -----------------------------------------------------------------------------------------------
 
     async def _clean(self, found: Cleanable) -> bool:
         one, dirty = found.log, found.dirty
+        if one.truncations != found.truncations:
+            return False
         began_ms = self._clock.monotonic_ms()
         log.info(
             "cleaning.begun",
@@ -264,11 +273,11 @@ def _advance(cleaning: Cleaning, work: Work) -> Slice | Replacement | None:
         raise
 
 
-def view_of(one: Log, stable_offset: int) -> LogView:
-    """What the choice has to know of a log."""
+def view_of(one: Log, segments: list[SegmentView], stable_offset: int) -> LogView:
+    """What the choice has to know of a log; its segments were looked at a little earlier."""
     return LogView(
         config=one.config,
-        segments=[view(segment) for segment in one.segments],
+        segments=segments,
         log_start_offset=one.log_start_offset,
         log_end_offset=one.log_end_offset,
         cleaned_offset=one.cleaned_offset,

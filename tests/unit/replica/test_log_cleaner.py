@@ -187,3 +187,64 @@ def test_it_can_be_told_not_to(changes: dict[str, str]) -> None:
         assert world.cleaner.figures.runs_total == 0
 
     play(act, **changes)
+
+
+def test_a_log_of_many_segments_is_not_looked_at_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that is cut meanwhile is not cleaned by what was seen of it before."""
+    monkeypatch.setattr("kavka_broker.replica.log_cleaner.SEGMENTS_PER_TURN", 1)
+
+    async def act(world: World) -> None:
+        cleaning = asyncio.create_task(world.cleaner.clean_next())
+        for _ in range(5):  # it has seen one of the two logs, and some of the other
+            await asyncio.sleep(0)
+        assert world.cleaner.current is None
+        world.more.truncate_to(1)
+        world.less.truncate_to(1)
+        put(world.more, *((f"{number}", "") for number in range(9)))
+        roll(world.more)
+        assert not await cleaning
+        assert len(values(world.more)) == 10
+
+    play(act)
+
+
+def test_a_log_is_cleaned_when_its_oldest_dirty_record_has_waited_too_long() -> None:
+    async def act(world: World) -> None:
+        waits = replace(COMPACTED, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=1_000)
+        log = world.logs.create("waits", 0, ID, waits, NOW_MS)
+        world.stable = {world.more: None, world.less: None}
+        put(log, ("a", "1"))
+        put(log, ("a", "2"))
+        for now_ms, rolls, cleans in ((NOW_MS + 1_000, False, False), (NOW_MS + 1_001, True, True)):
+            world.clock.time_ms = now_ms
+            assert log.roll_if_needed(now_ms) is rolls
+            log.flush()
+            assert await world.cleaner.clean_next() is cleans
+        assert values(log) == [b"2"]
+        assert world.cleaner.figures.overdue_ms_max == 1
+
+    play(act)
+
+
+def test_a_topic_deleted_under_its_cleaning_takes_nothing_of_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_broker.storage.cleaning.run.BYTES_PER_SLICE", 1)
+    ends = set()
+    for turns in range(0, 60, 3):
+
+        async def act(world: World, turns: int = turns) -> None:
+            cleaning = asyncio.create_task(world.cleaner.clean_next())
+            while not cleaning.done() and (
+                world.cleaner.current is None or world.cleaner.current.progress < turns / 60
+            ):
+                await asyncio.sleep(0)
+            world.logs.delete("more", 0)
+            again = world.logs.create("more", 0, b"\7" * 16, COMPACTED, NOW_MS)
+            put(again, ("a", "new"))
+            ends.add(await cleaning)
+            assert values(again) == [b"new"]
+            assert not [name for name in world.disk.names("/data/more-0") if name.endswith((".cleaned", ".swap"))]
+            assert again.cleaned_offset == 0
+            assert world.cleaner.uncleanable == []
+
+        assert play(act).logs.online
+    assert False in ends

@@ -126,7 +126,7 @@ def test_a_cut_lowers_the_cleaned_offset_on_disk_too() -> None:
         put(log, (f"k{number}", "x"))
     roll(log)
     clean(log)
-    manager.write_cleaned(log)
+    manager.note_cleaned(log)
     assert disk.read_file("/data/cleaner-offset-checkpoint") == b"0\n1\nt 0 6\n"
     put(log, ("b", "x"))
     log.truncate_to(5)

@@ -15,7 +15,7 @@ A batch of which no record stays goes too, with two exceptions, which stay as a 
 A batch keeps its offsets, its sequence and its epochs, whatever goes from inside it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ class Terms:
     looked_to: int  # the last offset that `newest` takes account of
     now_ms: int
     delete_retention_ms: int
-    producers: Mapping[int, LastOfProducer]
+    last_of: Callable[[int], LastOfProducer | None]  # of a producer by its id; None where it is not active
 
 
 class Retained(NamedTuple):
@@ -96,8 +96,8 @@ def _stays(record: Record, terms: Terms, *, tombstones_go: bool) -> bool:
 
 
 def _is_last_of_producer(header: BatchHeader, terms: Terms) -> bool:
-    last = terms.producers.get(header.producer_id)
-    if last is None or not header.has_producer_id:
+    last = terms.last_of(header.producer_id) if header.has_producer_id else None
+    if last is None:
         return False
     if last.offset >= 0:
         return header.last_offset == last.offset

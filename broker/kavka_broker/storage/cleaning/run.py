@@ -106,10 +106,6 @@ class Cleaning:
         self._segments = list(log.segments)
         self._truncations = log.truncations
         self._pending_bytes = self._pending_records = 0
-        self._producers = {
-            producer_id: LastOfProducer(producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
-            for producer_id, producer in log.producers
-        }
 
     @property
     def is_outdated(self) -> bool:
@@ -178,7 +174,7 @@ class Cleaning:
             looked_to=newest.latest_offset,
             now_ms=self._now_ms,
             delete_retention_ms=self._config.delete_retention_ms,
-            producers=self._producers,
+            last_of=self._last_of,
         )
         config = self._config
         for group in grouped(
@@ -189,6 +185,13 @@ class Cleaning:
             group_max=SEGMENTS_PER_GROUP_MAX,
         ):
             yield from self._write_group([inside[index] for index in group], terms, transactions)
+
+    def _last_of(self, producer_id: int) -> LastOfProducer | None:
+        """The last record of a producer as the log stands now. The loop may just be noting its next one."""
+        producer = self.log.producers.get(producer_id)
+        if producer is None:
+            return None
+        return LastOfProducer(next((one.last_offset for one in producer.batches[-1:]), -1), producer.epoch)
 
     def _write_group(
         self, old: list[Segment], terms: Terms, transactions: CleanedTransactions
