@@ -100,8 +100,7 @@ class SegmentedLog(SyncedLog):
         if offset < self._bases[0]:
             self.start_at(offset)
             return True
-        holder = self.segments_from(offset)[0].first_to_go(offset)
-        offset = offset if holder is None else min(offset, holder.base_offset)
+        offset = self.segments_from(offset)[0].end_below(offset)
         keep = bisect_right(self._bases, offset)
         try:
             self._prepare_to_cut(offset)

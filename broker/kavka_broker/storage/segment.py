@@ -176,6 +176,14 @@ class Segment:
         self.is_index_full = False
         return self.resume()
 
+    def end_below(self, offset: int) -> int:
+        """Where the segment would end without the batch that holds `offset` and all that follow."""
+        place = self.first_to_go(offset)
+        try:
+            return self.end_before(self.size_bytes if place is None else place.position, offset)
+        except Damage:
+            return offset if place is None else min(offset, place.base_offset)
+
     def first_to_go(self, offset: int) -> Place | None:
         """As `locate`, for a cut. What stands there may be no batch at all, if it begins with `offset`."""
         try:

@@ -86,8 +86,9 @@ def test_a_follower_that_is_cut_in_a_gap_takes_the_rest_again(segment_bytes: int
     leader = cleaned()
     for offset in range(leader.log_end_offset):
         follower = replica_of(leader, segment_bytes)
+        follower.flush()
         follower.truncate_to(offset)
-        assert follower.log_end_offset <= offset
+        assert follower.recovery_point == follower.log_end_offset <= offset
         assert offsets(follower) == [one for one in OFFSETS if one < follower.log_end_offset]
         while follower.log_end_offset < leader.log_end_offset:
             for part in leader.read(follower.log_end_offset, 1).parts:
