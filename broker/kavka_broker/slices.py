@@ -47,6 +47,11 @@ class Slices:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()  # given to whoever waits longest
 
+    async def turn(self) -> None:
+        """Wait for the next turn: what its caller does before it waits again should be no more than a slice."""
+        async with self._turn:
+            await asyncio.sleep(0)
+
     def run(self, work: Work[T]) -> "T | asyncio.Task[T]":
         """What the work comes to, or a task for it where it takes more than a slice."""
         try:

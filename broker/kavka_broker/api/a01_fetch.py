@@ -51,6 +51,8 @@ from kavka_broker.replica.proving import is_proven
 from kavka_broker.replica.purgatory import FetchWaiter
 from kavka_broker.storage.log import Chunk
 
+BYTES_MAX = 1024 * 1024
+"""Of a request: some thirty thousand partitions."""
 ADDRESSES_SINCE = 16
 TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 12  # in a tagged field
@@ -85,7 +87,7 @@ class Fetch:
     rack: str
 
 
-@api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH)
+@api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH, bytes_max=BYTES_MAX)
 def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse | Awaitable[FetchResponse]:
     if client.role == "controller":
         return fitting(metadata_fetch(request, broker.quorum, client.version), client.version, ADDRESSES_SINCE)

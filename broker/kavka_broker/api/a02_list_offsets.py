@@ -21,6 +21,7 @@ import asyncio
 from enum import Enum, auto
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -56,7 +57,12 @@ class Reach(Enum):
     LOG_END = auto()  # a follower
 
 
-@api(ListOffsetsRequest, ListOffsetsResponse, versions=(1, 11))
+@api(
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    versions=(1, 11),
+    each=(Each("topics.partitions", "topics.partitions", per_turn=100),),
+)
 def list_offsets(
     request: ListOffsetsRequest, broker: Broker, client: Client
 ) -> ListOffsetsResponse | asyncio.Task[ListOffsetsResponse]:

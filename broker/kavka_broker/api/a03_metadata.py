@@ -16,6 +16,7 @@ Versions: flexible from 9; topic ids from 10; authorized operations of the clust
 from collections.abc import Sequence
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.metadata_answers import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
@@ -40,7 +41,7 @@ CHOICE_FROM_VERSION = 4
 UNDECIDED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 
 
-@api(MetadataRequest, MetadataResponse, versions=(0, 13))
+@api(MetadataRequest, MetadataResponse, versions=(0, 13), each=(Each("topics", "topics", per_turn=100),))
 async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> MetadataResponse:
     await broker.suspects.cleared()
     wanted = request.topics

@@ -11,6 +11,7 @@ in 10.
 from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.coordinator.shard import Waiting
 from kavka_broker.core.group.offsets import Commit
@@ -32,7 +33,12 @@ TOPIC_ID_VERSION = 10
 Outcome = tuple[Commit, OffsetCommitResponsePartition]
 
 
-@api(OffsetCommitRequest, OffsetCommitResponse, versions=(2, 10))
+@api(
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    versions=(2, 10),
+    each=(Each("topics.partitions", "topics.partitions", per_turn=100),),
+)
 def offset_commit(
     request: OffsetCommitRequest, broker: Broker, client: Client
 ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:

@@ -10,6 +10,7 @@ Versions: errors stand at each partition in 1, at the top from 2; flexible from 
 from collections.abc import Iterable, Iterator
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -35,7 +36,13 @@ TOP_ERROR_VERSION = 2
 NOTHING = OffsetCommitValue(offset=-1)
 
 
-@api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10))
+EACH = (
+    Each("groups.topics.partition_indexes", "groups.topics.partitions", per_turn=100),
+    Each("topics.partition_indexes", "topics.partitions", per_turn=100),
+)
+
+
+@api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10), each=EACH)
 def offset_fetch(request: OffsetFetchRequest, broker: Broker, client: Client) -> OffsetFetchResponse:
     if client.version < GROUPS_VERSION:
         return one_group(request, broker, client.version)

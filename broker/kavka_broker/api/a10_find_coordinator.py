@@ -12,6 +12,7 @@ Versions: key types from 1, flexible from 3, many keys from 4, share groups (key
 """
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
 from kavka_broker.coordinator.partitioning import partition_of
@@ -29,7 +30,12 @@ NOBODY = -1
 NOBODY_COORDINATES = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-@api(FindCoordinatorRequest, FindCoordinatorResponse, versions=(0, 6))
+@api(
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    versions=(0, 6),
+    each=(Each("coordinator_keys", "coordinators", per_turn=200),),
+)
 async def find_coordinator(request: FindCoordinatorRequest, broker: Broker, client: Client) -> FindCoordinatorResponse:
     if request.key_type == GROUP and broker.groups.partition_of("") is None:
         return await create_and_answer(request, broker, client)

@@ -6,6 +6,7 @@ Versions: flexible from 4, a reason from 5.
 """
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.core.group.membership import Departure
 from kavka_broker.protocol.errors import ErrorCode
@@ -15,7 +16,7 @@ from kavka_broker.protocol.messages.leave_group_response import LeaveGroupRespon
 BATCH_VERSION = 3
 
 
-@api(LeaveGroupRequest, LeaveGroupResponse, versions=(0, 5))
+@api(LeaveGroupRequest, LeaveGroupResponse, versions=(0, 5), each=(Each("members", "members", per_turn=100),))
 def leave_group(request: LeaveGroupRequest, broker: Broker, client: Client) -> LeaveGroupResponse:
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)

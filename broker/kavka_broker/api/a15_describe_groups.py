@@ -8,6 +8,7 @@ Versions: authorized operations from 3, static members from 4, flexible from 5.
 """
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -24,7 +25,7 @@ EVERY_OPERATION = 1 << READ | 1 << DELETE | 1 << DESCRIBE | 1 << DESCRIBE_CONFIG
 """What can be done with a group, as a bit field of ACL operations; nothing is forbidden without an authorizer."""
 
 
-@api(DescribeGroupsRequest, DescribeGroupsResponse, versions=(0, 6))
+@api(DescribeGroupsRequest, DescribeGroupsResponse, versions=(0, 6), each=(Each("groups", "groups", per_turn=100),))
 def describe_groups(request: DescribeGroupsRequest, broker: Broker, client: Client) -> DescribeGroupsResponse:
     groups = [describe(group_id, broker, client.version) for group_id in request.groups]
     if request.include_authorized_operations:

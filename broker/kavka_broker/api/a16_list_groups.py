@@ -8,7 +8,7 @@ Versions: flexible from 3, states from 4, types from 5.
 """
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import SMALL_BYTES_MAX, api
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
 from kavka_broker.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
@@ -17,7 +17,7 @@ STATE_VERSION = 4
 TYPE_VERSION = 5
 
 
-@api(ListGroupsRequest, ListGroupsResponse, versions=(0, 5))
+@api(ListGroupsRequest, ListGroupsResponse, versions=(0, 5), bytes_max=SMALL_BYTES_MAX)
 def list_groups(request: ListGroupsRequest, broker: Broker, client: Client) -> ListGroupsResponse:
     if broker.groups.is_loading:
         raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

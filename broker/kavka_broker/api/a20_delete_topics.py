@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image import Metadata
@@ -26,7 +27,10 @@ IDS_FROM_VERSION = 6
 DISABLED_FROM_VERSION = 3
 
 
-@api(DeleteTopicsRequest, DeleteTopicsResponse, versions=(1, 6), on=BOTH, forwarded=True)
+EACH = (Each("topics", "responses", per_turn=50), Each("topic_names", "responses", per_turn=50))
+
+
+@api(DeleteTopicsRequest, DeleteTopicsResponse, versions=(1, 6), on=BOTH, forwarded=True, each=EACH)
 async def delete(request: DeleteTopicsRequest, broker: Broker, client: Client) -> DeleteTopicsResponse:
     wanted = request.topics
     if client.version < IDS_FROM_VERSION:

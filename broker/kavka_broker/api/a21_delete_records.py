@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.core.metadata.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -29,7 +30,12 @@ HIGH_WATERMARK = -1
 Waiting = tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None], int]
 
 
-@api(DeleteRecordsRequest, DeleteRecordsResponse, versions=(0, 2))
+@api(
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    versions=(0, 2),
+    each=(Each("topics.partitions", "topics.partitions", per_turn=100),),
+)
 def delete_records(
     request: DeleteRecordsRequest, broker: Broker, client: Client
 ) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:

@@ -7,6 +7,7 @@ Versions: flexible from 4.
 """
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.offset_for_leader_epoch_request import (
@@ -20,7 +21,12 @@ from kavka_broker.protocol.messages.offset_for_leader_epoch_response import (
 )
 
 
-@api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, versions=(2, 4))
+@api(
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    versions=(2, 4),
+    each=(Each("topics.partitions", "topics.partitions", per_turn=100),),
+)
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, broker: Broker, client: Client
 ) -> OffsetForLeaderEpochResponse:

@@ -17,6 +17,7 @@ import asyncio
 from typing import NamedTuple
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -42,7 +43,12 @@ class Waiting(NamedTuple):
     committed: asyncio.Future[None]
 
 
-@api(WriteTxnMarkersRequest, WriteTxnMarkersResponse, versions=(1, 2))
+@api(
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    versions=(1, 2),
+    each=(Each("markers.topics.partition_indexes", "markers.topics.partitions", per_turn=50),),
+)
 async def write_txn_markers(request: WriteTxnMarkersRequest, broker: Broker, client: Client) -> WriteTxnMarkersResponse:
     waiting: list[Waiting] = []
     results = [

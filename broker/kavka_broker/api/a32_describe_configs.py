@@ -11,6 +11,7 @@ Versions: documentation and type from 3; flexible from 4.
 from collections.abc import Iterable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.metadata_answers import layers
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.config.describe import (
@@ -32,7 +33,13 @@ from kavka_broker.protocol.messages.describe_configs_response import (
 )
 
 
-@api(DescribeConfigsRequest, DescribeConfigsResponse, versions=(1, 4), on=BOTH)
+@api(
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    versions=(1, 4),
+    on=BOTH,
+    each=(Each("resources", "results", per_turn=20),),
+)
 def describe_configs(request: DescribeConfigsRequest, broker: Broker, client: Client) -> DescribeConfigsResponse:
     del client
     return DescribeConfigsResponse(results=[describe(resource, request, broker) for resource in request.resources])

@@ -10,6 +10,7 @@ Versions: flexible from 2.
 from collections import Counter
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.config_commands import replace_configs
@@ -21,7 +22,14 @@ from kavka_broker.protocol.messages.alter_configs_request import AlterConfigsReq
 from kavka_broker.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 
 
-@api(AlterConfigsRequest, AlterConfigsResponse, versions=(0, 2), on=BOTH, forwarded=True)
+@api(
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    versions=(0, 2),
+    on=BOTH,
+    forwarded=True,
+    each=(Each("resources", "responses", per_turn=50),),
+)
 async def alter_configs(request: AlterConfigsRequest, broker: Broker, client: Client) -> AlterConfigsResponse:
     del client
     asked = [

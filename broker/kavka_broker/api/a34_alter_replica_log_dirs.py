@@ -8,6 +8,7 @@ Versions: flexible from 2.
 """
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
@@ -18,7 +19,12 @@ from kavka_broker.protocol.messages.alter_replica_log_dirs_response import (
 )
 
 
-@api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, versions=(1, 2))
+@api(
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    versions=(1, 2),
+    each=(Each("dirs.topics.partitions", "results.partitions", per_turn=100),),
+)
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, broker: Broker, client: Client
 ) -> AlterReplicaLogDirsResponse:

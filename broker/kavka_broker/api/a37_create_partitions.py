@@ -21,6 +21,8 @@ from kavka_broker.protocol.messages.create_partitions_response import (
     CreatePartitionsTopicResult,
 )
 
+TOPICS_PER_TURN = 20
+
 
 @api(CreatePartitionsRequest, CreatePartitionsResponse, versions=(0, 3), on=BOTH, forwarded=True)
 async def create_partitions(
@@ -29,20 +31,33 @@ async def create_partitions(
     del client
     counts = Counter(topic.name for topic in request.topics)
     commands = [command(topic) for topic in request.topics if counts[topic.name] == 1]
-
-    def decide(metadata: Metadata, _: int) -> Decision[list[BrokerError | None]]:
-        decision = grow_topics(metadata, commands)
-        return Decision([], decision.response) if request.validate_only else decision
-
-    outcomes: list[BrokerError | None]
-    try:
-        outcomes = await broker.active.submit(decide)
-    except BrokerError as error:
-        outcomes = [error] * len(commands)
+    outcomes = await decided(commands, broker, validate_only=request.validate_only)
     twice = BrokerError(ErrorCode.INVALID_REQUEST, "the topic is there more than once; name it once")
     results = [result(name, twice) for name, count in counts.items() if count > 1]
     results += [result(asked.name, outcome) for asked, outcome in zip(commands, outcomes, strict=True)]
     return CreatePartitionsResponse(results=results)
+
+
+async def decided(commands: list[GrowTopic], broker: Broker, *, validate_only: bool) -> list[BrokerError | None]:
+    """Why topics stay as they are, None where they grow. Many are decided some a turn, each topic whole."""
+    outcomes: list[BrokerError | None] = []
+    made = 0
+
+    def decide(metadata: Metadata, _: int) -> Decision[list[BrokerError | None]]:
+        nonlocal made
+        decision = grow_topics(metadata, some, made)
+        made += len(decision.records)
+        return Decision([], decision.response) if validate_only else decision
+
+    for start in range(0, len(commands), TOPICS_PER_TURN):
+        some = commands[start : start + TOPICS_PER_TURN]
+        if start:
+            await broker.slices.turn()
+        try:
+            outcomes += await broker.active.submit(decide)
+        except BrokerError as error:
+            outcomes += [error] * len(some)
+    return outcomes
 
 
 def command(topic: CreatePartitionsTopic) -> GrowTopic:

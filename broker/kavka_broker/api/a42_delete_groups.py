@@ -8,6 +8,7 @@ Versions: flexible from 2.
 from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.coordinator.shard import Waiting
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -15,7 +16,7 @@ from kavka_broker.protocol.messages.delete_groups_request import DeleteGroupsReq
 from kavka_broker.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 
 
-@api(DeleteGroupsRequest, DeleteGroupsResponse, versions=(0, 2))
+@api(DeleteGroupsRequest, DeleteGroupsResponse, versions=(0, 2), each=(Each("groups_names", "results", per_turn=100),))
 def delete_groups(
     request: DeleteGroupsRequest, broker: Broker, client: Client
 ) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:

@@ -13,6 +13,7 @@ Versions: flexible from 2; the type and an error at the top from 1.
 from collections.abc import Iterable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.metadata.elections import Election, Result, elect_leaders
@@ -27,7 +28,14 @@ from kavka_broker.protocol.messages.elect_leaders_response import (
 TOP_ERROR_FROM = 1
 
 
-@api(ElectLeadersRequest, ElectLeadersResponse, versions=(0, 2), on=BOTH, forwarded=True)
+@api(
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    versions=(0, 2),
+    on=BOTH,
+    forwarded=True,
+    each=(Each("topic_partitions.partitions", "replica_election_results.partition_result", per_turn=100),),
+)
 async def elect(request: ElectLeadersRequest, broker: Broker, client: Client) -> ElectLeadersResponse:
     asked = request.topic_partitions
     wanted = None if asked is None else [(one.topic, partition) for one in asked for partition in one.partitions]

@@ -12,6 +12,7 @@ Versions: flexible from 1.
 from collections import Counter
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.config_commands import Change, alter_configs
@@ -26,7 +27,14 @@ from kavka_broker.protocol.messages.incremental_alter_configs_response import (
 )
 
 
-@api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, versions=(0, 1), on=BOTH, forwarded=True)
+@api(
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    versions=(0, 1),
+    on=BOTH,
+    forwarded=True,
+    each=(Each("resources", "responses", per_turn=50),),
+)
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, broker: Broker, client: Client
 ) -> IncrementalAlterConfigsResponse:

@@ -8,6 +8,7 @@ Versions: flexible throughout.
 """
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
@@ -31,6 +32,7 @@ from kavka_broker.protocol.messages.alter_partition_reassignments_response impor
     versions=(0, 1),
     on=BOTH,
     forwarded=True,
+    each=(Each("topics.partitions", "responses.partitions", per_turn=50),),
 )
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, broker: Broker, client: Client

@@ -8,6 +8,7 @@ Versions: flexible from 0.
 from collections.abc import Iterable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.metadata.reassignments import is_moving
 from kavka_broker.core.metadata.topics import Topic
@@ -19,7 +20,14 @@ from kavka_broker.protocol.messages.list_partition_reassignments_response import
 )
 
 
-@api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, versions=(0, 0), on=BOTH, forwarded=True)
+@api(
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    versions=(0, 0),
+    on=BOTH,
+    forwarded=True,
+    each=(Each("topics.partition_indexes", "topics.partitions", per_turn=200),),
+)
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, broker: Broker, client: Client
 ) -> ListPartitionReassignmentsResponse:

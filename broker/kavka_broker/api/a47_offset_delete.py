@@ -10,6 +10,7 @@ Versions: 0.
 from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.coordinator.shard import Waiting
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -21,7 +22,12 @@ from kavka_broker.protocol.messages.offset_delete_response import (
 )
 
 
-@api(OffsetDeleteRequest, OffsetDeleteResponse, versions=(0, 0))
+@api(
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    versions=(0, 0),
+    each=(Each("topics.partitions", "topics.partitions", per_turn=100),),
+)
 def offset_delete(
     request: OffsetDeleteRequest, broker: Broker, client: Client
 ) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:

@@ -8,7 +8,7 @@ Versions: flexible from 1.
 """
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import SMALL_BYTES_MAX, api
 from kavka_broker.core.metadata.quotas import Component, parts_of
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
@@ -20,7 +20,7 @@ from kavka_broker.protocol.messages.describe_client_quotas_response import (
 )
 
 
-@api(DescribeClientQuotasRequest, DescribeClientQuotasResponse, versions=(0, 1))
+@api(DescribeClientQuotasRequest, DescribeClientQuotasResponse, versions=(0, 1), bytes_max=SMALL_BYTES_MAX)
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, broker: Broker, client: Client
 ) -> DescribeClientQuotasResponse:

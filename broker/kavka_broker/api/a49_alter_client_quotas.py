@@ -11,6 +11,7 @@ Versions: flexible from 1.
 from collections.abc import Sequence
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image import Metadata
@@ -25,7 +26,14 @@ from kavka_broker.protocol.messages.alter_client_quotas_response import (
 )
 
 
-@api(AlterClientQuotasRequest, AlterClientQuotasResponse, versions=(0, 1), on=BOTH, forwarded=True)
+@api(
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    versions=(0, 1),
+    on=BOTH,
+    forwarded=True,
+    each=(Each("entries", "entries", per_turn=100),),
+)
 async def alter_client_quotas(
     request: AlterClientQuotasRequest, broker: Broker, client: Client
 ) -> AlterClientQuotasResponse:

@@ -9,6 +9,7 @@ Versions: flexible from 0.
 from collections import Counter
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
@@ -19,7 +20,12 @@ from kavka_broker.protocol.messages.describe_user_scram_credentials_response imp
 )
 
 
-@api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, versions=(0, 0))
+@api(
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    versions=(0, 0),
+    each=(Each("users", "results", per_turn=200),),
+)
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, broker: Broker, client: Client
 ) -> DescribeUserScramCredentialsResponse:

@@ -9,6 +9,7 @@ Versions: flexible from 0; times from 1; directories and addresses from 2.
 """
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.metadata.topic_names import METADATA_TOPIC
 from kavka_broker.core.raft.replicas import Replica
@@ -27,7 +28,14 @@ from kavka_broker.protocol.uuids import ZERO
 NODES_FROM_VERSION = 2
 
 
-@api(DescribeQuorumRequest, DescribeQuorumResponse, versions=(0, 2), on=BOTH, forwarded=True)
+@api(
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    versions=(0, 2),
+    on=BOTH,
+    forwarded=True,
+    each=(Each("topics.partitions", "topics.partitions", per_turn=100),),
+)
 def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Client) -> DescribeQuorumResponse:
     answer = DescribeQuorumResponse(
         error_message=None,

@@ -10,6 +10,7 @@ Versions: flexible throughout; by topic ids throughout.
 from itertools import chain
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
@@ -21,7 +22,13 @@ from kavka_broker.protocol.messages.alter_partition_response import AlterPartiti
 from kavka_broker.protocol.messages.alter_partition_response import PartitionData as PartitionAnswer
 
 
-@api(AlterPartitionRequest, AlterPartitionResponse, versions=(2, 3), on=CONTROLLER)
+@api(
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    versions=(2, 3),
+    on=CONTROLLER,
+    each=(Each("topics.partitions", "topics.partitions", per_turn=50),),
+)
 async def alter_partition(request: AlterPartitionRequest, broker: Broker, client: Client) -> AlterPartitionResponse:
     del client
     changes = [isr_change(topic.topic_id, one) for topic in request.topics for one in topic.partitions]

@@ -8,7 +8,7 @@ Versions: flexible throughout; the kind of change from 1, before that "may it be
 """
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import BOTH, api
+from kavka_broker.api.registry import BOTH, SMALL_BYTES_MAX, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.feature_commands import Direction, UpdateFeature, update_features
@@ -21,7 +21,7 @@ KINDS_FROM_VERSION = 1
 NO_RESULTS_FROM_VERSION = 2
 
 
-@api(UpdateFeaturesRequest, UpdateFeaturesResponse, versions=(0, 2), on=BOTH, forwarded=True)
+@api(UpdateFeaturesRequest, UpdateFeaturesResponse, versions=(0, 2), on=BOTH, forwarded=True, bytes_max=SMALL_BYTES_MAX)
 async def update(request: UpdateFeaturesRequest, broker: Broker, client: Client) -> UpdateFeaturesResponse:
     commands = [command(one, client.version) for one in request.feature_updates]
     policy = policy_of(broker.config)

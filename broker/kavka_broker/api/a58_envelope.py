@@ -13,7 +13,6 @@ from kavka_broker.api.forwarding import decode_address, decode_principal
 from kavka_broker.api.registry import APIS, CONTROLLER, api
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import read_request_header
-from kavka_broker.protocol.message import says
 from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
 from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
 
@@ -36,6 +35,6 @@ async def envelope(request: EnvelopeRequest, broker: Broker, client: Client) -> 
         answer, data = await broker.serve_enveloped(frame, peer)
     except ProtocolViolation:
         return EnvelopeResponse(None, ErrorCode.INVALID_REQUEST)
-    if answer is not None and says(answer, ErrorCode.NOT_CONTROLLER):
+    if answer is not None and await broker.large_requests.says(answer, ErrorCode.NOT_CONTROLLER, len(frame)):
         return EnvelopeResponse(None, ErrorCode.NOT_CONTROLLER)
     return EnvelopeResponse(data)

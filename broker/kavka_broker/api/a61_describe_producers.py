@@ -6,6 +6,7 @@ Versions: flexible.
 """
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.core.partition.producer_state import Producer
 from kavka_broker.protocol.errors import BrokerError
@@ -18,7 +19,12 @@ from kavka_broker.protocol.messages.describe_producers_response import (
 )
 
 
-@api(DescribeProducersRequest, DescribeProducersResponse, versions=(0, 0))
+@api(
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    versions=(0, 0),
+    each=(Each("topics.partition_indexes", "topics.partitions", per_turn=100),),
+)
 def describe_producers(request: DescribeProducersRequest, broker: Broker, client: Client) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[

@@ -8,7 +8,7 @@ Versions: flexible throughout; the epoch of a clean stop comes from version 3.
 """
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import CONTROLLER, api
+from kavka_broker.api.registry import CONTROLLER, SMALL_BYTES_MAX, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.brokers import Endpoint
@@ -22,7 +22,7 @@ from kavka_broker.protocol.messages.broker_registration_response import BrokerRe
 log = get("controller")
 
 
-@api(BrokerRegistrationRequest, BrokerRegistrationResponse, versions=(0, 4), on=CONTROLLER)
+@api(BrokerRegistrationRequest, BrokerRegistrationResponse, versions=(0, 4), on=CONTROLLER, bytes_max=SMALL_BYTES_MAX)
 async def broker_registration(
     request: BrokerRegistrationRequest, broker: Broker, client: Client
 ) -> BrokerRegistrationResponse:

@@ -6,7 +6,7 @@ Versions: flexible throughout.
 """
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import CONTROLLER, api
+from kavka_broker.api.registry import CONTROLLER, SMALL_BYTES_MAX, api
 from kavka_broker.core.metadata.registration_commands import register_controller
 from kavka_broker.protocol.messages.controller_registration_request import ControllerRegistrationRequest
 from kavka_broker.protocol.messages.controller_registration_response import ControllerRegistrationResponse
@@ -17,7 +17,13 @@ from kavka_broker.protocol.messages.metadata.register_controller_record import (
 )
 
 
-@api(ControllerRegistrationRequest, ControllerRegistrationResponse, versions=(0, 0), on=CONTROLLER)
+@api(
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+    versions=(0, 0),
+    on=CONTROLLER,
+    bytes_max=SMALL_BYTES_MAX,
+)
 async def controller_registration(
     request: ControllerRegistrationRequest, broker: Broker, client: Client
 ) -> ControllerRegistrationResponse:

@@ -6,6 +6,7 @@ Versions: flexible throughout.
 """
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.division import Each
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
@@ -21,7 +22,13 @@ from kavka_broker.protocol.messages.assign_replicas_to_dirs_response import (
 )
 
 
-@api(AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, versions=(0, 0), on=CONTROLLER)
+@api(
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    versions=(0, 0),
+    on=CONTROLLER,
+    each=(Each("directories.topics.partitions", "directories.topics.partitions", per_turn=50),),
+)
 async def assign_replicas(
     request: AssignReplicasToDirsRequest, broker: Broker, client: Client
 ) -> AssignReplicasToDirsResponse:

@@ -8,14 +8,14 @@ Versions: flexible from 0; types from 1.
 from collections.abc import Sequence
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
+from kavka_broker.api.registry import SMALL_BYTES_MAX, api
 from kavka_broker.core.metadata.configs import ResourceType
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from kavka_broker.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
 
 
-@api(ListConfigResourcesRequest, ListConfigResourcesResponse, versions=(0, 1))
+@api(ListConfigResourcesRequest, ListConfigResourcesResponse, versions=(0, 1), bytes_max=SMALL_BYTES_MAX)
 def list_config_resources(
     request: ListConfigResourcesRequest, broker: Broker, client: Client
 ) -> ListConfigResourcesResponse:

@@ -10,7 +10,9 @@
 Versions: flexible from 0.
 """
 
+import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.metadata_answers import TOPIC_OPERATIONS, offline, topic_answer
@@ -25,12 +27,17 @@ from kavka_broker.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from kavka_broker.slices import Pace, Work
+
+BYTES_MAX: Final = 256 * 1024
+"""Of a request: thousands of names, which are sorted at once."""
+UNITS_PER_TOPIC: Final = 20
 
 
-@api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, versions=(0, 0))
+@api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, versions=(0, 0), bytes_max=BYTES_MAX)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, broker: Broker, client: Client
-) -> DescribeTopicPartitionsResponse:
+) -> DescribeTopicPartitionsResponse | asyncio.Task[DescribeTopicPartitionsResponse]:
     names = sorted({topic.name for topic in request.topics}) or list(broker.metadata.topics.names())
     limit = max(1, min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]))
     cursor = request.cursor
@@ -40,18 +47,20 @@ def describe_topic_partitions(
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
         start = cursor.partition_index if names and names[0] == cursor.topic_name else 0
-    return page(names, start, limit, broker, client.listener)
+    return broker.slices.run(page(names, start, limit, broker, client.listener))
 
 
 def page(
     names: Sequence[str], start: int, limit: int, broker: Broker, listener: str
-) -> DescribeTopicPartitionsResponse:
+) -> Work[DescribeTopicPartitionsResponse]:
     answer = DescribeTopicPartitionsResponse()
-    room = limit
+    room, pace = limit, Pace()
     for name in names:
         if not room:
             answer.next_cursor = Cursor(name, start)
             break
+        if pace.spent(UNITS_PER_TOPIC):
+            yield
         topic = broker.metadata.topics.get(name)
         if topic is None:
             wrong = problem_with(name) is not None

@@ -7,12 +7,12 @@ Versions: flexible from 0.
 from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import CONTROLLER, api
+from kavka_broker.api.registry import CONTROLLER, SMALL_BYTES_MAX, api
 from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kavka_broker.protocol.messages.update_raft_voter_response import UpdateRaftVoterResponse
 
 
-@api(UpdateRaftVoterRequest, UpdateRaftVoterResponse, versions=(0, 0), on=CONTROLLER)
+@api(UpdateRaftVoterRequest, UpdateRaftVoterResponse, versions=(0, 0), on=CONTROLLER, bytes_max=SMALL_BYTES_MAX)
 def update_raft_voter(
     request: UpdateRaftVoterRequest, broker: Broker, client: Client
 ) -> UpdateRaftVoterResponse | Awaitable[UpdateRaftVoterResponse]:

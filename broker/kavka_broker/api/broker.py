@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kavka_broker.api.large_requests import LargeRequests
 from kavka_broker.api.preparation import Preparation
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.slices import Slices
@@ -97,6 +98,7 @@ class Broker:
     channel: ControllerChannel = field(init=False)  # it asks this node's own handlers too, so it is made last
     slices: Slices = field(default_factory=Slices, init=False)
     preparation: Preparation = field(default_factory=Preparation, init=False)
+    large_requests: LargeRequests = field(default_factory=LargeRequests, init=False)
     # Serves a request that came in an envelope; its answer, with header and without size.
     serve_enveloped: Callable[[memoryview, Peer], Awaitable[tuple[Message | None, bytes]]] = field(init=False)
 

@@ -19,10 +19,11 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 import asyncio
 from collections.abc import Callable, Mapping
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from kavka_broker.api.broker import Broker, Client, Peer
 from kavka_broker.api.forwarding import Forwarded, forward
+from kavka_broker.api.large_requests import AT_ONCE_BYTES_MAX, check_size, handle
 from kavka_broker.api.registry import Answer, Api, Role
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import decoder
@@ -47,7 +48,14 @@ class Exchange:
         self.started_ms = started_ms
         self.pieces: list[Any] | None = None
         self.answer: Message | None = None
-        self.waiting: asyncio.Future[Answer] | asyncio.Future[Answer | Forwarded] | None = None
+        self.waiting: asyncio.Future[Any] | None = None  # of an Answer, or of one in bytes
+
+
+class Written(NamedTuple):
+    """An answer that is in bytes already."""
+
+    message: Message
+    pieces: list[Any]
 
 
 class ApiStats:
@@ -97,12 +105,16 @@ class Dispatcher:
         if not api.supports(header.api_version):
             self._refuse_version(exchange, header)
             return exchange
+        check_size(api, len(frame))
         if api.forwarded and self._role == "broker":
-            exchange.waiting = asyncio.ensure_future(forward(bytes(frame), body, api, self._broker, client))
+            exchange.waiting = asyncio.ensure_future(self._forward(bytes(frame), body, exchange))
+            return exchange
+        if len(frame) > AT_ONCE_BYTES_MAX and not api.pipelined:
+            exchange.waiting = asyncio.ensure_future(self._serve_large(bytes(frame), body, exchange))
             return exchange
         request, _ = decoder(api.request, header.api_version)(frame, body)
         try:
-            answer = api.handle(request, self._broker, client)
+            answer = handle(request, api, self._broker, client)
         except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
             answer = self._failure(exchange, error)
         if answer is None or isinstance(answer, Message):
@@ -110,6 +122,22 @@ class Dispatcher:
         else:
             exchange.waiting = asyncio.ensure_future(answer)
         return exchange
+
+    async def _serve_large(self, frame: bytes, body: int, exchange: Exchange) -> Answer | Written:
+        request = await self._broker.large_requests.read(frame, body, exchange.api, exchange.client.version)
+        answer = handle(request, exchange.api, self._broker, exchange.client)
+        if answer is not None and not isinstance(answer, Message):
+            answer = await answer
+        return answer if answer is None else await self._written(answer, exchange.client)
+
+    async def _forward(self, frame: bytes, body: int, exchange: Exchange) -> Answer | Forwarded | Written:
+        answer = await forward(frame, body, exchange.api, self._broker, exchange.client)
+        if isinstance(answer, Message) and len(frame) > AT_ONCE_BYTES_MAX:
+            return await self._written(answer, exchange.client)
+        return answer
+
+    async def _written(self, answer: Message, client: Client) -> Written:
+        return Written(answer, await self._broker.large_requests.write(answer, client))
 
     def complete(self, exchange: Exchange) -> None:
         """The handler's awaitable is done: turn its outcome into pieces."""
@@ -145,9 +173,11 @@ class Dispatcher:
         assert answer is not None
         return answer
 
-    def _finish(self, exchange: Exchange, answer: Answer | Forwarded) -> None:
+    def _finish(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
         if isinstance(answer, Forwarded):
             exchange.pieces = [SIZE.pack(len(answer.data)), answer.data]
+        elif isinstance(answer, Written):
+            exchange.answer, exchange.pieces = answer.message, answer.pieces
         elif answer is not None:
             client = exchange.client
             exchange.answer = answer

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from kavka_broker.api import large_requests
+from kavka_broker.api.large_requests import read_any
 from kavka_broker.peers import Unreachable
-from kavka_broker.protocol.codec import decode, decoder, encode
+from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
-from kavka_broker.protocol.message import Message, says
+from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.default_principal_data import DefaultPrincipalData
 from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
 from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
@@ -41,7 +43,7 @@ class Forwarded:
 
 async def forward(frame: bytes, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
     """Have a request decided by the active controller, wherever that is, and give its answer back."""
-    request, _ = decoder(api.request, client.version)(memoryview(frame), body)
+    request = await read_any(frame, body, api, broker, client)
     if broker.leads:
         said = await decide_here(request, api, broker, client)
         if said is not None:
@@ -64,11 +66,13 @@ async def decide_here(request: Message, api: "Api", broker: "Broker", client: "C
         if error.code is not ErrorCode.NOT_CONTROLLER:
             raise
         return None
-    return None if said is None or says(said, ErrorCode.NOT_CONTROLLER) else said
+    if said is None or await broker.large_requests.says(said, ErrorCode.NOT_CONTROLLER, client.size_bytes):
+        return None
+    return said
 
 
 async def handle(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
-    said = api.handle(request, broker, client)
+    said = large_requests.handle(request, api, broker, client)
     return said if said is None or isinstance(said, Message) else await said
 
 

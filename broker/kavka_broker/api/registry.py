@@ -19,9 +19,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
+from kavka_broker.api.division import Each
 from kavka_broker.protocol.message import Message
+
+LARGE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""To copy as much takes a few milliseconds."""
+SMALL_BYTES_MAX: Final = 16 * 1024
+"""Of requests that nobody has reason to make long."""
+
 
 Answer = Message | None
 Handler = Callable[..., Answer | Awaitable[Answer]]
@@ -47,6 +54,13 @@ class Api:
     pipelined: bool
     on: tuple[Role, ...] = BROKER
     forwarded: bool = False
+    each: tuple[Each, ...] = ()
+    bytes_max: int = LARGE_BYTES_MAX
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether the active controller decides, and its log has it before the answer leaves."""
+        return self.forwarded or self.on == CONTROLLER
 
     def supports(self, version: int) -> bool:
         low, high = self.versions
@@ -65,6 +79,8 @@ def api(
     pipelined: bool = False,
     on: tuple[Role, ...] = BROKER,
     forwarded: bool = False,
+    each: tuple[Each, ...] = (),
+    bytes_max: int = LARGE_BYTES_MAX,
 ) -> Callable[[H], H]:
     """Register a handler for the versions `low..high` (both included) of a request.
 
@@ -73,6 +89,9 @@ def api(
 
     `on`: the listeners that serve it. `forwarded`: the active controller answers it, whichever broker is asked
     (KIP-590); the handler runs on controllers only, and decides there.
+
+    `each`: where the elements of a request are, so that one with many is handled in parts; of several, those that
+    versions differ in, the first that has any counts. `bytes_max`: how large a request may be that holds no records.
     """
 
     def register(handle: H) -> H:
@@ -85,7 +104,18 @@ def api(
         name = request.NAME.removesuffix("Request")
         assert not forwarded or on == BOTH, f"{request.NAME} is passed on from brokers to controllers: both serve it"
         APIS[key] = Api(
-            key, name, request, response, versions, advertised or versions, handle, pipelined, on, forwarded
+            key,
+            name,
+            request,
+            response,
+            versions,
+            advertised or versions,
+            handle,
+            pipelined,
+            on,
+            forwarded,
+            each,
+            bytes_max,
         )
         return handle
 

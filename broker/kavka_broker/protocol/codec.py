@@ -16,6 +16,7 @@ from kavka_broker.protocol.wire import UnsupportedField
 
 __all__ = [
     "UnsupportedField",
+    "bounded_decoder",
     "decode",
     "decode_prefix",
     "decoder",
@@ -29,6 +30,7 @@ M = TypeVar("M", bound=Message)
 
 # Bounded by the messages and versions that exist: some fifteen hundred.
 _decoders: dict[tuple[type[Message], int], Decoder] = {}
+_bounded_decoders: dict[tuple[type[Message], int], Decoder] = {}
 _encoders: dict[tuple[type[Message], int], tuple[Encoder, PartsEncoder]] = {}
 
 
@@ -58,6 +60,15 @@ def decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M,
         return _decoders[kind, version]
     except KeyError:
         return _decoders.setdefault((kind, version), compile_decoder(kind, version))
+
+
+def bounded_decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M, int]]:
+    """A decoder that raises TooManyElements before it makes more than `wire.ELEMENTS_MAX`, for what strangers send."""
+    try:
+        return _bounded_decoders[kind, version]
+    except KeyError:
+        made = compile_decoder(kind, version, bounded=True)
+        return _bounded_decoders.setdefault((kind, version), made)
 
 
 def encoder(kind: type[M], version: int) -> Callable[[M], bytes]:

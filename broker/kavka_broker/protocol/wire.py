@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 from struct import Struct
 from typing import Any, Final, NoReturn
 
-from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.errors import ProtocolViolation, TooManyElements
 
 UVARINT_SIZE_MAX: Final = 5
 INT_MAX: Final = 2**31 - 1
+ELEMENTS_MAX: Final = 100_000
+"""Of all arrays of a message together, where its decoder is bounded."""
 STRING_BYTES_MAX: Final = 2**15 - 1
 """Kafka refuses longer strings, in flexible versions too."""
 
@@ -106,6 +108,11 @@ def refuse_null(name: str) -> NoReturn:
 def refuse_length(name: str, length: int, left: int) -> NoReturn:
     """A length was read that what is left cannot hold."""
     raise ProtocolViolation(f"{name} claims {length} entries; {left} bytes are left")
+
+
+def refuse_count(name: str) -> NoReturn:
+    """With this array the message has more elements than a bounded decoder takes."""
+    raise TooManyElements(f"with {name} there are more than {ELEMENTS_MAX} elements in the request")
 
 
 def refuse_tag(name: str, tag: int) -> NoReturn:

@@ -74,14 +74,14 @@ def create_topics(
     metadata: Metadata, commands: Sequence[CreateTopic], defaults: Defaults
 ) -> Decision[list[Created | BrokerError]]:
     """Each topic, or the reason why it cannot be."""
-    wanted = sum(_wanted_partitions(command, defaults) for command in commands)
+    refused = too_many(commands, defaults)
     records: list[Message] = []
     results: list[Created | BrokerError] = []
     rotation = metadata.topics.partition_count
     for command in commands:
         try:
-            if wanted > PARTITIONS_PER_REQUEST_MAX:
-                raise _too_many(wanted)
+            if refused is not None:
+                raise refused
             made, created = _create(metadata, command, defaults, rotation)
         except BrokerError as refusal:
             results.append(refusal)
@@ -97,14 +97,22 @@ def delete_topic(topic: Topic) -> Decision[None]:
     return Decision([RemoveTopicRecord(topic.topic_id)], None)
 
 
-def grow_topics(metadata: Metadata, commands: Sequence[GrowTopic]) -> Decision[list[BrokerError | None]]:
-    """New partitions of each topic, or the reason why not."""
+def too_many(commands: Sequence[CreateTopic], defaults: Defaults) -> BrokerError | None:
+    """Why these topics cannot be made by one request, if they have too many partitions for that."""
+    wanted = sum(wanted_partitions(command, defaults) for command in commands)
+    return _too_many(wanted) if wanted > PARTITIONS_PER_REQUEST_MAX else None
+
+
+def grow_topics(
+    metadata: Metadata, commands: Sequence[GrowTopic], made_before: int = 0
+) -> Decision[list[BrokerError | None]]:
+    """New partitions of each topic, or the reason why not; `made_before` by the same request."""
     records: list[Message] = []
     results: list[BrokerError | None] = []
     rotation = metadata.topics.partition_count
     for command in commands:
         try:
-            made = _grow(metadata, command, rotation, len(records))
+            made = _grow(metadata, command, rotation, made_before + len(records))
         except BrokerError as refusal:
             results.append(refusal)
         else:
@@ -252,7 +260,8 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: in
     ]
 
 
-def _wanted_partitions(command: CreateTopic, defaults: Defaults) -> int:
+def wanted_partitions(command: CreateTopic, defaults: Defaults) -> int:
+    """How many partitions the topic would have."""
     if command.assignments:
         return len(command.assignments)
     return defaults.partitions if command.partitions == UNSET else max(command.partitions, 0)

@@ -31,16 +31,16 @@ STRIDE_MIN = 4
 """From this many structs of fixed size on, an array is read by one `iter_unpack`."""
 
 
-def compile_decoder(kind: type[Message], version: int) -> Decoder:
-    """The decoder of this version."""
-    source = DecoderSource(of_message(kind, version))
+def compile_decoder(kind: type[Message], version: int, *, bounded: bool = False) -> Decoder:
+    """The decoder of this version; a bounded one takes `wire.ELEMENTS_MAX` elements of arrays at most."""
+    source = DecoderSource(of_message(kind, version), bounded=bounded)
     return source.function(f"decode version {version} of {kind.NAME}")
 
 
 class DecoderSource(Source):
     """Reads from `buffer` at `p`, up to `end`."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, *, bounded: bool) -> None:
         super().__init__(
             {
                 "new": object.__new__,
@@ -49,6 +49,7 @@ class DecoderSource(Source):
                 "skip_tags": wire.skip_tags,
                 "refuse_null": wire.refuse_null,
                 "refuse_length": wire.refuse_length,
+                "refuse_count": wire.refuse_count,
                 "refuse_tag": wire.refuse_tag,
                 "refuse_end": wire.refuse_end,
                 "ProtocolViolation": ProtocolViolation,
@@ -56,10 +57,13 @@ class DecoderSource(Source):
             }
         )
         self.holds_records = holds_records(layout)
+        self.bounded = bounded
         with self.block("def decode(buffer, p=0):"):
             if not self.holds_records:
                 self.line("buffer = bytes(buffer)")
             self.line("end = len(buffer)")
+            if bounded:
+                self.line(f"elements = {wire.ELEMENTS_MAX}")
             with self.block("try:"):
                 message = self.struct(layout)
             with self.block("except broken as error:"):
@@ -180,6 +184,10 @@ class DecoderSource(Source):
             element = place.element
             with self.block(f"if n > (end - p) // {self.element_size_min(layout, element)}:"):
                 self.line(f"refuse_length({place.attribute!r}, n, end - p)")
+            if self.bounded:
+                self.line("elements -= n")
+                with self.block("if elements < 0:"):
+                    self.line(f"refuse_count({place.attribute!r})")
             self.elements(layout, element, target)
 
     def element_size_min(self, layout: Layout, element: Place) -> int:

@@ -1,0 +1,100 @@
+"""Requests with many elements, in parts: a part is a request of its own, and their answers are joined to one.
+
+    Each("topics.partitions", "responses.partitions", per_turn=100)
+
+says that a request's elements are the `partitions` of its `topics`, and where its answer has theirs. What is asked of
+each element is independent of the others, so whoever asks sees no difference, but for one: an element that is named
+twice in different parts is looked at twice, where a small request would be refused for it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kavka_broker.protocol.message import Message, Struct
+
+S = TypeVar("S", bound=Struct)
+Path = tuple[str, ...]  # attributes, arrays all of them, the outermost first
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Where the elements of a request are, and those of its answer; so many are looked at in one turn of the loop."""
+
+    asked: str
+    answered: str
+    per_turn: int
+
+    def parts(self, request: Message) -> Iterator[Message]:
+        """Requests of `per_turn` elements at most, made one by one; only the request itself where it is no larger."""
+        for part, _ in _cut(request, tuple(self.asked.split(".")), self.per_turn):
+            yield part
+
+    def has_elements(self, request: Message) -> bool:
+        return bool(getattr(request, self.asked.partition(".")[0]))
+
+    def joined(self, answers: Iterable[Message]) -> Message:
+        """One answer of all; that of a part that was refused as a whole is the answer to all."""
+        whole: Message | None = None
+        path = tuple(self.answered.split("."))
+        for answer in answers:
+            if getattr(answer, "error_code", 0):
+                return answer
+            if whole is None:
+                whole = answer
+            else:
+                _join(whole, answer, path)
+        assert whole is not None, "a request has at least one part"
+        return whole
+
+
+def _cut(owner: S, path: Path, count: int) -> Iterator[tuple[S, int]]:
+    """`owner` in parts of at most `count` elements, with how many they are; one without elements counts as one."""
+    name, inner = path[0], path[1:]
+    items = getattr(owner, name)
+    if not items:
+        yield owner, 1
+    elif inner:
+        yield from _cut_within(owner, name, inner, count)
+    elif len(items) <= count:
+        yield owner, len(items)
+    else:
+        for start in range(0, len(items), count):
+            some = items[start : start + count]
+            yield _with(owner, name, some), len(some)
+
+
+def _cut_within(owner: S, name: str, inner: Path, count: int) -> Iterator[tuple[S, int]]:
+    chosen: list[Any] = []
+    taken, is_whole = 0, True
+    for item in getattr(owner, name):
+        for piece, size in _cut(item, inner, count):
+            if taken + size > count and chosen:
+                yield _with(owner, name, chosen), taken
+                chosen, taken, is_whole = [], 0, False
+            chosen.append(piece)
+            taken += size
+    yield (owner if is_whole else _with(owner, name, chosen)), taken
+
+
+def _with(owner: S, name: str, items: list[Any]) -> S:
+    """A copy that has other items."""
+    part = object.__new__(type(owner))
+    for slot in owner.__match_args__:
+        setattr(part, slot, getattr(owner, slot))
+    setattr(part, name, items)
+    return part
+
+
+def _join(whole: Struct, more: Struct, path: Path) -> None:
+    name, inner = path[0], path[1:]
+    ours, theirs = getattr(whole, name), getattr(more, name)
+    if inner and ours and theirs and _is_one(ours[-1], theirs[0], inner[0]):
+        _join(ours[-1], theirs[0], inner)
+        theirs = theirs[1:]
+    ours += theirs
+
+
+def _is_one(one: Struct, other: Struct, name: str) -> bool:
+    """Whether two parts of an answer are about the same topic, or whatever else holds the elements."""
+    return all(getattr(one, slot) == getattr(other, slot) for slot in one.__match_args__ if slot != name)

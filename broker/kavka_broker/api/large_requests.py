@@ -1,0 +1,134 @@
+"""Large requests: read in a thread, looked at a part a turn, and their answers written in a thread.
+
+    up to 512 bytes      as they come
+    up to 8 KiB          read and written on the loop; an API that has an `Each` takes its elements a part a turn
+    above                read and written in a thread besides
+    above 16 MiB         refused, Produce excepted, as is who has more than 100,000 elements in all; of some APIs, to
+                         which nobody has much to say, above 16 KiB (`bytes_max`)
+
+What belongs to one connection stays in order, since its next request waits for the answer. Parts of what the controller
+decides are decided one after another, each for itself; parts of all else may wait for their answers at the same time.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from kavka_broker.protocol.codec import bounded_decoder, decoder
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation, TooManyElements
+from kavka_broker.protocol.framing import encode_response_parts
+from kavka_broker.protocol.message import Message, says
+
+if TYPE_CHECKING:
+    from kavka_broker.api.broker import Broker, Client
+    from kavka_broker.api.division import Each
+    from kavka_broker.api.registry import Answer, Api
+
+R = TypeVar("R")
+
+WHOLE_BYTES_MAX: Final = 512
+"""A hundred elements or so."""
+AT_ONCE_BYTES_MAX: Final = 8 * 1024
+"""Takes a millisecond to read at most."""
+THREADS_MAX: Final = 2
+
+
+class LargeRequests:
+    """Reads requests and writes answers in threads, `THREADS_MAX` at a time."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(THREADS_MAX)
+
+    async def read(self, frame: bytes, body: int, api: "Api", version: int) -> Message:
+        """The request in a frame. Raises BrokerError where it has too many elements, ProtocolViolation."""
+        return await self._in_thread(_read, frame, body, api, version)
+
+    async def write(self, answer: Message, client: "Client") -> list[Any]:
+        """The pieces of an answer, with size and header."""
+        return await self._in_thread(encode_response_parts, answer, client.version, client.correlation_id)
+
+    async def says(self, answer: Message, code: ErrorCode, request_bytes: int) -> bool:
+        """Whether the code stands anywhere in the answer to a request of this size."""
+        if request_bytes <= AT_ONCE_BYTES_MAX:
+            return says(answer, code)
+        return await self._in_thread(says, answer, code)
+
+    async def _in_thread(self, function: Callable[..., R], *arguments: object) -> R:
+        await self._free.acquire()
+        work = asyncio.ensure_future(asyncio.to_thread(_outcome, function, arguments))
+        work.add_done_callback(lambda _: self._free.release())
+        # Shielded: a thread cannot be stopped, and its place is free when it is through.
+        result, error = await asyncio.shield(work)
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]
+
+
+def _outcome(function: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[Any, Exception | None]:
+    try:
+        return function(*arguments), None
+    except Exception as error:  # noqa: BLE001 - raised again on the loop, if anybody still waits for it
+        return None, error
+
+
+def _read(frame: bytes, body: int, api: "Api", version: int) -> Message:
+    try:
+        request, _ = bounded_decoder(api.request, version)(memoryview(frame), body)
+    except TooManyElements as reason:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, str(reason)) from None
+    return request
+
+
+def check_size(api: "Api", size_bytes: int) -> None:
+    """Raises ProtocolViolation for a request that is larger than any that makes sense."""
+    if size_bytes > api.bytes_max and not api.pipelined:
+        raise ProtocolViolation(f"{api.name} of {size_bytes} bytes; {api.bytes_max} are allowed")
+
+
+async def read_any(frame: bytes, body: int, api: "Api", broker: "Broker", client: "Client") -> Message:
+    """The request in a frame of any size. Raises BrokerError, ProtocolViolation."""
+    if len(frame) > AT_ONCE_BYTES_MAX:
+        return await broker.large_requests.read(frame, body, api, client.version)
+    request, _ = decoder(api.request, client.version)(memoryview(frame), body)
+    return request
+
+
+def handle(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer | Awaitable[Answer]":
+    """What the handler says, of a request with many elements in parts."""
+    if client.size_bytes > WHOLE_BYTES_MAX:
+        for each in api.each:
+            if each.has_elements(request):
+                return _in_parts(each, request, api, broker, client)
+    return api.handle(request, broker, client)
+
+
+def _in_parts(
+    each: "Each", request: Message, api: "Api", broker: "Broker", client: "Client"
+) -> "Answer | Awaitable[Answer]":
+    parts = each.parts(request)
+    first = next(parts)
+    if first is request:
+        return api.handle(request, broker, client)
+    return _joined(each, chain((first,), parts), api, broker, client)
+
+
+async def _joined(each: "Each", parts: "chain[Message]", api: "Api", broker: "Broker", client: "Client") -> Message:
+    """The answer to all parts, each of which is begun in a turn of its own."""
+    said: list[asyncio.Future[Answer]] = []
+    answers: list[Any] = []
+    try:
+        for part in parts:
+            await broker.slices.turn()
+            answer = api.handle(part, broker, client)
+            if answer is not None and not isinstance(answer, Message):
+                answer = asyncio.ensure_future(answer)
+                said.append(answer)
+                if api.is_decision:
+                    await answer
+            answers.append(answer)
+        return each.joined([one if isinstance(one, Message) else await one for one in answers])
+    finally:
+        for waiting in said:
+            if not waiting.cancel() and not waiting.cancelled():
+                waiting.exception()  # looked at: the error of one part is the answer to all
