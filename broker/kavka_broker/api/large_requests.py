@@ -16,7 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kavka_broker.protocol.codec import bounded_decoder, decoder
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation, TooManyElements
+from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import encode_response_parts
 from kavka_broker.protocol.message import Message, says
 
@@ -41,8 +41,9 @@ class LargeRequests:
         self._free = asyncio.Semaphore(THREADS_MAX)
 
     async def read(self, frame: bytes, body: int, api: "Api", version: int) -> Message:
-        """The request in a frame. Raises BrokerError where it has too many elements, ProtocolViolation."""
-        return await self._in_thread(_read, frame, body, api, version)
+        """The request in a frame. Raises ProtocolViolation, also where it has too many elements."""
+        request, _ = await self._in_thread(bounded_decoder(api.request, version), memoryview(frame), body)
+        return request
 
     async def write(self, answer: Message, client: "Client") -> list[Any]:
         """The pieces of an answer, with size and header."""
@@ -72,14 +73,6 @@ def _outcome(function: Callable[..., Any], arguments: tuple[object, ...]) -> tup
         return None, error
 
 
-def _read(frame: bytes, body: int, api: "Api", version: int) -> Message:
-    try:
-        request, _ = bounded_decoder(api.request, version)(memoryview(frame), body)
-    except TooManyElements as reason:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, str(reason)) from None
-    return request
-
-
 def check_size(api: "Api", size_bytes: int) -> None:
     """Raises ProtocolViolation for a request that is larger than any that makes sense."""
     if size_bytes > api.bytes_max and not api.pipelined:
@@ -87,7 +80,7 @@ def check_size(api: "Api", size_bytes: int) -> None:
 
 
 async def read_any(frame: bytes, body: int, api: "Api", broker: "Broker", client: "Client") -> Message:
-    """The request in a frame of any size. Raises BrokerError, ProtocolViolation."""
+    """The request in a frame of any size. Raises ProtocolViolation."""
     if len(frame) > AT_ONCE_BYTES_MAX:
         return await broker.large_requests.read(frame, body, api, client.version)
     request, _ = decoder(api.request, client.version)(memoryview(frame), body)

@@ -63,7 +63,7 @@ def decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M,
 
 
 def bounded_decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M, int]]:
-    """A decoder that raises TooManyElements before it makes more than `wire.ELEMENTS_MAX`, for what strangers send."""
+    """A decoder that raises ProtocolViolation before it makes more than `wire.ELEMENTS_MAX` elements."""
     try:
         return _bounded_decoders[kind, version]
     except KeyError:

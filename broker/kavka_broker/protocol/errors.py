@@ -15,10 +15,6 @@ class ProtocolViolation(Exception):
     """The peer broke the protocol."""
 
 
-class TooManyElements(ProtocolViolation):
-    """A message that is whole and sound has more array elements than its reader takes."""
-
-
 class BrokerError(Exception):
     """A request that cannot be served, with the code that tells the client why."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 from struct import Struct
 from typing import Any, Final, NoReturn
 
-from kavka_broker.protocol.errors import ProtocolViolation, TooManyElements
+from kavka_broker.protocol.errors import ProtocolViolation
 
 UVARINT_SIZE_MAX: Final = 5
 INT_MAX: Final = 2**31 - 1
@@ -112,7 +112,7 @@ def refuse_length(name: str, length: int, left: int) -> NoReturn:
 
 def refuse_count(name: str) -> NoReturn:
     """With this array the message has more elements than a bounded decoder takes."""
-    raise TooManyElements(f"with {name} there are more than {ELEMENTS_MAX} elements in the request")
+    raise ProtocolViolation(f"with {name} there are more than {ELEMENTS_MAX} elements in the request")
 
 
 def refuse_tag(name: str, tag: int) -> NoReturn:
