@@ -22,7 +22,7 @@ class Events(logging.Handler):
     """Takes the place of the broker's own log handlers while a simulation runs."""
 
     def __init__(self, loop: SimLoop) -> None:
-        super().__init__(logging.INFO)
+        super().__init__(logging.DEBUG)
         self.loop = loop
         self.counts: Counter[str] = Counter()
         self.lines: deque[str] = deque(maxlen=STORY_LINES_MAX)
@@ -32,6 +32,8 @@ class Events(logging.Handler):
         self.listeners: dict[str, Callable[[str, Mapping[str, Any]], None]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno < logging.INFO and record.getMessage() not in self.listeners:
+            return
         fields = " ".join(f"{key}={value}" for key, value in getattr(record, "fields", {}).items())
         who = str(PROCESS.get() or "-")
         self.say(who, f"{record.getMessage()} {fields}", record.levelname)
@@ -56,7 +58,7 @@ class Events(logging.Handler):
         logger = logging.getLogger(LOGGER_NAME)
         before = logger.handlers[:], logger.level, logger.propagate
         logger.handlers, logger.propagate = [self], False
-        logger.setLevel(logging.INFO)
+        logger.setLevel(logging.DEBUG)
         try:
             yield
         finally:

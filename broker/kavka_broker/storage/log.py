@@ -83,10 +83,10 @@ class Log(ReadableLog):
         log_start_offset: int = 0,
         now_ms: int,
         keeps_end: bool = True,
-        has_gaps: bool = False,
+        cleaned_offset: int = 0,
     ) -> "Log":
-        """Open a log as it is on disk, or begin it; with `recover` check what a crash may have torn. It `has_gaps`
-        where it has been cleaned, whatever its topic says now.
+        """Open a log as it is on disk, or begin it; with `recover` check what a crash may have torn. Below
+        `cleaned_offset` it has been cleaned, whatever its topic says now.
         """
         from kavka_broker.storage.recovery import open_log
 
@@ -99,7 +99,7 @@ class Log(ReadableLog):
             log_start_offset=log_start_offset,
             now_ms=now_ms,
             keeps_end=keeps_end,
-            has_gaps=has_gaps,
+            cleaned_offset=cleaned_offset,
         )
 
     # --- append -------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class LogManager(OpenLogs):
                 recovery_point=directory.recovery_points.get(name, 0),
                 log_start_offset=directory.log_starts.get(name, 0),
                 now_ms=now_ms,
-                has_gaps=name in directory.cleaned_offsets,
+                cleaned_offset=directory.cleaned_offsets.get(name, 0),
             )
             opened.release()  # or a start would need as many descriptors as there are logs
             return opened

@@ -68,6 +68,7 @@ class _Opening:
     damage: str = ""
     is_foreign: bool = False
     has_gaps: bool = False  # a cleaning leaves them, rightly
+    cleaned_offset: int = 0
 
     @property
     def snapshots(self) -> ProducerSnapshots:
@@ -84,7 +85,7 @@ def open_log(
     log_start_offset: int,
     now_ms: int,
     keeps_end: bool = True,
-    has_gaps: bool = False,
+    cleaned_offset: int = 0,
 ) -> Log:
     """The log in `directory`, which is made where it does not exist. Unless it `keeps_end`, it may end below the
     recovery point, and gives out those offsets again.
@@ -98,7 +99,7 @@ def open_log(
     epochs, are_epochs_known = _read_epochs(disk, directory)
     opening = _Opening(disk, directory, name, config, now_ms, epochs, are_epochs_known=are_epochs_known)
     opening.topic_id = partition_metadata.read(disk, directory)
-    opening.has_gaps = has_gaps or config.compacts
+    opening.has_gaps, opening.cleaned_offset = cleaned_offset > 0 or config.compacts, cleaned_offset
     if not recover:
         log_start_offset = _believable_start(opening, log_start_offset, recovery_point)
         missed = _missed_segment(opening, bases, lost, log_start_offset, recovery_point)
@@ -374,8 +375,9 @@ def _recover(opening: _Opening, segment: Segment, next_base: int | None, recover
     opening.is_cut |= not is_whole
     if next_base is None:
         return True
-    # A crash can take all of a segment and leave the name of the next. Compaction leaves such holes too, rightly.
-    is_followed = is_whole and (opening.has_gaps or opening.end_offset == next_base)
+    # A crash can take all of a segment and leave the name of the next. Cleaning leaves such holes too, rightly, below
+    # where it has come to; what is appended follows on, also to a hole in the leader's log.
+    is_followed = is_whole and (opening.end_offset == next_base or next_base <= opening.cleaned_offset)
     if is_followed:
         segment.finish()
     return is_followed

@@ -110,3 +110,19 @@ def test_a_gap_wider_than_an_index_can_say_is_between_two_segments() -> None:
     follower.append_as_follower(other.read(far, 1).parts[0], NOW_MS)
     assert follower.segments[-1].base_offset == far
     assert offsets(follower) == [*OFFSETS, far]
+
+
+@pytest.mark.parametrize("size_bytes", [0, None])
+def test_what_a_crash_takes_between_two_segments_is_no_gap(size_bytes: int | None) -> None:
+    """Of a segment that was never synced all is gone, or all behind its first batch; the next one is whole."""
+    log = open_log(config=replace(COMPACTED, internal_segment_bytes=400))
+    for number in range(12):
+        put(log, (f"key {number}", "x" * 90), timestamp_ms=NOW_MS + number)
+    lost, disk = log.segments[1], disk_of(log)
+    first = next(lost.sound_batches())[1]
+    kept_bytes = first.size_bytes if size_bytes is None else size_bytes
+    disk.cut_short(lost.file.path, kept_bytes)
+    opened = open_log(disk, log.config, recover=True)
+    end_offset = lost.base_offset + (first.last_offset_delta + 1 if kept_bytes else 0)
+    assert (opened.damage, opened.log_end_offset) == ("", end_offset)
+    assert offsets(opened) == list(range(end_offset))
