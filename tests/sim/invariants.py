@@ -380,9 +380,11 @@ class Invariants:
         before = self._seen.get(key)
         if before is not None:
             before.before = None
+        # A metadata log is cut where it is damaged, and goes on.
+        is_given_up = bool(log.damage) and not is_leader and place != METADATA
         self._seen[key] = seen = Seen(
             node.node_id, node.lives, place, high_watermark, log.log_end_offset, is_leader, epoch, view, truth, added,
-            log.log_start_offset, bool(log.damage) and not is_leader, before,
+            log.log_start_offset, is_given_up, before,
         )  # fmt: skip
         self.checks += 1
         for one in self.simulation.rules.get(place[0], LOOSE if place[0] in self.may_lose else INVARIANTS):

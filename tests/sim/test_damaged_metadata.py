@@ -11,7 +11,7 @@ from tests.sim.storm import storm
 NODES = 3
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 3, 4])
 def test_a_voter_with_damaged_metadata_promises_nothing_that_it_has_forgotten(seed: int) -> None:
     kinds = ("damaged_metadata", "kill", "controlled_restart")
     outcome = Simulation(seed, shape_of(seed, NODES), partial(storm, kinds=kinds)).run()
