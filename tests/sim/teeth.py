@@ -85,7 +85,7 @@ def expansion_before_the_epoch_start(patch: Patch) -> None:
 
 
 @tooth("the high watermark waits for the ISR that is known, not for the one asked for (KIP-497)", "kill "
-       "bad_weather slow_disk kill_all", 10, hectic=True)  # fmt: skip
+       "bad_weather slow_disk kill_all", 80, hectic=True)  # fmt: skip
 def pending_isr_ignored(patch: Patch) -> None:
     def committed_end(self: LeaderState, end_offset: int, min_isr: int, *_: Any) -> int:
         if len(self.isr) < min_isr:

@@ -39,20 +39,6 @@ def failed_rename_forgets_the_log(patch: Patch) -> None:
     patch.setattr(log_manager, "clear", lambda *_: None)
 
 
-@tooth("a log directory that was closed cleanly once is taken for clean at each start", "controlled_restart "
-       "power_loss kill", 10, is_synced=False)  # fmt: skip
-def clean_mark_stays(patch: Patch) -> None:
-    take = LogDirectory._take_clean_shutdown
-
-    def leave(self: LogDirectory) -> Any:
-        epoch = take(self)
-        if epoch is not None:
-            self.mark_clean(epoch)
-        return epoch
-
-    patch.setattr(LogDirectory, "_take_clean_shutdown", leave)
-
-
 @tooth("recovery believes what it reads", "power_loss kill", 10, is_synced=False)
 def recovery_believes_the_disk(patch: Patch) -> None:
     patch.setattr(segment, "crc_is_valid", lambda batch: True)
@@ -69,7 +55,7 @@ def follower_answers_before_its_sync(patch: Patch) -> None:
     patch.setattr(Partition, "when_synced", lambda self, offset: None)
 
 
-@tooth("a registration that shares directories with the present one replaces it, whoever serves", "late_packets", 5)
+@tooth("a registration that shares directories with the present one replaces it, whoever serves", "late_packets", 20)
 def late_registration_replaces_the_living(patch: Patch) -> None:
     patch.setattr(registration_commands, "_check_replaces", lambda *_: None)
 
