@@ -230,9 +230,10 @@ def test_extreme_fields(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
                 if not encodes(request, version):
                     continue
                 answer = await heard(client, request, version)
-                assert answer != b"", f"{request} closed the connection"
+                may_close = len(encode(request, version)) > APIS[honest.API_KEY].bytes_max
+                assert answer != b"" or may_close, f"{request} closed the connection"
                 asked[honest.NAME] = asked.get(honest.NAME, 0) + 1
-                if answer is None:
+                if not answer:
                     client = await inside.connect(to_controller=True)
                     await until_it_leads(inside)
 

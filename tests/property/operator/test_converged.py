@@ -29,7 +29,7 @@ metadata = st.fixed_dictionaries(
     {"creationTimestamp": st.sampled_from(["2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"])},
     optional={"deletionTimestamp": st.just("2026-11-03T00:00:00Z")},
 )
-parts = st.sampled_from([{"name": "alice"}, {"name": "default"}, {"name": ""}, {"default": True}])
+parts = st.sampled_from([{"name": "alice"}, {"name": "default"}, {"name": "a b"}, {"default": True}])
 entities = st.one_of(
     st.fixed_dictionaries({"user": parts}),
     st.fixed_dictionaries({"clientId": parts}),

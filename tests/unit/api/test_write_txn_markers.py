@@ -101,6 +101,12 @@ def test_a_repeated_marker_is_written_and_ends_nothing(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+async def loaded(inside: InProcess) -> None:
+    async with asyncio.timeout(20):
+        while inside.broker.groups.is_loading:
+            await asyncio.sleep(0)
+
+
 def test_offsets_of_a_transaction_count_when_it_is_committed(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
         groups = inside.broker.groups
@@ -111,11 +117,10 @@ def test_offsets_of_a_transaction_count_when_it_is_committed(tmp_path: Path) -> 
             [record], timestamp_ms=NOW_MS, producer_id=PRODUCER, producer_epoch=0, base_sequence=0, transactional=True
         )
         offsets.append(memoryview(batch), origin=Origin.COORDINATOR)
+        await loaded(inside)
         assert not groups.shard("g").image.offsets("g")
         assert await mark(client, commits=True, topic=OFFSETS_TOPIC) == 0
-        async with asyncio.timeout(20):
-            while groups.is_loading:
-                await asyncio.sleep(0)
+        await loaded(inside)
         assert groups.shard("g").image.offsets("g")["t"][0].offset == 5
 
     play(tmp_path, scenario)
