@@ -37,6 +37,7 @@ class Register:
     place: Place
     attempts: list[Attempt] = field(default_factory=list)
     may_expire: bool = False
+    told: int = NOTHING  # to whoever asked last: a commit that nobody answered may have been taken
 
     @property
     def last(self) -> int:
@@ -123,6 +124,7 @@ class GroupRecord:
         """A member asked for what is committed."""
         self.taken_over += offset > 0
         objection = self.register(place).objection(offset, asked)
+        self.register(place).told = offset
         if objection is not None:
             self.problems.append(f"lost-commit: {who} was told {objection}")
 

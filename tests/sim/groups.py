@@ -426,9 +426,13 @@ class Groups(Workload):
         behind = [
             f"group {GROUP} has committed {place_text(place)} to {self.record.register(place).last}, not to {end}"
             for place in self.simulation.places
-            if (end := self.simulation.invariants.truths[place].end_offset) != max(self.record.register(place).last, 0)
+            if (end := self.simulation.invariants.truths[place].end_offset) not in self._committed_ends(place)
         ]
         return [*behind, *map(str, self.members)] if behind else []
+
+    def _committed_ends(self, place: Place) -> tuple[int, int]:
+        register = self.record.register(place)
+        return max(register.last, 0), max(register.told, 0)
 
     async def judge(self) -> list[str]:
         record = self.record
