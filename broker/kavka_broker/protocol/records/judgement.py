@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.record import varint
+from kavka_broker.protocol.records.scan import past, past_headers
 
 HIGH: Final = bytes(range(0x80, 0x100))
 LOW: Final = bytes(range(0x80))
@@ -67,14 +68,14 @@ def time_span(data: bytes, count: int) -> tuple[int, int]:  # noqa: C901 (flat: 
             at += 2
             if byte & 0x80:
                 byte, at = _raw(data, at - 1)
-            at = at + (byte >> 1) if not byte & 1 else _null(byte, at)
+            at = at + (byte >> 1) if not byte & 1 else past(~(byte >> 1), at, end)
             byte = data[at]
             at += 1
             if byte & 0x80:
                 second = data[at]
                 byte, at = (byte & 0x7F | second << 7, at + 1) if second < 0x80 else _raw(data, at - 1)
-            at = at + (byte >> 1) if not byte & 1 else _null(byte, at)
-            at = at + 1 if at < end and not data[at] else _past_headers(data, at, end)
+            at = at + (byte >> 1) if not byte & 1 else past(~(byte >> 1), at, end)
+            at = at + 1 if at < end and not data[at] else past_headers(data, at, end)
             if at != end:
                 raise ProtocolViolation(f"a record ends {end - at} bytes off")
             position, left = end, left - 1
@@ -110,12 +111,12 @@ def _layout(data: bytes, position: int) -> Layout:
     timestamp_delta, offset_at = varint(data, time_at)
     key_at = varint(data, offset_at)[1]
     length, at = varint(data, key_at)
-    value_at = at + length if length >= 0 else _null(1 if length == -1 else 3, at)
+    value_at = at + length if length >= 0 else past(length, at, end)
     length, at = varint(data, value_at)
-    headers_at = at + length if length >= 0 else _null(1 if length == -1 else 3, at)
+    headers_at = at + length if length >= 0 else past(length, at, end)
     if headers_at >= end:
         raise ProtocolViolation("a field is longer than its record")
-    at = headers_at + 1 if not data[headers_at] else _past_headers(data, headers_at, end)
+    at = headers_at + 1 if not data[headers_at] else past_headers(data, headers_at, end)
     if at != end:
         raise ProtocolViolation(f"a record ends {end - at} bytes off")
     start = position
@@ -123,27 +124,6 @@ def _layout(data: bytes, position: int) -> Layout:
         end - start, time_at - start, offset_at - start, key_at - start, value_at - start, headers_at - start,
         timestamp_delta,
     )  # fmt: skip
-
-
-def _null(raw: int, position: int) -> int:
-    if raw != 1:
-        raise ProtocolViolation("a negative length that is not null")
-    return position
-
-
-def _past_headers(data: bytes, position: int, end: int) -> int:
-    count, position = varint(data, position)
-    if not 0 <= count <= end - position:
-        raise ProtocolViolation(f"{count} headers in {end - position} bytes")
-    for _ in range(count):
-        length, position = varint(data, position)
-        if length < 0:
-            raise ProtocolViolation("a header without a name")
-        length, position = varint(data, position + length)
-        position = position + length if length >= 0 else _null(1 if length == -1 else 3, position)
-        if position > end:
-            raise ProtocolViolation("a header is longer than its record")
-    return position
 
 
 def _alike(data: bytes, position: int, layout: Layout, most: int) -> int:

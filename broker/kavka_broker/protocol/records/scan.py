@@ -87,14 +87,14 @@ class _Walk:
                     key_length, at = varint(data, at - 1)
                 else:
                     key_length = (byte >> 1) ^ -(byte & 1)
-                at = at + key_length if 0 <= key_length <= end - at else _past(key_length, at, end)
+                at = at + key_length if 0 <= key_length <= end - at else past(key_length, at, end)
                 at += 1
                 if (byte := data[at - 1]) & 0x80:
                     value_length, at = varint(data, at - 1)
                 else:
                     value_length = (byte >> 1) ^ -(byte & 1)
-                at = at + value_length if 0 <= value_length <= end - at else _past(value_length, at, end)
-                at = _past_headers(data, at, end) if data[at] else at + 1
+                at = at + value_length if 0 <= value_length <= end - at else past(value_length, at, end)
+                at = past_headers(data, at, end) if data[at] else at + 1
                 if at != end:
                     raise ProtocolViolation(f"a record of {length} bytes ends {end - at} bytes off")
                 timestamp = base_timestamp + timestamp_delta if leader_time is None else leader_time
@@ -169,8 +169,8 @@ def _has_varint(data: Buffer, position: int) -> bool:
     return any(byte < 0x80 for byte in data[position : position + VARINT_BYTES_MAX])
 
 
-def _past(length: int, position: int, end: int) -> int:
-    """Where a field ends that begins there. -1 is null."""
+def past(length: int, position: int, end: int) -> int:
+    """Where a field ends that begins there. -1 is null. Raises ProtocolViolation."""
     if length < 0:
         if length != -1:
             raise ProtocolViolation(f"a length of {length}")
@@ -180,7 +180,8 @@ def _past(length: int, position: int, end: int) -> int:
     return position + length
 
 
-def _past_headers(data: bytes, position: int, end: int) -> int:
+def past_headers(data: bytes, position: int, end: int) -> int:
+    """Where the headers end that begin there. Raises ProtocolViolation, or IndexError where the data ends."""
     count, position = varint(data, position)
     if not 0 <= count <= end - position:
         raise ProtocolViolation(f"{count} headers in {end - position} bytes")
@@ -188,7 +189,7 @@ def _past_headers(data: bytes, position: int, end: int) -> int:
         length, position = varint(data, position)
         if length < 0:
             raise ProtocolViolation("a header without a name")
-        position = _past(length, position, end)
+        position = past(length, position, end)
         length, position = varint(data, position)
-        position = _past(length, position, end)
+        position = past(length, position, end)
     return position
