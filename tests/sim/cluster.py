@@ -119,7 +119,7 @@ class Simulation:
         self._readings = 0
         self._ended = self.loop.create_future()
         self.events.failed = self.fail
-        self.events.listeners["isr.expands"] = partial(joins_complete, self.invariants)
+        self.events.listeners["isr.proposed"] = partial(joins_complete, self.invariants)
         self.nodes = [self._make_node(node_id) for node_id in range(1, shape.nodes + 1)]
         self.places: list[Place] = [(TOPIC, index) for index in range(shape.partitions)]
         self.addresses = [(node.host, CLIENT_PORT) for node in self.nodes]

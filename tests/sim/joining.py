@@ -20,8 +20,8 @@ def joins_complete(invariants: Invariants, process: str, fields: Mapping[str, An
     Left out is what the controller refuses: a proposal from a state that is over, or of one that begins anew. Of that
     not every step shows, so it is judged in runs in which nobody has begun anew or lost anything yet.
     """
-    if "partition" not in fields:
-        return  # how many there are, where one line stands for them all
+    if "added" not in fields:
+        return
     counts = invariants.simulation.events.counts
     if any(counts[one] for one in ANEW) or invariants.has_losses:
         return

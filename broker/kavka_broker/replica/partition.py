@@ -385,7 +385,7 @@ class Partition:
             return
         lagging = leadership.lagging(self.log.log_end_offset, self._clock.monotonic_ms())
         if lagging:
-            log.debug("isr.shrinks", partition=str(self), removed=lagging, end_offset=self.log.log_end_offset)
+            log.debug("isr.proposed", partition=str(self), removed=lagging, end_offset=self.log.log_end_offset)
             self._propose(leadership, (), lagging)
         self.followers_changed()
 
@@ -416,7 +416,7 @@ class Partition:
         now_ms = self._clock.monotonic_ms()
         joining = leadership.joining(self.high_watermark, self.log.log_end_offset, self._surroundings.eligible, now_ms)
         if joining:
-            log.debug("isr.expands", partition=str(self), added=joining, high_watermark=self.high_watermark)
+            log.debug("isr.proposed", partition=str(self), added=joining, high_watermark=self.high_watermark)
             self._propose(leadership, joining, ())
 
     def _propose(self, leadership: LeaderState, add: tuple[int, ...], remove: tuple[int, ...]) -> None:
