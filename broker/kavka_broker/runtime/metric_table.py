@@ -202,13 +202,13 @@ FAMILIES = tuple(
             "Dirty share of the dirtiest compacted log, when the cleaner looked last.",
         ),
         (
-            "kafka_log_logcleanermanager_time_since_last_run_ms",
+            "kavka_cleaner_since_last_run_seconds",
             Kind.GAUGE,
             (),
             "Time since the cleaner looked for a log to clean.",
         ),
         (
-            "kafka_log_logcleanermanager_uncleanable_partitions_count",
+            "kavka_cleaner_uncleanable_partitions",
             Kind.GAUGE,
             ("directory",),
             "Compacted logs that hold something that cannot be read, and are not cleaned.",

@@ -265,10 +265,10 @@ def cleaner_samples(cleaner: LogCleaner, logs: LogManager, now_ms: int) -> Itera
     yield f"{of_runs}max_clean_time_secs", (), figures.clean_ms / 1000
     yield f"{of_runs}max_compaction_delay_secs", (), figures.overdue_ms_max / 1000
     yield f"{of_logs}max_dirty_percent", (), round(100 * figures.dirty_ratio_max)
-    yield f"{of_logs}time_since_last_run_ms", (), now_ms - figures.looked_ms
+    yield "kavka_cleaner_since_last_run_seconds", (), (now_ms - figures.looked_ms) / 1000
     for directory in logs.directories:
         left = [one for one in cleaner.uncleanable if logs.directory_of(*one.name) is directory]
-        yield f"{of_logs}uncleanable_partitions_count", (directory.path,), len(left)
+        yield "kavka_cleaner_uncleanable_partitions", (directory.path,), len(left)
         yield f"{of_logs}uncleanable_bytes", (directory.path,), sum(one.size_bytes for one in left)
     yield "kavka_cleaner_runs_total", (), figures.runs_total
     yield "kavka_cleaner_read_bytes_total", (), figures.bytes_read_total

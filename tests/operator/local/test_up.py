@@ -181,7 +181,7 @@ def test_changed_settings_restart_the_node(kavka: Kavka) -> None:
     assert kavka.broker_pid != before
     assert "restart node 0: num.partitions has changed" in kavka.said
     code, said = kavka.run("apply", "-f", str(kavka.file(config="{node.id: 4}")))
-    assert (code, "sets what follows from other fields" in said) == (1, True)
+    assert (code, "node.id follows from other fields" in said) == (1, True)
 
 
 def test_detached_it_stays_until_down(kavka: Kavka) -> None:
