@@ -54,8 +54,8 @@ NODE_ID: Final = 1
 TOPIC: Final = "bench"
 PRODUCE_VERSION: Final = 12
 FETCH_VERSION: Final = 12
-RECORD_BYTES: Final = 100
-BATCH_RECORDS: Final = {"1 record of 100 B": 1, "16 KB of records": 150, "1 MB of records": 9_000}
+BATCHES: Final = {"1 record of 100 B": (1, 100), "16 KB of records": (150, 100), "1 MB of records": (1_000, 1_000)}
+"""How many records, and of how many bytes each; so few that no thread has to look into them."""
 BYTES_A_ROUND: Final = 32 * 1024 * 1024
 CALLS_A_ROUND_MAX: Final = 2_000
 
@@ -119,8 +119,7 @@ def frame_of(request: ProduceRequest | FetchRequest, version: int) -> bytearray:
     return bytearray(encode_request_header(header) + encode(request, version))
 
 
-def produce_steps(path: RequestPath, records: int, directory: Path) -> Iterator[Step]:
-    batch = build_batch([(None, bytes(RECORD_BYTES))] * records, timestamp_ms=path.clock.now_ms())
+def produce_steps(path: RequestPath, batch: bytearray, directory: Path) -> Iterator[Step]:
     data = PartitionProduceData(0, memoryview(batch))
     frame = frame_of(
         ProduceRequest(None, -1, 30_000, [TopicProduceData(TOPIC, partition_data=[data])]), PRODUCE_VERSION
@@ -153,9 +152,8 @@ def produce_steps(path: RequestPath, records: int, directory: Path) -> Iterator[
     yield Step("all of it (Dispatcher.begin)", lambda: path.dispatcher.begin(view, path.peer), clear)
 
 
-def fetch_steps(path: RequestPath, records: int, _directory: Path) -> Iterator[Step]:
+def fetch_steps(path: RequestPath, batch: bytearray, _directory: Path) -> Iterator[Step]:
     first_offset = path.log.log_end_offset
-    batch = build_batch([(None, bytes(RECORD_BYTES))] * records, timestamp_ms=path.clock.now_ms())
     for _ in range(2):
         batch[0:8] = bytes(8)
         path.partition.append(memoryview(batch))
@@ -250,13 +248,14 @@ def main() -> None:
         asyncio.run(measure_all(chosen.rounds, chosen.directory))
 
 
-async def measure_all(rounds: int, where: Path | None) -> None:
+async def measure_all(rounds: int, where: Path | None, calls_max: int = CALLS_A_ROUND_MAX) -> None:
     for kind, steps in (("produce", produce_steps), ("fetch", fetch_steps)):
-        for size, records in BATCH_RECORDS.items():
-            calls = min(CALLS_A_ROUND_MAX, BYTES_A_ROUND // (records * RECORD_BYTES))
+        for size, (records, record_bytes) in BATCHES.items():
+            calls = min(calls_max, BYTES_A_ROUND // (records * record_bytes))
             with tempfile.TemporaryDirectory(dir=where) as directory:
                 path = RequestPath(Path(directory))
-                measure(f"{kind}, {size}", list(steps(path, records, Path(directory))), calls, rounds)
+                batch = build_batch([(None, bytes(record_bytes))] * records, timestamp_ms=path.clock.now_ms())
+                measure(f"{kind}, {size}", list(steps(path, batch, Path(directory))), calls, rounds)
                 path.log.abandon()
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from kavka_operator.table import aligned, node_table, table
 
 SETTLE_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.05
+READ_SECONDS_MAX = 1.0
 
 
 def known_resources(state: Path) -> dict[Key, AnyResource]:
@@ -165,8 +166,8 @@ def _follow(layout: Layout, keys: list[Key]) -> int:
         say(f'KafkaCluster "{layout.cluster}" is not running; `kavka up` will make it so')
         return 0
     deadline, said, fewest = time.monotonic() + SETTLE_SECONDS_MAX, "", len(keys) + 1
-    store, wanted = Store(layout), frozenset(keys)
-    while (waiting := list(_unsettled(store, wanted))) and (began := time.monotonic()) < deadline:
+    watch = _Watch(Store(layout), frozenset(keys))
+    while (waiting := watch.unsettled()) and (began := time.monotonic()) < deadline:
         if all(each.is_stalled or each.waits_for_somebody for each in waiting):
             break
         if len(waiting) < fewest:
@@ -191,6 +192,25 @@ class _Waiting:
     def waits_for_somebody(self) -> bool:
         """For a person or a time: it is as was asked, only later."""
         return self.reason in {"RolloutHeld", "RolloutWaits"}
+
+
+@dataclass(slots=True)
+class _Watch:
+    """The resources that are not settled yet. Files are read when one has changed, and once a second in any case."""
+
+    store: Store
+    wanted: frozenset[Key]
+    _waiting: list[_Waiting] = field(default_factory=list)
+    _sight: tuple[int, ...] | None = None
+    _read_at: float = 0.0
+
+    def unsettled(self) -> list[_Waiting]:
+        """Those of now, or of a second ago at most."""
+        sight, now = self.store.sight(), time.monotonic()
+        if sight != self._sight or now >= self._read_at + READ_SECONDS_MAX:
+            self._waiting = list(_unsettled(self.store, self.wanted))
+            self._sight, self._read_at = sight, now
+        return self._waiting
 
 
 def _tell(waiting: _Waiting) -> int:

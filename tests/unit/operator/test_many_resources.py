@@ -1,5 +1,6 @@
 """Thousands of resources: what is counted is how often files are parsed and the cluster is looked at, never time."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 from kavka_operator.api.files import load
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.yaml_lines import YamlError, documents
+from kavka_operator.cli import resources
 from kavka_operator.mishaps import Mishaps
 from kavka_operator.platform.local import folder
 from kavka_operator.platform.local.files import locked
@@ -15,6 +17,7 @@ from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.up import Up
+from kavka_operator.reconcile.plan import Word, settled
 from tests.unit.operator.fakes import NOW, FakeKafka
 
 TOPIC = """---
@@ -106,6 +109,35 @@ def test_the_cluster_is_looked_at_once_all_of_a_change_is_written(
     with locked(layout.root / "store.lock"):
         up._turn()
     assert looks == [2, 3, 4], "a look that is due waits for nobody"
+
+
+def test_who_waits_reads_when_something_has_changed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([10.0, 10.1, 10.2, 10.3, 10.9, 11.9])
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
+    store = Store(layout)
+    apply(store, 2)
+    reads: list[int] = []
+    read = Store.read
+
+    def counted(store: Store) -> object:
+        reads.append(1)
+        return read(store)
+
+    monkeypatch.setattr(Store, "read", counted)
+    watch = resources._Watch(store, frozenset({("Topic", "default", "t0"), ("Topic", "default", "t1")}))
+    assert [len(watch.unsettled()) for _ in range(3)] == [2, 2, 2]
+    assert len(reads) == 1
+    settle_status(store, "t0")
+    reads.clear()
+    assert [each.resource.name for each in watch.unsettled()] == ["t1"]
+    assert (len(watch.unsettled()), len(reads)) == (1, 1)
+    assert (len(watch.unsettled()), len(reads)) == (1, 2), "a second later, in any case"
+
+
+def settle_status(store: Store, name: str) -> None:
+    (one,) = (each for each in store.all() if isinstance(each, Topic) and each.name == name)
+    ready = settled((Word("Ready", "True", "Ready", "as wanted"),), (), 1, NOW)
+    store.set_status(one, one.status.model_copy(update={"conditions": ready, "observed_generation": 1}))
 
 
 def test_a_text_that_is_right_is_never_read_by_the_slow_parser(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,14 @@ class Folder:
     path: Path
     _parsed: dict[str, tuple[Stamp, dict[str, Any]]] = field(default_factory=dict)
 
+    def stamp(self) -> Stamp:
+        """Changes whenever a file comes, goes or is replaced."""
+        try:
+            info = self.path.stat()
+        except FileNotFoundError:
+            return ()
+        return info.st_mtime_ns, info.st_ctime_ns
+
     def stamps(self) -> dict[str, Stamp]:
         """The names of all files, each with what changes when somebody replaces it."""
         try:
