@@ -130,16 +130,17 @@ class Moves:
             self._task.add_done_callback(self._ended)
 
     def cancel(self, partition: Partition) -> None:
-        """The replica stays where it is, or leaves this broker."""
+        """The replica stays where it is, or leaves this broker. Where it is offline its copy may be all that can be read
+        of it, and stays for the next start.
+        """
         move = self._moves.pop((partition.topic, partition.index), None)
-        if move is not None:
+        home = self._logs.directory_of(partition.topic, partition.index)
+        if move is None:
+            return
+        if home is None or home.is_online:
             self._drop(move)
             log.info("move.cancelled", partition=str(partition), to=move.directory.path)
-
-    def leave(self, partition: Partition) -> None:
-        """The replica is offline: its copy may be all that can be read of it, and stays for the next start."""
-        move = self._moves.pop((partition.topic, partition.index), None)
-        if move is not None and move.future is not None:
+        elif move.future is not None:
             move.future.abandon()
 
     def _drop(self, move: Move) -> None:
@@ -210,12 +211,17 @@ class Moves:
                 await self._breathe(copied)
                 continue
             synced_to = move.future.log_end_offset
-            await asyncio.to_thread(move.future.flush)
+            await asyncio.to_thread(self._secure, move.future)
             if self._moves.get(place) is move and move.partition.log.truncations == move.truncations:
                 self._check_directory(move)
                 self._copy(move, move.future)
                 if not move.lag and move.future.log_end_offset - synced_to < SYNC_AT_ONCE_MAX:
                     self._finish(place, move, move.future)
+
+    def _secure(self, future: Log) -> None:
+        """What has to be on the disk before the copy takes the place of its log. Blocks."""
+        future.flush()
+        self._logs.forget_former({future.name})
 
     def _check_directory(self, move: Move) -> None:
         if not move.directory.is_online:

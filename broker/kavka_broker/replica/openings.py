@@ -3,7 +3,8 @@
 To make a log is half a millisecond of directories and files. A topic of a thousand partitions opened in one go would
 hold the loop, and with it heartbeats, votes and fetches, for as long as a follower needs to be taken for dead. So a
 slice is opened at once, which is all of an ordinary topic, and the others a slice a turn of the loop, in their order.
-What happens to a partition meanwhile is in the image, which is looked at when its turn comes.
+What happens to a partition meanwhile is in the image, which is looked at when its turn comes. Where checkpoints still
+speak of a log that had the name, a thread lets them forget it first (`forget_first`): that is a sync or six.
 
 The topic's id in a new log is to survive a loss of power before the first record does. Threads sync many of them at a
 time (`secure`), right after they were made. Clients that write to one earlier wait for that (`secured`), and followers
@@ -17,6 +18,7 @@ from typing import Final
 
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.names import PartitionName
 
 #: So many logs in one turn of the loop.
 SLICE_MAX: Final = 8
@@ -24,27 +26,42 @@ Place = tuple[bytes, int]  # topic id, index
 
 
 class Openings:
-    """Who waits, in order. `opened` opens one, or finds that it is not to be opened any more."""
+    """Who waits, in order. `opened` opens one, or finds that it is not to be opened any more, or not yet."""
 
     def __init__(
-        self, opened: Callable[[bytes, int], None], logs: LogManager, crash: Callable[[BaseException], None]
+        self, opened: Callable[[bytes, int, bool], None], logs: LogManager, crash: Callable[[BaseException], None]
     ) -> None:
         self._open = opened
         self._logs = logs
         self._crash = crash
-        self._waiting: dict[Place, None] = {}
+        # Who waits to be opened, and whether a thread was asked to forget former logs of the name.
+        self._waiting: dict[Place, bool] = {}
+        self._former: dict[Place, PartitionName] = {}
         self._task: asyncio.Task[None] | None = None
+        self._forgetting: asyncio.Task[None] | None = None
         self._securing: asyncio.Task[None] | None = None
         self._is_started = False
 
     def __contains__(self, place: Place) -> bool:
-        return place in self._waiting
+        return place in self._waiting or place in self._former
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._former)
 
     def add(self, topic_id: bytes, index: int) -> None:
-        self._waiting[topic_id, index] = None
+        self._waiting[topic_id, index] = False
+
+    def forget_first(self, topic: str, topic_id: bytes, index: int) -> bool:
+        """Open it when a thread has tried to let the checkpoints forget a former log of this name, if there was one;
+        returns whether.
+        """
+        if not self._is_started or not self._logs.remembers_former(topic, index):
+            return False
+        self._former[topic_id, index] = PartitionName(topic, index)
+        if self._forgetting is None:
+            self._forgetting = asyncio.get_running_loop().create_task(self._forget(), name="forgetting former logs")
+            self._forgetting.add_done_callback(self._forgotten)
+        return True
 
     def open_all(self) -> None:
         """At a start nothing else is done yet."""
@@ -92,6 +109,9 @@ class Openings:
     async def stop(self) -> None:
         self._is_started = False
         self._waiting.clear()
+        self._former.clear()
+        if self._forgetting is not None:
+            await asyncio.gather(self._forgetting, return_exceptions=True)
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -104,8 +124,20 @@ class Openings:
 
     def _secured(self, task: "asyncio.Task[None]") -> None:
         self._securing = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)
+        self._crash_of(task)
+
+    async def _forget(self) -> None:
+        while self._former:
+            former = dict(self._former)
+            await asyncio.to_thread(self._logs.forget_former, set(former.values()))
+            for place in former:
+                if self._former.pop(place, None) is not None:
+                    self._waiting[place] = True
+            self.open_soon()
+
+    def _forgotten(self, task: "asyncio.Task[None]") -> None:
+        self._forgetting = None
+        self._crash_of(task)
 
     async def _run(self) -> None:
         while self._waiting:
@@ -115,10 +147,12 @@ class Openings:
 
     def _open_slice(self) -> None:
         for place in list(islice(self._waiting, SLICE_MAX)):
-            del self._waiting[place]
-            self._open(*place)
+            self._open(*place, self._waiting.pop(place))
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._task = None
+        self._crash_of(task)
+
+    def _crash_of(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crash(error)

@@ -266,10 +266,12 @@ class ReplicaManager:
             else:
                 self.openings.add(topic.topic_id, index)
 
-    def _open_placed(self, topic_id: bytes, index: int) -> None:
-        """Its turn has come: open it, if it is still to be here."""
+    def _open_placed(self, topic_id: bytes, index: int, has_forgotten: bool) -> None:
+        """Its turn has come: open it, if it is still to be here, and nothing is left of a former log of its name."""
         topic = self._metadata.topics.by_id(topic_id)
-        if topic is not None and self._is_placed(topic.name, index):
+        if topic is None or not self._is_placed(topic.name, index):
+            return
+        if has_forgotten or not self.openings.forget_first(topic.name, topic_id, index):
             self._open(topic, index, topic.partitions[index])
 
     def _open_again(self, topic_id: bytes, index: int) -> None:
@@ -401,11 +403,7 @@ class ReplicaManager:
             self.fetchers.leave(partition)
         if partition.is_leader:
             self._tell(partition, False)
-        home = self.directory_of(partition)
-        if home is not None and not home.is_online:
-            self.moves.leave(partition)
-        else:
-            self.moves.cancel(partition)
+        self.moves.cancel(partition)
         self._reports.forget((partition.topic_id, partition.index))
         partition.close(code)
         if code != ErrorCode.KAFKA_STORAGE_ERROR:

@@ -9,7 +9,7 @@ speak for two starts.
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -211,20 +211,28 @@ class LogDirectory:
         points = _only(self.recovery_points, kept) | {one.name: one.recovery_point for one in logs}
         self.write(checkpoints.RECOVERY_POINTS, points)
 
-    def forget(
-        self, name: PartitionName, logs_of: Callable[[], Sequence["Log"]], kept: Iterable[PartitionName]
-    ) -> None:
-        """Let the checkpoints say nothing of an earlier log of this name: a crash would cut a new one at its start.
+    def remembers(self, name: PartitionName) -> bool:
+        """Whether checkpoints speak of a log of this name, or a thread may be writing that just now."""
+        return name in self.high_watermarks or self._has_positions_of(name)
 
-        A thread may be writing them just now, from before the earlier log left; then this waits for it.
+    def forget(
+        self, names: Collection[PartitionName], logs_of: Callable[[], Sequence["Log"]], kept: Iterable[PartitionName]
+    ) -> None:
+        """Let the checkpoints say nothing of earlier logs of these names: a crash would cut new ones at their start.
+
+        A thread may be writing them just now, from before the earlier log left; then this waits for it. It syncs, so on
+        the loop only what no thread could do goes this way. Raises OSError.
         """
-        known = (self.recovery_points, self.log_starts, self.cleaned_offsets)
-        if name in self.left or any(offsets.get(name) for offsets in known):
+        if any(self._has_positions_of(name) for name in names):
             self.write_checkpoints(logs_of, kept)
-        if name in self.high_watermarks:
+        if any(name in self.high_watermarks for name in names):
             with self.checkpoint_lock:
-                marks = {other: offset for other, offset in self.high_watermarks.items() if other != name}
+                marks = {other: offset for other, offset in self.high_watermarks.items() if other not in names}
                 self.write(checkpoints.HIGH_WATERMARKS, marks)
+
+    def _has_positions_of(self, name: PartitionName) -> bool:
+        known = (self.recovery_points, self.log_starts, self.cleaned_offsets)
+        return name in self.left or any(offsets.get(name) for offsets in known)
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Say that every log was closed."""

@@ -218,7 +218,7 @@ class LogManager(OpenLogs):
         return self._emptiest(free)
 
     def _forget_former(self, directory: LogDirectory, name: PartitionName) -> None:
-        directory.forget(name, partial(self._logs_in, directory), self._spoken_for)
+        directory.forget((name,), partial(self._logs_in, directory), self._spoken_for)
 
     def _emptiest(self, directories: list[LogDirectory]) -> LogDirectory:
         return min(directories, key=lambda directory: directory.logs_count)

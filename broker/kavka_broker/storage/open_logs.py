@@ -6,7 +6,7 @@ runs on the loop.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -111,6 +111,22 @@ class OpenLogs:
             except OSError as problem:
                 if not is_out_of_files(problem):  # else each log tries again with its first record
                     self._fail(directory, problem)
+
+    def remembers_former(self, topic: str, partition: int) -> bool:
+        """Whether nothing has this name now, and checkpoints still speak of a log that had it."""
+        name = PartitionName(topic, partition)
+        is_free = name not in self._logs and name not in self._unusable and name not in self.missed
+        return is_free and any(directory.remembers(name) for directory in self.online)
+
+    def forget_former(self, names: Collection[PartitionName]) -> None:
+        """Let the checkpoints forget logs that had these names, before new ones have them. Blocks: call it in a thread.
+
+        Where the disk refuses, whoever makes the new log tries again, and hears of it.
+        """
+        for directory in self.online:
+            former = [one for one in names if directory.remembers(one) and self._homes.get(one) is not directory]
+            with suppress(OSError):
+                directory.forget(former, partial(self._logs_in, directory), self._spoken_for)
 
     def _sync_id(self, one: Log) -> None:
         try:

@@ -1,6 +1,10 @@
 """New partitions are opened a few a turn of the loop; what happens to them meanwhile counts when their turn comes."""
 
 import asyncio
+import os
+import threading
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +15,10 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.replica.openings import SLICE_MAX, Openings
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.sim_disk import SimDisk
-from tests.support.in_process import InProcess, code_of, running
+from tests.support.in_process import InProcess, batch, code_of, running
 
 MANY = 5 * SLICE_MAX
 ID = b"i" * 16
@@ -28,7 +33,7 @@ def never(error: BaseException) -> None:
 def test_a_slice_a_turn_in_their_order() -> None:
     async def scenario() -> None:
         opened = list[int]()
-        openings = Openings(lambda _, index: opened.append(index), NO_LOGS, never)
+        openings = Openings(lambda _, index, has_forgotten: opened.append(index), NO_LOGS, never)
         for index in range(3 * SLICE_MAX - 1):
             openings.add(ID, index)
         counts = []
@@ -50,7 +55,7 @@ def test_a_defect_ends_the_broker() -> None:
     async def scenario() -> None:
         crashes = list[BaseException]()
 
-        def opened(_: bytes, index: int) -> None:
+        def opened(_: bytes, index: int, has_forgotten: bool) -> None:
             assert index < SLICE_MAX
 
         openings = Openings(opened, NO_LOGS, crashes.append)
@@ -108,6 +113,77 @@ def test_a_topic_that_is_deleted_before_its_turn_leaves_nothing(tmp_path: Path) 
             await all_open(inside, 1)
             assert [str(one) for one in inside.broker.replicas] == ["u-0"]
             assert [str(one.name) for one in inside.broker.replicas._logs] == ["u-0"]
+
+    asyncio.run(scenario())
+
+
+def test_a_topic_made_anew_under_its_name_is_not_synced_for_on_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            logs = inside.broker.replicas._logs
+            await inside.create("t", MANY)
+            await all_open(inside, MANY)
+            await inside.broker.replicas.openings.secured()
+            for one in logs:
+                one.append_as_leader(memoryview(bytearray(batch(b"former"))), 0, 0)
+                one.flush()
+            logs.write_checkpoints(lambda one: one.log_end_offset)
+            topic = inside.broker.metadata.topics.get("t")
+            assert topic is not None
+            await inside.broker.active.submit(lambda metadata, _: delete_topic(topic))
+            assert logs.remembers_former("t", 0)
+            by_the_loop = list[str]()
+            for name in ("fsync", "fdatasync"):
+                monkeypatch.setattr(os, name, watched(getattr(os, name), by_the_loop))
+            await inside.create("t", MANY)
+            await all_open(inside, MANY)
+            assert by_the_loop == []
+            assert {one.log_end_offset for one in logs} == {0}
+            known = logs.directories[0].high_watermarks
+            assert not any(known.values()), (
+                "what was known of the former logs is forgotten before the new ones are there"
+            )
+
+    asyncio.run(scenario())
+
+
+def watched(call: Callable[[int], None], by_the_loop: list[str]) -> Callable[[int], None]:
+    """The call, which notes where it is made outside of threads that may wait."""
+
+    def watching(descriptor: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            by_the_loop.append("".join(traceback.format_stack(limit=6)))
+        call(descriptor)
+
+    return watching
+
+
+def test_a_disk_that_lets_nothing_be_forgotten_is_told_by_whoever_makes_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            logs = inside.broker.replicas._logs
+            await inside.create("t")
+            await all_open(inside, 1)
+            logs.write_checkpoints(lambda _: 1)
+            former = inside.broker.metadata.topics.get("t")
+            assert former is not None
+            await inside.broker.active.submit(lambda metadata, _: delete_topic(former))
+
+            def refuse(*_: object, **__: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            with monkeypatch.context() as patched:
+                patched.setattr(LogDirectory, "write", refuse)
+                await inside.create("t")
+                topic = inside.broker.metadata.topics.get("t")
+                assert topic is not None
+                async with asyncio.timeout(20):
+                    while topic.partitions[0].leader >= 0:
+                        await asyncio.sleep(0.001)
 
     asyncio.run(scenario())
 
