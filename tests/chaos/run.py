@@ -182,7 +182,10 @@ def of_the_others(cluster: Cluster, workload: Workload, calm: Mapping[Place, flo
     if not cluster.struck:
         return ""
     asked = next(node for node in cluster.nodes if node.node_id not in cluster.struck)
-    seen = partitions_of(asked.address, TOPIC)
+    try:
+        seen = partitions_of(asked.address, TOPIC)
+    except TimeoutError:
+        return f"node {asked.node_id}, which is not slow, did not answer in time"
     others = [(TOPIC, one.index) for one in seen if not set(one.replicas) & set(cluster.struck)]
     if not others:
         return "every partition has a replica there"
