@@ -130,8 +130,8 @@ class Moves:
             self._task.add_done_callback(self._ended)
 
     def cancel(self, partition: Partition) -> None:
-        """The replica stays where it is, or leaves this broker. Where it is offline its copy may be all that can be read
-        of it, and stays for the next start.
+        """The replica stays where it is, or leaves this broker. The copy of one that is offline may be all that can be
+        read of it, and stays for the next start.
         """
         move = self._moves.pop((partition.topic, partition.index), None)
         home = self._logs.directory_of(partition.topic, partition.index)
