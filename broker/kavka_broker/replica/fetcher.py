@@ -41,6 +41,8 @@ log = get("replica")
 BACKOFF_MS: Final = 20.0
 IN_FLIGHT_MAX: Final = 2
 THROTTLE_PAUSE_MS: Final = 500.0
+#: Partitions of an answer that are taken before others have their turn.
+TAKEN_A_TURN_MAX: Final = 64
 EARLIEST: Final = -2
 LATEST: Final = -1
 
@@ -244,13 +246,17 @@ class Fetcher:
             await self._pause()
             return
         self._failures = 0
-        now_ms = self._clock.now_ms()
+        taken = 0
         for topic in response.responses:
             for data in topic.partitions:
+                # Looked up each time: what is followed may change while others have their turn.
                 followed = self._followed.get((topic.topic_id, data.partition_index))
                 # Behind it, a newcomer may have been asked for: at another epoch, or offset.
                 if followed is not None and asked.number >= followed.sent_in:
-                    self._take(followed, data, now_ms)
+                    taken += self._take_and_count(followed, data)
+                    if taken >= TAKEN_A_TURN_MAX:
+                        taken = 0
+                        await asyncio.sleep(0)
         if self._looking_up:
             await self._look_up()
 
@@ -272,6 +278,12 @@ class Fetcher:
         return min(BACKOFF_MS * 2.0 ** min(failures, 10), self._settings.backoff_ms_max)
 
     # --- one partition ------------------------------------------------------------------------------------------
+
+    def _take_and_count(self, followed: Followed, data: PartitionData) -> int:
+        """What it is of a turn of the loop. To cut a log waits for its disk, and is all of one."""
+        log, cut_before = followed.partition.log, followed.partition.log.truncations
+        self._take(followed, data, self._clock.now_ms())
+        return 1 if log.truncations == cut_before else TAKEN_A_TURN_MAX
 
     def _take(self, followed: Followed, data: PartitionData, now_ms: int) -> None:
         partition = followed.partition

@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.fetcher import FetchSettings
+from kavka_broker.replica.fetcher import TAKEN_A_TURN_MAX, FetchSettings
 from kavka_broker.replica.fetchers import Fetchers
 from kavka_broker.replica.following import Next, take
 from kavka_broker.replica.partition import Partition
@@ -326,6 +326,48 @@ def test_a_diverging_epoch_cuts_the_log_and_the_next_fetch_says_so() -> None:
         reply.set_result(answer(PartitionData(0, 0, 0, diverging_epoch=EpochEndOffset(0, 1))))
         request, _ = await bench.leaders[1].next()
         assert named(request)[0].fetch_offset == first.log.log_end_offset == 1
+
+    play(scenario)
+
+
+def test_others_have_their_turn_after_each_log_that_is_cut() -> None:
+    async def scenario(bench: Bench) -> None:
+        partitions, reply = await opened(bench, *range(4))
+        two = memoryview(b"".join([records(0), records(1)]))
+        reply.set_result(answer(*(PartitionData(index, 0, 0, records=two) for index in range(4))))
+        _, reply = await bench.leaders[1].next()
+        seen = set[int]()
+
+        async def watch() -> None:
+            while len(seen) < 5:
+                seen.add(sum(one.log.log_end_offset == 1 for one in partitions))
+                await asyncio.sleep(0)
+
+        watching = asyncio.create_task(watch())
+        reply.set_result(answer(*(PartitionData(index, diverging_epoch=EpochEndOffset(0, 1)) for index in range(4))))
+        await bench.leaders[1].next()
+        watching.cancel()
+        assert seen >= {1, 2, 3}
+
+    play(scenario)
+
+
+def test_others_have_their_turn_within_an_answer_about_very_many() -> None:
+    async def scenario(bench: Bench) -> None:
+        count = 3 * TAKEN_A_TURN_MAX
+        partitions, reply = await opened(bench, *range(count))
+        seen = set[int]()
+
+        async def watch() -> None:
+            while True:
+                seen.add(sum(one.log.log_end_offset for one in partitions))
+                await asyncio.sleep(0)
+
+        watching = asyncio.create_task(watch())
+        reply.set_result(answer(*(PartitionData(index, 0, 0, records=records(0)) for index in range(count))))
+        await bench.leaders[1].next()
+        watching.cancel()
+        assert seen >= {TAKEN_A_TURN_MAX, 2 * TAKEN_A_TURN_MAX}
 
     play(scenario)
 
