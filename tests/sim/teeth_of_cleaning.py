@@ -1,12 +1,9 @@
 """Defects of the log cleaner."""
 
-from collections.abc import Sequence
-
 from kavka_broker.core.cleaning import retention
 from kavka_broker.core.cleaning.retention import Terms
-from kavka_broker.protocol.records.batch import BatchHeader
-from kavka_broker.protocol.records.record import Record
-from kavka_broker.protocol.records.retained import retained_batch
+from kavka_broker.protocol.records.entries import Entry
+from kavka_broker.protocol.records.retained import RetainedBatch
 from kavka_broker.storage.cleaning.offset_map import ENTRY_BYTES, HASH_BYTES, OffsetMap
 from kavka_broker.storage.names import CLEANED
 from kavka_broker.storage.segment import Segment
@@ -26,7 +23,7 @@ def keys_of_one_slot_are_one(patch: Patch) -> None:
 def tombstones_go_at_once(patch: Patch) -> None:
     stays = retention._stays
 
-    def stay(record: Record, terms: Terms, *, tombstones_go: bool) -> bool:
+    def stay(record: Entry, terms: Terms, *, tombstones_go: bool) -> bool:
         return stays(record, terms, tombstones_go=True)
 
     patch.setattr(retention, "_stays", stay)
@@ -46,8 +43,9 @@ def cleaned_segments_are_not_synced(patch: Patch) -> None:
 
 @tooth("records that stay get the offsets of those that went before them", "kill", 3, workloads="compaction")
 def offsets_close_up(patch: Patch) -> None:
-    def close_up(header: BatchHeader, records: Sequence[Record], horizon_ms: int | None) -> bytearray:
-        moved = [one._replace(offset=header.base_offset + index) for index, one in enumerate(records)]
-        return retained_batch(header, moved, horizon_ms)
+    add = RetainedBatch.add
 
-    patch.setattr(retention, "retained_batch", close_up)
+    def close_up(self: RetainedBatch, entry: Entry) -> None:
+        add(self, entry._replace(offset=self._header.base_offset + self.count))
+
+    patch.setattr(RetainedBatch, "add", close_up)

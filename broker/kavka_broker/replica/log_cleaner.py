@@ -1,8 +1,10 @@
-"""The log cleaner: cleans the compacted logs of this broker, one after the other, the dirtiest first.
+"""The log cleaner: cleans the compacted logs of this broker, the dirtiest first.
 
-The choice, and what takes the place of what, is the loop's; a thread reads and writes, a slice at a time, so that
-requests are served in between whatever the interpreter shares. `log.cleaner.io.max.bytes.per.second` holds the slices
-back. There is one cleaning at a time: `log.cleaner.threads` counts as one where it is more, and 0 is none.
+One task chooses, so that no log is cleaned twice at a time; up to `log.cleaner.threads` logs are cleaned beside each
+other, and share the memory and the rate that the configs give. What takes the place of what is decided on the loop; a
+thread reads and writes, a slice at a time, so that requests are served in between whatever the interpreter shares.
+`log.cleaner.io.max.bytes.per.second` holds the slices back. All configs count as they are now: what changes is in
+force within a second, memory with the next log.
 
 A log of which something cannot be read is uncleanable: nothing of it is touched, it is named in the log and counted,
 and left alone until another takes its place. A full disk is tried again, a disk that fails takes its directory offline.
@@ -14,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from kavka_broker.core.cleaning.pace import Pace
 from kavka_broker.core.cleaning.selection import DirtyRange, LogView, SegmentView, choose, dirty_range
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
@@ -32,6 +35,8 @@ LOGS_PER_TURN: Final = 50
 SEGMENTS_PER_TURN: Final = 500
 #: What is shorter is not waited for by itself.
 BREATH_MS_MIN: Final = 10
+#: Nobody waits for longer without a look at the configs.
+WAIT_MS_MAX: Final = 1_000
 PROGRESS_MS: Final = 30_000
 
 Work = Generator[Slice | Replacement]
@@ -81,47 +86,85 @@ class LogCleaner:
         self._crash = crash
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._freed = asyncio.Event()  # a cleaning is done, and another may begin
+        self._workers: dict[PartitionName, asyncio.Task[None]] = {}
         self._uncleanable: dict[PartitionName, Log] = {}
-        self._progressed_ms = 0.0
-        self._due_ms = 0.0  # when as much may have been read and written as has been
+        self._pace = Pace(clock.monotonic_ms())
         self.figures = CleanerFigures(looked_ms=clock.now_ms())
-        self.current: Cleaning | None = None
+        self.running: dict[PartitionName, Cleaning] = {}
 
     def start(self) -> None:
         if self._config()["log.cleaner.enable"]:
             self._task = asyncio.create_task(self._run(), name="log cleaner")
 
     async def stop(self) -> None:
-        """The slice at hand is the last one; what it has written so far is nothing anybody knows of."""
+        """The slices at hand are the last ones; what they have written so far is nothing anybody knows of."""
         self._stopping.set()
+        self._freed.set()
         if self._task is not None:
             await self._task
+        await asyncio.gather(*self._workers.values())
 
     @property
     def uncleanable(self) -> list[Log]:
         """Logs that hold something that cannot be read."""
         return [one for name, one in self._uncleanable.items() if self._logs.get(*name) is one]
 
+    @property
+    def progress(self) -> float:
+        """Which share of its way the cleaning has done that is the least far; 0 where there is none."""
+        return min((one.progress for one in self.running.values()), default=0.0)
+
     # --- which one ----------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         while not self._stopping.is_set():
+            self._freed.clear()
             try:
-                cleaned = self._config()["log.cleaner.threads"] > 0 and await self.clean_next()
-                if not cleaned:
-                    await self._pause(self._config()["log.cleaner.backoff.ms"])
+                found = await self._choose() if len(self._workers) < self._config()["log.cleaner.threads"] else None
             except AssertionError as error:
                 self._crash(error)
                 return
             except Exception as error:  # a defect of ours, and no reason to clean nothing any more
                 log.exception("cleaning.failed", error)  # noqa: TRY401
-                await self._pause(max(1_000, self._config()["log.cleaner.backoff.ms"]))
+                found = None
+                await _wait(self._stopping, WAIT_MS_MAX)
+            if found is None:
+                await self._rest()
+            else:
+                name = found.log.name
+                self._workers[name] = asyncio.create_task(self._work(found), name=f"log cleaner of {name}")
+
+    async def _rest(self) -> None:
+        """Wait for `log.cleaner.backoff.ms`, or until a cleaning is done."""
+        began_ms = self._clock.monotonic_ms()
+        while not self._stopping.is_set() and not self._freed.is_set():
+            left_ms = began_ms + self._config()["log.cleaner.backoff.ms"] - self._clock.monotonic_ms()
+            if left_ms <= 0:
+                return
+            await _wait(self._freed, min(left_ms, WAIT_MS_MAX))
+
+    async def _work(self, found: Cleanable) -> None:
+        try:
+            if await self._clean(found):
+                self._freed.set()
+        except AssertionError as error:
+            self._crash(error)
+        except Exception as error:  # a defect of ours, and no reason to clean nothing any more
+            log.exception("cleaning.failed", error)  # noqa: TRY401
+            await _wait(self._stopping, WAIT_MS_MAX)
+        finally:
+            del self._workers[found.log.name]
 
     async def clean_next(self) -> bool:
         """Clean the log that needs it most; whether there was one that was cleaned."""
+        found = await self._choose()
+        return found is not None and await self._clean(found)
+
+    async def _choose(self) -> Cleanable | None:
         found = await self._look()
         index = choose((one.dirty, one.log.config) for one in found)
-        return index is not None and await self._clean(found[index])
+        return None if index is None else found[index]
 
     async def _look(self) -> list[Cleanable]:
         now_ms, found = self._clock.now_ms(), list[Cleanable]()
@@ -140,6 +183,8 @@ class LogCleaner:
 
     async def _cleanable(self, one: Log, now_ms: int) -> Cleanable | None:
         if not one.config.compacts or one.is_failed or one.is_closed or one.name in self._uncleanable:
+            return None
+        if one.name in self._workers:
             return None
         stable_offset = self._stable_offset_of(one)
         if stable_offset is None:
@@ -167,7 +212,7 @@ class LogCleaner:
             dirty_percent=round(100 * dirty.ratio),
         )
         cleaning = Cleaning(one, dirty, found.stable_offset, self._bounds(), self._clock.now_ms())
-        self.current, self._progressed_ms = cleaning, began_ms
+        self.running[one.name] = cleaning
         work = cleaning.work()
         try:
             await self._carry_out(cleaning, work)
@@ -186,13 +231,14 @@ class LogCleaner:
                 one.fail()
             return False
         finally:
-            self.current = None
+            del self.running[one.name]
             await asyncio.to_thread(work.close)
         self._count(cleaning, began_ms)
         return True
 
     async def _carry_out(self, cleaning: Cleaning, work: Work) -> None:
         """Raises Outdated, Uncleanable, OSError, and BrokerError where a replacement failed."""
+        told_ms = self._clock.monotonic_ms()
         while True:
             step = await asyncio.to_thread(_advance, cleaning, work)
             self._check(cleaning)
@@ -203,8 +249,8 @@ class LogCleaner:
                     if not cleaning.log.replace_segments(old, cleaned):
                         raise Outdated("its segments are not there any more")
                 case Slice(size_bytes):
-                    await self._breathe(size_bytes)
-                    self._tell_progress(cleaning)
+                    await self._breathe(cleaning, size_bytes)
+                    told_ms = self._tell_progress(cleaning, told_ms)
         # On the loop, which may cut the log before the thread begins.
         cleaning.log.cleaned_offset = cleaning.figures.end_offset
         await asyncio.to_thread(self._logs.note_cleaned, cleaning.log)
@@ -218,29 +264,32 @@ class LogCleaner:
         if self._stable_offset_of(cleaning.log) is None:
             raise Outdated("the log is on its way elsewhere")
 
-    async def _breathe(self, size_bytes: int) -> None:
-        """Wait as long as the rate wants. What is too short to wait for is owed."""
-        rate = max(1.0, float(self._config()["log.cleaner.io.max.bytes.per.second"]))
-        self._due_ms = max(self._due_ms, self._clock.monotonic_ms()) + size_bytes * 1000 / rate
-        wait_ms = self._due_ms - self._clock.monotonic_ms()
-        if wait_ms >= BREATH_MS_MIN:
-            await self._pause(wait_ms)
+    async def _breathe(self, cleaning: Cleaning, size_bytes: int) -> None:
+        """Wait as long as the rate wants. What is too short to wait for is owed. Raises Outdated."""
+        self._pace.note(size_bytes, self._rate(), self._clock.monotonic_ms())
+        while (wait_ms := self._pace.wait_ms(self._rate(), self._clock.monotonic_ms())) >= BREATH_MS_MIN:
+            await _wait(self._stopping, min(wait_ms, WAIT_MS_MAX))
+            self._check(cleaning)
 
-    async def _pause(self, wait_ms: float) -> None:
-        """Wait; not for the end of it where the cleaner is to stop."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait_ms / 1000):
-                await self._stopping.wait()
+    def _rate(self) -> float:
+        return max(1.0, float(self._config()["log.cleaner.io.max.bytes.per.second"]))
 
     def _bounds(self) -> Bounds:
         config = self._config()
-        return Bounds(config["log.cleaner.dedupe.buffer.size"], config["log.cleaner.io.buffer.load.factor"])
+        threads = max(1, config["log.cleaner.threads"])
+        return Bounds(
+            config["log.cleaner.dedupe.buffer.size"] // threads,
+            config["log.cleaner.io.buffer.load.factor"],
+            config["log.cleaner.io.buffer.size"] // threads // 2,
+        )
 
-    def _tell_progress(self, cleaning: Cleaning) -> None:
+    def _tell_progress(self, cleaning: Cleaning, told_ms: float) -> float:
+        """Say now and then how far it is; returns when it was said last."""
         now_ms = self._clock.monotonic_ms()
-        if now_ms - self._progressed_ms >= PROGRESS_MS:
-            self._progressed_ms = now_ms
-            log.info("cleaning.progressed", log=str(cleaning.log.name), percent=round(100 * cleaning.progress))
+        if now_ms - told_ms < PROGRESS_MS:
+            return told_ms
+        log.info("cleaning.progressed", log=str(cleaning.log.name), percent=round(100 * cleaning.progress))
+        return now_ms
 
     def _count(self, cleaning: Cleaning, began_ms: float) -> None:
         done, figures = cleaning.figures, self.figures
@@ -261,6 +310,13 @@ class LogCleaner:
             map_percent=round(100 * done.map_utilization),
             took_ms=figures.clean_ms,
         )
+
+
+async def _wait(event: asyncio.Event, wait_ms: float) -> None:
+    """Wait for the event, for so long at most."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(wait_ms / 1000):
+            await event.wait()
 
 
 def _advance(cleaning: Cleaning, work: Work) -> Slice | Replacement | None:

@@ -226,7 +226,7 @@ FAMILIES = tuple(
             "kavka_cleaner_progress_ratio",
             Kind.GAUGE,
             (),
-            "How far the cleaning under way has come, from 0 to 1; 0 where there is none.",
+            "How far the cleaning under way has come, from 0 to 1; of several the least far, 0 where there is none.",
         ),
         ("kafka_controller_kafkacontroller_activecontrollercount", Kind.GAUGE, (), "1 on the active controller."),
         ("kafka_controller_kafkacontroller_globaltopiccount", Kind.GAUGE, (), "Topics of the cluster."),

@@ -273,7 +273,7 @@ def cleaner_samples(cleaner: LogCleaner, logs: LogManager, now_ms: int) -> Itera
     yield "kavka_cleaner_runs_total", (), figures.runs_total
     yield "kavka_cleaner_read_bytes_total", (), figures.bytes_read_total
     yield "kavka_cleaner_written_bytes_total", (), figures.bytes_written_total
-    yield "kavka_cleaner_progress_ratio", (), 0 if cleaner.current is None else cleaner.current.progress
+    yield "kavka_cleaner_progress_ratio", (), cleaner.progress
 
 
 def controller_samples(metadata: Metadata, *, is_active: bool) -> Iterator[Sample]:

@@ -154,7 +154,7 @@ def test_what_is_not_in_service_is_not_touched() -> None:
 def test_a_cleaning_ends_with_the_service_of_its_log() -> None:
     async def act(world: World) -> None:
         cleaning = asyncio.create_task(world.cleaner.clean_next())
-        while world.cleaner.current is None and not cleaning.done():
+        while not world.cleaner.running and not cleaning.done():
             await asyncio.sleep(0)
         world.stable = {world.more: None}
         assert not await cleaning
@@ -169,7 +169,7 @@ def test_a_rate_holds_it_back_and_a_stop_does_not_wait_for_it(monkeypatch: pytes
     async def act(world: World) -> None:
         world.cleaner.start()
         async with asyncio.timeout(30):
-            while world.cleaner.current is None or not world.cleaner.current.figures.bytes_read:
+            while not world.cleaner.progress:
                 await asyncio.sleep(0)
         await asyncio.wait_for(world.cleaner.stop(), 30)
         assert world.cleaner.figures.runs_total == 0
@@ -197,7 +197,7 @@ def test_a_log_of_many_segments_is_not_looked_at_in_one_piece(monkeypatch: pytes
         cleaning = asyncio.create_task(world.cleaner.clean_next())
         for _ in range(5):  # it has seen one of the two logs, and some of the other
             await asyncio.sleep(0)
-        assert world.cleaner.current is None
+        assert not world.cleaner.running
         world.more.truncate_to(1)
         world.less.truncate_to(1)
         put(world.more, *((f"{number}", "") for number in range(9)))
@@ -233,9 +233,7 @@ def test_a_topic_deleted_under_its_cleaning_takes_nothing_of_the_next_one(monkey
 
         async def act(world: World, turns: int = turns) -> None:
             cleaning = asyncio.create_task(world.cleaner.clean_next())
-            while not cleaning.done() and (
-                world.cleaner.current is None or world.cleaner.current.progress < turns / 60
-            ):
+            while not cleaning.done() and (world.cleaner.progress < turns / 60):
                 await asyncio.sleep(0)
             world.logs.delete("more", 0)
             again = world.logs.create("more", 0, b"\7" * 16, COMPACTED, NOW_MS)

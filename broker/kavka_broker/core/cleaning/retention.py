@@ -15,15 +15,15 @@ A batch of which no record stays goes too, with two exceptions, which stay as a 
 A batch keeps its offsets, its sequence and its epochs, whatever goes from inside it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kavka_broker.core.cleaning.transactions import CleanedTransactions
 from kavka_broker.protocol.records.batch import BatchHeader, Buffer
 from kavka_broker.protocol.records.control import control_type
-from kavka_broker.protocol.records.record import Record, read_records
-from kavka_broker.protocol.records.retained import empty_batch, retained_batch
+from kavka_broker.protocol.records.entries import Entry, entries
+from kavka_broker.protocol.records.retained import RetainedBatch, empty_batch
 
 
 class LastOfProducer(NamedTuple):
@@ -56,43 +56,78 @@ GONE = Retained(None, 0)
 
 def retain(
     header: BatchHeader, batch: Buffer, terms: Terms, transactions: CleanedTransactions, *, is_last: bool
-) -> Retained:
-    """What stays of one batch; `is_last` of its segment. Raises ProtocolViolation for records that are none."""
-    records = read_records(batch)
-    is_spent = _is_spent(header, records, transactions)
+) -> Generator[int, None, Retained]:
+    """What stays of one batch; `is_last` of its segment. Raises ProtocolViolation for records that are none.
+
+    A batch may unpack to very much. So it is gone through in pieces, twice where it changes, and after each piece this
+    gives the number of its records: no more than a piece and what is written are held.
+    """
     horizon_ms = header.base_timestamp if header.has_delete_horizon else None
-    if is_spent and (not header.is_control or (horizon_ms is not None and horizon_ms <= terms.now_ms)):
-        kept: list[Record] = []
-    elif header.is_control:
-        kept = records
-    else:
-        is_past = horizon_ms is not None and horizon_ms <= terms.now_ms
-        kept = [one for one in records if _stays(one, terms, tombstones_go=is_past)]
-    if not kept:
+    is_past = horizon_ms is not None and horizon_ms <= terms.now_ms
+    is_spent = _is_spent(header, batch, transactions)
+    kept = _Kept()
+    if header.is_control:
+        kept.has_tombstone = is_spent  # markers have their horizon as tombstones have
+        yield from _look(header, batch, kept, lambda _: not (is_spent and is_past))
+    elif not is_spent:
+        yield from _look(header, batch, kept, lambda one: _stays(one, terms, tombstones_go=is_past))
+    if not kept.count:
         stays = is_last or _is_last_of_producer(header, terms)
         return Retained(batch if not header.records_count else empty_batch(header), 0) if stays else GONE
-    needs_horizon = is_spent if header.is_control else any(one.value is None for one in kept)
-    if needs_horizon and horizon_ms is None:
-        return Retained(retained_batch(header, kept, terms.now_ms + terms.delete_retention_ms), len(kept))
-    if len(kept) == len(records):
-        return Retained(batch, len(kept))
-    return Retained(retained_batch(header, kept, horizon_ms), len(kept))
+    begins_horizon = kept.has_tombstone and horizon_ms is None
+    if kept.count == header.records_count and not begins_horizon:
+        return Retained(batch, kept.count)
+    if begins_horizon:
+        horizon_ms = terms.now_ms + terms.delete_retention_ms
+    retained = RetainedBatch(header, horizon_ms)
+    yield from _copy(header, batch, kept, retained)
+    return Retained(retained.built(), kept.count)
 
 
-def _is_spent(header: BatchHeader, records: list[Record], transactions: CleanedTransactions) -> bool:
+@dataclass(slots=True)
+class _Kept:
+    """Which records of a batch stay."""
+
+    flags: bytearray = field(default_factory=bytearray)  # one byte for each record
+    count: int = 0
+    has_tombstone: bool = False
+
+
+def _look(header: BatchHeader, batch: Buffer, kept: _Kept, stays: Callable[[Entry], bool]) -> Iterator[int]:
+    for piece in entries(header, batch):
+        for one in piece:
+            does_stay = stays(one)
+            kept.flags.append(does_stay)
+            kept.count += does_stay
+            kept.has_tombstone |= does_stay and not one.has_value and not header.is_control
+        yield len(piece)
+
+
+def _copy(header: BatchHeader, batch: Buffer, kept: _Kept, retained: RetainedBatch) -> Iterator[int]:
+    flags = iter(kept.flags)
+    for piece in entries(header, batch):
+        # In this order: a piece that ends takes no flag of the next one.
+        for one, stays in zip(piece, flags, strict=False):
+            if stays:
+                retained.add(one)
+        yield len(piece)
+
+
+def _is_spent(header: BatchHeader, batch: Buffer, transactions: CleanedTransactions) -> bool:
     """Whether it is of an aborted transaction, or the marker of one that has nothing left."""
     if header.is_control:
-        kind = control_type(records[0].key) if records else None
-        return transactions.marker_goes(header.producer_id, header.last_offset, kind, is_empty=not records)
+        key = next((one.key for piece in entries(header, batch) for one in piece), None)
+        kind = control_type(key) if header.records_count else None
+        return transactions.marker_goes(header.producer_id, header.last_offset, kind, is_empty=not header.records_count)
     return header.is_transactional and transactions.is_aborted(header.producer_id, header.last_offset)
 
 
-def _stays(record: Record, terms: Terms, *, tombstones_go: bool) -> bool:
+def _stays(record: Entry, terms: Terms, *, tombstones_go: bool) -> bool:
     if record.offset > terms.looked_to:
         return True
     if record.key is None or record.offset < terms.newest(record.key):
         return False
-    return record.value is not None or not tombstones_go
+    return record.has_value or not tombstones_go
 
 
 def _is_last_of_producer(header: BatchHeader, terms: Terms) -> bool:

@@ -106,7 +106,7 @@ BROKER_KEYS: Final = by_name(
         Definition("log.cleaner.delete.retention.ms", LONG, 86_400_000, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
         Definition("log.cleaner.enable", BOOLEAN, True, MEDIUM, served=True),
         Definition("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, MEDIUM, mode=CLUSTER_WIDE, served=True),
-        Definition("log.cleaner.io.buffer.size", INT, 524_288, MEDIUM, Range(0), CLUSTER_WIDE),
+        Definition("log.cleaner.io.buffer.size", INT, 524_288, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
         Definition(
             "log.cleaner.io.max.bytes.per.second",
             DOUBLE,

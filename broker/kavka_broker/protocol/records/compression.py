@@ -23,7 +23,8 @@ DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
 
 _XERIAL_HEADER: Final = b"\x82SNAPPY\x00" + Struct(">ii").pack(1, 1)
 _XERIAL_MAGIC: Final = _XERIAL_HEADER[:8]
-_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+SNAPPY_FRAME_BYTES: Final = len(_XERIAL_HEADER)
+SNAPPY_BLOCK_BYTES: Final = 32 * 1024
 _LENGTH: Final = Struct(">i")
 
 
@@ -103,8 +104,8 @@ def _compress_snappy(data: Buffer) -> bytes:
 
     view = memoryview(data)
     pieces = [_XERIAL_HEADER]
-    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+    for start in range(0, len(view), SNAPPY_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + SNAPPY_BLOCK_BYTES]))
         pieces += (_LENGTH.pack(len(block)), block)
     return b"".join(pieces)
 

@@ -192,20 +192,21 @@ def pack_records(records: Sequence[Record], base_offset: int, base_timestamp: in
     packed = bytearray()
     for record in records:
         body = bytearray(1)
-        _put_varint(body, record.timestamp - base_timestamp)
-        _put_varint(body, record.offset - base_offset)
+        put_varint(body, record.timestamp - base_timestamp)
+        put_varint(body, record.offset - base_offset)
         _put_nullable(body, record.key)
         _put_nullable(body, record.value)
-        _put_varint(body, len(record.headers))
+        put_varint(body, len(record.headers))
         for name, value in record.headers:
             _put_nullable(body, name.encode())
             _put_nullable(body, value)
-        _put_varint(packed, len(body))
+        put_varint(packed, len(body))
         packed += body
     return packed
 
 
-def _put_varint(target: bytearray, value: int) -> None:
+def put_varint(target: bytearray, value: int) -> None:
+    """Append a zigzag number."""
     value = value << 1 if value >= 0 else (-value << 1) - 1
     while value > 0x7F:
         target.append(value & 0x7F | 0x80)
@@ -217,5 +218,5 @@ def _put_nullable(target: bytearray, value: bytes | None) -> None:
     if value is None:
         target.append(1)
         return
-    _put_varint(target, len(value))
+    put_varint(target, len(value))
     target += value

@@ -180,7 +180,7 @@ def past(length: int, position: int, end: int) -> int:
     return position + length
 
 
-def past_headers(data: bytes, position: int, end: int) -> int:
+def past_headers(data: bytes | bytearray, position: int, end: int) -> int:
     """Where the headers end that begin there. Raises ProtocolViolation, or IndexError where the data ends."""
     count, position = varint(data, position)
     if not 0 <= count <= end - position:

@@ -27,6 +27,7 @@ from kavka_broker.core.partition.transactions import Ended
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header, split_batches
 from kavka_broker.protocol.records.control import control_type
+from kavka_broker.protocol.records.entries import entries
 from kavka_broker.protocol.records.record import read_records
 from kavka_broker.storage.batch_walk import ANY_OFFSET, LONG_WINDOW_BYTES, Damage, headers, what_is_wrong
 from kavka_broker.storage.cleaning.offset_map import OffsetMap
@@ -42,6 +43,10 @@ Found = TypeVar("Found")
 #: About a millisecond's work, after which the loop may have its turn.
 RECORDS_PER_SLICE: Final = 500
 BYTES_PER_SLICE: Final = 64 * 1024
+#: What a piece of a batch counts as at least, but for the first one.
+RECORDS_PER_PIECE_MIN: Final = 50
+#: Of `log.cleaner.io.buffer.size` half is Kafka's for reading; a batch that is larger is read as a whole.
+READ_BYTES_MIN: Final = 4 * 1024
 #: A replacement renames all files of a group, on the loop.
 SEGMENTS_PER_GROUP_MAX: Final = 100
 
@@ -71,10 +76,11 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a cleaning may take. `buffer_bytes_max` is memory for the offset map."""
+    """What a cleaning may take: memory for the offset map, and how much of a file it looks at together."""
 
     buffer_bytes_max: int
     load_factor: float
+    read_bytes_max: int = LONG_WINDOW_BYTES
 
 
 @dataclass(slots=True)
@@ -156,13 +162,10 @@ class Cleaning:
             if end_offset <= self.dirty.first_dirty_offset:
                 continue
             for header, batch in self._batches(segment):
-                try:
-                    has_room = _note_newest(newest, header, batch, transactions, self.dirty.first_dirty_offset)
-                except ProtocolViolation as problem:
-                    raise Uncleanable(f"the batch at offset {header.base_offset}: {problem}") from problem
-                if not has_room:
+                noting = _note_newest(newest, header, batch, transactions, self.dirty.first_dirty_offset)
+                if not (yield from self._in_pieces(header, noting)):
                     return
-                yield from self._slice(len(batch), header.records_count)
+                yield from self._slice(len(batch), 0)
             # Whatever gap there is at its end.
             newest.latest_offset = end_offset - 1
 
@@ -235,10 +238,7 @@ class Cleaning:
         is_last: bool,
     ) -> Iterator[Slice]:
         figures, written_bytes = self.figures, 0
-        try:
-            kept = retain(header, batch, terms, transactions, is_last=is_last)
-        except ProtocolViolation as problem:
-            raise Uncleanable(f"the batch at offset {header.base_offset}: {problem}") from problem
+        kept = yield from self._in_pieces(header, retain(header, batch, terms, transactions, is_last=is_last))
         if kept.batch is not None:
             written_bytes = len(kept.batch)
             cleaned.append(kept.batch, header.last_offset, read_header(kept.batch).max_timestamp)
@@ -246,14 +246,29 @@ class Cleaning:
         figures.records_read += header.records_count
         figures.records_kept += kept.records
         figures.bytes_written += written_bytes
-        yield from self._slice(len(batch), header.records_count, written_bytes)
+        yield from self._slice(len(batch), 0, written_bytes)
 
     # --- slices -------------------------------------------------------------------------------------------------
 
     def _batches(self, segment: Segment) -> Iterator[tuple[BatchHeader, memoryview]]:
         """All batches of a segment, each of them sound. Raises Uncleanable, and Outdated where it is gone."""
         with _reading(segment) as file:
-            yield from _guarded(_sound_batches(file, segment.base_offset))
+            read_bytes_max = max(READ_BYTES_MIN, self._bounds.read_bytes_max)
+            yield from _guarded(_sound_batches(file, segment.base_offset, read_bytes_max))
+
+    def _in_pieces(self, header: BatchHeader, work: Generator[int, None, Found]) -> Generator[Slice, None, Found]:
+        """What the work on one batch comes to; it gives the number of records of each piece. Raises Uncleanable."""
+        records_min = 0
+        while True:
+            try:
+                records = next(work)
+            except StopIteration as done:
+                found: Found = done.value
+                return found
+            except ProtocolViolation as problem:
+                raise Uncleanable(f"the batch at offset {header.base_offset}: {problem}") from problem
+            yield from self._slice(0, max(records, records_min))
+            records_min = RECORDS_PER_PIECE_MIN
 
     def _slice(self, read_bytes: int, records: int, written_bytes: int = 0) -> Iterator[Slice]:
         """An end of the slice, where it has come to enough."""
@@ -288,19 +303,21 @@ def _noted(producers: ProducerStates, header: BatchHeader, batch: memoryview | N
 
 def _note_newest(
     newest: OffsetMap, header: BatchHeader, batch: memoryview, transactions: CleanedTransactions, first_dirty: int
-) -> bool:
-    """Take note of a batch; whether all of it found room."""
+) -> Generator[int, None, bool]:
+    """Take note of a batch, piece by piece; whether all of it found room."""
     if header.is_control:
         records = read_records(batch)
         kind = control_type(records[0].key) if records else None
         transactions.marker_goes(header.producer_id, header.last_offset, kind, is_empty=not records)
     elif not (header.is_transactional and transactions.is_aborted(header.producer_id, header.last_offset)):
-        for record in read_records(batch) if header.last_offset >= first_dirty else ():
-            if record.key is None or record.offset < first_dirty:
-                continue
-            if newest.is_full:
-                return False
-            newest.put(record.key, record.offset)
+        for piece in entries(header, batch) if header.last_offset >= first_dirty else ():
+            for record in piece:
+                if record.key is None or record.offset < first_dirty:
+                    continue
+                if newest.is_full:
+                    return False
+                newest.put(record.key, record.offset)
+            yield len(piece)
     newest.latest_offset = max(newest.latest_offset, header.last_offset)
     return True
 
@@ -338,10 +355,10 @@ def _of_transactions(file: File) -> Iterator[tuple[BatchHeader, memoryview | Non
         yield header, file.read(position, header.size_bytes) if is_marker else None
 
 
-def _sound_batches(file: File, base_offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+def _sound_batches(file: File, base_offset: int, window_bytes: int) -> Iterator[tuple[BatchHeader, memoryview]]:
     position, next_offset = 0, base_offset
     while position < file.size:
-        window = file.read(position, min(LONG_WINDOW_BYTES, file.size - position))
+        window = file.read(position, min(window_bytes, file.size - position))
         size_bytes = _first_size(file, window, position, next_offset)
         if size_bytes > len(window):
             window = file.read(position, size_bytes)

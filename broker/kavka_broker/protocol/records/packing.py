@@ -1,0 +1,97 @@
+"""Packs the records of a batch piece by piece: what `unpacking` takes apart.
+
+Nothing larger than what comes out is ever held, and no call takes long, whatever a batch unpacks to. The formats and
+levels are those of `compression.compress`.
+"""
+
+import zlib
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from kavka_broker.protocol.records.compression import (
+    SNAPPY_BLOCK_BYTES,
+    SNAPPY_FRAME_BYTES,
+    Buffer,
+    Compression,
+    compress,
+)
+
+
+class Packer(Protocol):
+    """A codec at work on one batch."""
+
+    def compress(self, data: Buffer) -> Buffer:
+        """What is ready of the packed bytes."""
+        ...
+
+    def flush(self) -> bytes:
+        """What is left of them, at the end."""
+        ...
+
+
+def packer(codec: Compression) -> Packer:
+    """A new one, of the codec's default level in Kafka."""
+    return _PACKERS[codec]()
+
+
+class _Plain:
+    def compress(self, data: Buffer) -> Buffer:
+        return data
+
+    def flush(self) -> bytes:
+        return b""
+
+
+class _Snappy:
+    """Blocks of the framing's size, each with what has come so far."""
+
+    def __init__(self) -> None:
+        self._waiting = bytearray()
+        self._is_begun = False
+
+    def compress(self, data: Buffer) -> Buffer:
+        self._waiting += data
+        whole = len(self._waiting) - len(self._waiting) % SNAPPY_BLOCK_BYTES
+        return self._take(whole) if whole else b""
+
+    def flush(self) -> bytes:
+        return self._take(len(self._waiting))
+
+    def _take(self, count: int) -> bytes:
+        packed = compress(Compression.SNAPPY, self._waiting[:count])
+        del self._waiting[:count]
+        framing, self._is_begun = self._is_begun, True
+        return packed[SNAPPY_FRAME_BYTES:] if framing else packed
+
+
+class _Lz4:
+    def __init__(self) -> None:
+        import lz4.frame
+
+        # Kafka reads frames of independent blocks only.
+        self._compressor = lz4.frame.LZ4FrameCompressor(block_linked=False)
+        self._begin: bytes = self._compressor.begin()
+
+    def compress(self, data: Buffer) -> bytes:
+        begin, self._begin = self._begin, b""
+        packed: bytes = self._compressor.compress(data)
+        return begin + packed
+
+    def flush(self) -> bytes:
+        packed: bytes = self._compressor.flush()
+        return self._begin + packed
+
+
+def _zstd() -> Packer:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=3).compressobj()
+
+
+_PACKERS: Final[dict[Compression, Callable[[], Packer]]] = {
+    Compression.NONE: _Plain,
+    Compression.GZIP: lambda: zlib.compressobj(wbits=31),
+    Compression.SNAPPY: _Snappy,
+    Compression.LZ4: _Lz4,
+    Compression.ZSTD: _zstd,
+}
