@@ -1,6 +1,8 @@
 """Thousands of resources: what is counted is how often files are parsed and the cluster is looked at, never time."""
 
+import json
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -165,3 +167,22 @@ def test_what_is_nested_without_end_is_refused_in_words(text: str) -> None:
 def test_what_is_nested_as_deep_as_may_be_is_read() -> None:
     (one,) = documents("[" * 64 + "]" * 64)
     assert len(one.lines) == 64
+
+
+def test_what_is_written_is_json_and_reads_as_yaml(layout: Layout) -> None:
+    value = {"a": [1, 2.5, None, True], "b": {"name": "\u00e9\u4e2d\U0001f600: #"}}
+    held = folder.Folder(layout.status)
+    held.write("topic.a.yaml", value)
+    text = (layout.status / "topic.a.yaml").read_text(encoding="utf-8")
+    assert json.loads(text) == yaml.safe_load(text) == held.value("topic.a.yaml") == value
+
+
+@pytest.mark.parametrize("value", [{"day": date(2026, 1, 2)}, {"a": {1: "one"}}, {"a": float("inf")}])
+def test_what_json_cannot_say_is_read_as_it_was_written(layout: Layout, value: dict[str, object]) -> None:
+    folder.Folder(layout.status).write("topic.a.yaml", value)
+    assert folder.Folder(layout.status).value("topic.a.yaml") == value
+
+
+def test_a_map_in_braces_need_not_be_json(layout: Layout) -> None:
+    (layout.status / "topic.a.yaml").write_text("{name: a, spec: {partitions: 3}}\n", encoding="utf-8")
+    assert folder.Folder(layout.status).value("topic.a.yaml") == {"name": "a", "spec": {"partitions": 3}}

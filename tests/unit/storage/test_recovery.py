@@ -138,6 +138,28 @@ def test_epochs_are_read_from_the_batches_where_the_file_is_lost() -> None:
     assert open_log(disk, recover=False).epochs.entries == entries
 
 
+@pytest.mark.parametrize("start_offset", [0, 2])
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_epochs_in_front_of_a_start_that_a_crash_brings_back_are_read_from_the_batches(
+    start_offset: int, is_clean: bool
+) -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    for epoch in (1, 1, 4, 4, 6, 6, 8):
+        append(log, bytes(300), epoch=epoch)
+    log.advance_start(5)
+    log.flush()
+    assert log.epochs.entries == ((6, 5), (8, 6))
+    if is_clean:
+        log.close()
+    disk.kill()
+    log = open_log(disk, log_start_offset=start_offset, recovery_point=7, recover=not is_clean)
+    assert log.epochs.entries == ((1, 0), (4, 2), (6, 4), (8, 6))[start_offset > 0 :]
+    assert log.epochs.end_offset(4, 7).end_offset == 4, (
+        "or a follower with others in 4 would be told that they are the same"
+    )
+
+
 def test_epochs_beyond_the_end_are_forgotten() -> None:
     disk = new_disk()
     log = open_log(disk)
