@@ -65,10 +65,10 @@ def is_removing(simulation: Simulation, voters: list[int]) -> bool:
 
 
 def has_told_all(node: Node, synced_offset: int) -> bool:
-    """Whether its promise is as long as its log."""
+    """Whether its promise is as long as its log, and can be read: it may be damaged already."""
     files = node.disk.peek(HOME)
     words = bytes(files[SYNCED].data).split() if SYNCED in files else []
-    return bool(words) and int(words[-1]) >= synced_offset
+    return bool(words) and words[-1].isdigit() and int(words[-1]) >= synced_offset
 
 
 def damaged_log(node: Node, chance: Random) -> str | None:
