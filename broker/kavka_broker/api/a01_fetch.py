@@ -91,17 +91,17 @@ class Fetch:
 def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse | Awaitable[FetchResponse]:
     if client.role == "controller":
         return fitting(metadata_fetch(request, broker.quorum, client.version), client.version, ADDRESSES_SINCE)
-    uses_ids = client.version >= TOPIC_ID_VERSION
+    uses_ids, now_ms = client.version >= TOPIC_ID_VERSION, int(broker.clock.monotonic_ms())
     try:
-        context = broker.fetch_sessions.enter(request, uses_ids, broker.clock.monotonic_ms())
+        context = broker.fetch_sessions.enter(request, uses_ids, now_ms)
     except BrokerError as error:
         return FetchResponse(error_code=error.code)
-    wanted = fetch_of(request, context, broker, client)
+    wanted = fetch_of(request, context, broker, client, now_ms)
     reading = read_all(wanted, broker)
     missing_bytes = min(request.min_bytes, wanted.bytes_max) - reading.size_bytes
     nobody = not reading.watched and wanted.feed is None
     if missing_bytes <= 0 or reading.is_due or request.max_wait_ms <= 0 or nobody:
-        return answer(reading, wanted, broker, client)
+        return answer(reading, wanted, broker, client, now_ms)
     # It watches from here on: a coroutine begins later, and what is appended until then would wake nobody.
     lists = []
     if wanted.feed is None:
@@ -113,16 +113,15 @@ def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchRespons
     return answer_later(waiter, wanted, broker, client)
 
 
-def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, client: Client) -> Fetch:
+def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, client: Client, now_ms: int) -> Fetch:
     follower = follower_of(request)
     bytes_max, feed, partitions = request.max_bytes, None, context.partitions
     if follower is None:
-        now_ms = int(broker.clock.monotonic_ms())
         bytes_max = min(bytes_max, broker.config["fetch.max.bytes"])
         bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, now_ms)
     else:
         broker.replicas.heard_from(follower.broker_id)
-        broker.fetch_sessions.open(context, broker.clock.monotonic_ms())
+        broker.fetch_sessions.open(context, now_ms)
         feed = feed_of(context, broker.fetch_sessions, client)
         partitions = with_news(partitions, feed)
     return Fetch(
@@ -146,7 +145,7 @@ async def answer_later(waiter: FetchWaiter, wanted: Fetch, broker: Broker, clien
         if feed.waiter is waiter:
             feed.waiter = None
         wanted.partitions = with_news(wanted.partitions, feed)
-    return answer(read_all(wanted, broker), wanted, broker, client)
+    return answer(read_all(wanted, broker), wanted, broker, client, int(broker.clock.monotonic_ms()))
 
 
 def read_all(fetch: Fetch, broker: Broker) -> Reading:
@@ -243,9 +242,9 @@ def aborted_in(partition: Partition, offset: int, chunk: Chunk) -> list[AbortedT
     return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in aborted]
 
 
-def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> FetchResponse:
+def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client, now_ms: int) -> FetchResponse:
     """The response, with the session's bookkeeping and the quota's verdict."""
-    context, throttle_time_ms, now_ms = fetch.context, 0, int(broker.clock.monotonic_ms())
+    context, throttle_time_ms = fetch.context, 0
     if fetch.follower is None:
         throttle_time_ms = broker.quotas.fetch(client.user, client.client_id, reading.size_bytes, now_ms)
     if throttle_time_ms:
@@ -261,7 +260,7 @@ def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> Fe
         has_records = bool(data.records)
         if context.session is not None and has_records and fetch.feed is None:
             context.session.serve_last(wanted)
-        if has_records or has_news or is_telling(data) or not context.is_incremental:
+        if has_records or has_news or not context.is_incremental or is_telling(data):
             topics.setdefault(wanted.topic, []).append(data)
     told = FetchResponse(0, 0, context.session_id, [fetched_topic(key, parts) for key, parts in topics.items()])
     if reading.leaders and client.version >= ADDRESSES_SINCE:

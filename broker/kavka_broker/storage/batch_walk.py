@@ -116,6 +116,31 @@ def find(file: File, position: int, offset: int, floor: int, ceiling: int = ANY_
 
     The batch at `position` begins between `floor` and `ceiling`. Raises Damage.
     """
+    return _found_near(file, position, offset, floor, ceiling) or find_by_walk(file, position, offset, floor, ceiling)
+
+
+def _found_near(file: File, position: int, offset: int, floor: int, ceiling: int) -> Place | None:
+    """As `find`, within one window, as for most fetches. None where it is not so plain, and a walk has to say why."""
+    left = file.size - position
+    if left < HEADER_BYTES:
+        return None
+    view = file.read(position, min(WINDOW_BYTES, left))
+    at, end, unpack = 0, len(view) - EXTENT_BYTES, EXTENT.unpack_from
+    while at <= end:
+        base_offset, length, magic, last_offset_delta = unpack(view, at)
+        if magic != MAGIC or length < LENGTH_MIN or not floor <= base_offset <= ceiling or last_offset_delta < 0:
+            return None
+        size_bytes, last_offset = PREFIX_BYTES + length, base_offset + last_offset_delta
+        if at + size_bytes > left:
+            return None
+        if last_offset >= offset:
+            return Place(position + at, base_offset, last_offset, size_bytes)
+        at, floor, ceiling = at + size_bytes, last_offset + 1, ANY_OFFSET
+    return None
+
+
+def find_by_walk(file: File, position: int, offset: int, floor: int, ceiling: int) -> Place | None:
+    """As `find`. Raises Damage."""
     walk = Walk(file, position, floor)
     place = walk.peek()
     if place is not None and place.base_offset > ceiling:

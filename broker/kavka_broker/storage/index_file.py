@@ -71,6 +71,8 @@ class IndexFile(EntryFile):
 
     def _floor(self, column: int, target: int) -> tuple[int, int] | None:
         """The last entry whose `column` is not above `target`."""
+        if self._last is None:
+            return None
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         with self._lock:
             data = self._holding(column, target, 1)

@@ -241,14 +241,16 @@ class Segment:
         index brings us close, so that not every batch is looked at. Raises Damage.
         """
         near = self.offsets.batch_before(limit)
-        if position < near < limit:
-            found = whole_in(view, near - position, limit - position, offset)
-            if found is not None:
-                return position + found[0], found[1]
-            try:
-                return whole_until(self.file, near, limit, offset)
-            except Damage:
-                self._doubt_index(near)
+        start, floor = (near, offset) if position < near < limit else (position, self.base_offset)
+        found = whole_in(view, start - position, limit - position, floor)
+        if found is not None:
+            return position + found[0], found[1]
+        try:
+            return whole_until(self.file, start, limit, floor)
+        except Damage:
+            if start == position:
+                raise
+            self._doubt_index(near)
         return whole_until(self.file, position, limit, self.base_offset)
 
     def batch_end(self, position: int) -> tuple[int, int]:
