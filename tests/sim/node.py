@@ -23,6 +23,7 @@ from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, UnusableDirectory
 from kavka_broker.storage.names import CLUSTER_METADATA, LOG, parse_partition
 from kavka_broker.storage.sim_disk import Operation, SimDisk
 from kavka_broker.storage.sim_inode import SimDirectory, SimInode
+from tests.sim.accepting import LoopAcceptor
 from tests.sim.events import Events
 from tests.sim.history import Place
 from tests.sim.loop import PROCESS, TIME_DIGITS, Ended, Process, SimLoop
@@ -287,7 +288,7 @@ class Node:
         running.add_done_callback(self._ran)
 
     async def _run(self, process: Process) -> None:
-        world = World(self.disk, self.clock, self.random.randbytes, threads_max=1)
+        world = World(self.disk, self.clock, self.random.randbytes, threads_max=1, acceptor=LoopAcceptor)
         server = Server(self.config, self._crash, world)
         self.server = server
         try:

@@ -130,7 +130,7 @@ def free_port() -> int:
 
 
 def properties(directory: Path, settings: Mapping[str, str]) -> tuple[Path, tuple[str, int]]:
-    """Write server.properties of a node that is broker and controller; its path and its client address."""
+    """Write server.properties of a node that is broker and controller; its path and its first address."""
     port, controller_port = free_port(), free_port()
     values = {
         "process.roles": "broker,controller",
@@ -149,7 +149,8 @@ def properties(directory: Path, settings: Mapping[str, str]) -> tuple[Path, tupl
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "server.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-    return path, ("127.0.0.1", port)
+    first = values["listeners"].partition(",")[0]
+    return path, ("127.0.0.1", int(first.rpartition(":")[2]))
 
 
 def format_directory(command: list[str], directory: Path) -> None:

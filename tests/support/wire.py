@@ -16,7 +16,7 @@ class Connection:
     """One TCP connection to a broker."""
 
     def __init__(self, address: tuple[str, int], seconds_max: float = ANSWER_SECONDS_MAX) -> None:
-        self._socket = socket.create_connection(address, timeout=seconds_max)
+        self.socket = socket.create_connection(address, timeout=seconds_max)
 
     def __enter__(self) -> Self:
         return self
@@ -25,10 +25,10 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        self._socket.close()
+        self.socket.close()
 
     def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
+        self.socket.sendall(data)
 
     def send_frame(self, body: bytes) -> None:
         self.send(struct.pack(">i", len(body)) + body)
@@ -53,7 +53,7 @@ class Connection:
     def is_closed(self) -> bool:
         """Wait for the peer to close; True unless it sends something instead."""
         try:
-            return not self._socket.recv(1)
+            return not self.socket.recv(1)
         except ConnectionResetError:
             return True
 
@@ -61,7 +61,7 @@ class Connection:
         received = bytearray()
         while len(received) < size:
             try:
-                piece = self._socket.recv(size - len(received))
+                piece = self.socket.recv(size - len(received))
             except ConnectionResetError:
                 return None
             if not piece:

@@ -1,6 +1,6 @@
 """The addresses of a node: what it listens on, by whom it is served there, and what it tells others of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kavka_broker.api.dispatch import Dispatcher
@@ -9,8 +9,11 @@ from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
 from kavka_broker.core.config.unserved import check_promises, without_effect
 from kavka_broker.logs import get
+from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
+from kavka_broker.net.connection_quotas import ConnectionQuotas
 from kavka_broker.net.listener import Limits, Listener
 from kavka_broker.net.request_memory import RequestMemory
+from kavka_broker.runtime.bounding import Bounding
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timers
 
@@ -26,10 +29,20 @@ class StartError(Exception):
 class Addresses:
     """The listeners of one node. They are bound early, so that the ports are known, and serve when all else stands."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock, timers: Timers) -> None:
-        self._config = self._limited_by = config
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timers: Timers,
+        acceptor: Callable[[Admission], Acceptor] = SocketAcceptor,
+    ) -> None:
+        self._config = config
         self._clock = clock
         self._timers = timers
+        self._acceptor = acceptor
+        # As in Apache Kafka controllers are counted apart, and bound by what the file says.
+        self._bounding_brokers = Bounding(ConnectionQuotas(protected=config.inter_broker_listener_name), timers)
+        self._bounding_controllers = Bounding(ConnectionQuotas(), timers)
         self.of_brokers: list[Listener] = []
         self.of_controllers: list[Listener] = []
         self.advertised: tuple[Address, ...] = ()
@@ -43,20 +56,24 @@ class Addresses:
         """Take every address of this node's roles. Raises StartError."""
         roles = self._config.roles
         if "controller" in roles:
-            ports = await self._bind_all(self._config.controller_listeners, self.of_controllers)
+            bounding = self._bounding_controllers
+            ports = await self._bind_all(self._config.controller_listeners, self.of_controllers, bounding)
             self.controllers = tuple(
                 replace(one, port=one.port or ports[one.name]) for one in self._config.advertised_controllers
             )
         if "broker" in roles:
-            ports = await self._bind_all(self._config.listeners, self.of_brokers)
+            ports = await self._bind_all(self._config.listeners, self.of_brokers, self._bounding_brokers)
             self.advertised = tuple(
                 replace(one, port=one.port or ports[one.name]) for one in self._config.advertised_listeners
             )
 
-    async def _bind_all(self, addresses: tuple[Address, ...], listeners: list[Listener]) -> dict[str, int]:
+    async def _bind_all(
+        self, addresses: tuple[Address, ...], listeners: list[Listener], bounding: Bounding
+    ) -> dict[str, int]:
         ports, limits = {}, limits_of(self._config)
+        bounding.follow(self._config)
         for address in addresses:
-            listener = Listener(address.name, None, limits, self._clock, self._timers)
+            listener = Listener(address.name, None, limits, self._clock, self._timers, bounding.quotas, self._acceptor)
             try:
                 ports[address.name] = await listener.bind(address.host, address.port)
             except OSError as problem:
@@ -76,12 +93,8 @@ class Addresses:
             await listener.serve()
 
     def limit_brokers(self, config: BrokerConfig) -> None:
-        """How many connections the listeners of brokers take from now on; those that are there stay."""
-        if config is self._limited_by:
-            return
-        self._limited_by = config
-        for listener in self.of_brokers:
-            listener.limits = limits_of(config)
+        """How many connections the listeners of brokers take from now on."""
+        self._bounding_brokers.follow(config)
 
     async def close_brokers(self) -> None:
         for listener in self.of_brokers:
@@ -89,6 +102,8 @@ class Addresses:
 
     async def close(self) -> None:
         """Give every address up; those of brokers may be closed already."""
+        self._bounding_brokers.close()
+        self._bounding_controllers.close()
         for listener in self:
             await listener.close()
 
@@ -109,13 +124,8 @@ def check(config: BrokerConfig) -> None:
 
 
 def limits_of(config: BrokerConfig) -> Limits:
-    overrides = config["max.connections.per.ip.overrides"]
-    pairs = (item.rpartition(":") for item in overrides.split(",") if item)
     return Limits(
         request_bytes_max=config["socket.request.max.bytes"],
-        connections_max=config["max.connections"],
-        connections_per_ip_max=config["max.connections.per.ip"],
-        per_ip_overrides={address.strip(): int(count) for address, _, count in pairs},
         idle_ms_max=config["connections.max.idle.ms"],
         memory=RequestMemory(config["queued.max.request.bytes"]),
     )

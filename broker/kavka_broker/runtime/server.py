@@ -68,7 +68,7 @@ class Server:
         self._crash = crash
         self._clock = world.clock
         self._timers = Timers(self._clock, asyncio.get_running_loop())
-        self._addresses = Addresses(config, self._clock, self._timers)
+        self._addresses = Addresses(config, self._clock, self._timers, world.acceptor)
         self._logs_are_loaded = False
         self._broker_epoch: Callable[[], int] = lambda: -1  # the newest
         # What has to be undone, the last first.

@@ -1,8 +1,8 @@
 """Everything a broker takes from outside itself, in one place: disk, clocks, chance, threads.
 
 `REAL` is the operating system. The simulator hands a broker another world, whose disk forgets, whose clock jumps and
-whose chance is drawn from a seed; the broker cannot tell. The network is not here, because it comes with the loop:
-listeners and outgoing connections ask `asyncio` for transports, and so does the wheel of timers for time.
+whose chance is drawn from a seed; the broker cannot tell. Of the network only the listening sockets are here; the rest
+comes with the loop: connections ask `asyncio` for transports, and so does the wheel of timers for time.
 
 Threads other than asyncio's executor are not under the loop's control, so a world says how many there may be.
 """
@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.seams import Clock
 from kavka_broker.storage.disk import Disk, RealDisk
@@ -27,6 +28,8 @@ class World:
     random_bytes: Callable[[int], bytes]
     threads_max: int = 4
     """Threads that open or close logs side by side; with 1 the caller's own does it."""
+    acceptor: Callable[[Admission], Acceptor] = SocketAcceptor
+    """What a listener listens with."""
 
     def integer(self, low: int, high: int) -> int:
         """One of `low` to `high`, all as likely, but for a bias of 2^-32 where the span is that of an int32."""

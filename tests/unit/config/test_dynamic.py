@@ -11,6 +11,7 @@ REFUSED = [
     ("log.roll.ms", "0", {}, "write 1 or more"),
     ("log.roll.jitter.ms", "-1", {}, "write 0 or more"),
     ("max.connections", "0", {}, "write 1 or more"),
+    ("listener.name.a.max.connections", "0", {}, "write 1 or more"),
     ("max.connections.per.ip", "0", {}, "lets nobody in"),
     ("max.connections.per.ip.overrides", "10.0.0.1", {}, "address:count"),
     ("num.io.threads", "17", {}, "write 4 to 16"),

@@ -52,8 +52,9 @@ def test_a_promise_at_its_default_asks_for_nothing() -> None:
 
 
 def test_keys_that_nothing_reads_are_named() -> None:
-    names = ("num.io.threads", "log.retention.ms", "listener.name.internal.max.connections", "my.plugin")
-    assert without_effect(names) == ("num.io.threads", "listener.name.internal.max.connections")
+    of_a = ("listener.name.a.max.connections", "listener.name.a.num.io.threads")
+    names = ("num.io.threads", "log.retention.ms", *of_a, "my.plugin")
+    assert without_effect(names) == ("num.io.threads", "listener.name.a.num.io.threads")
     assert topic_without_effect(("preallocate", "retention.ms", "nope")) == ("preallocate",)
 
 

@@ -358,20 +358,6 @@ def test_a_connection_that_has_ended_closes_when_what_held_it_is_done() -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(
-    "limits", [Limits(connections_max=1), Limits(connections_per_ip_max=1), Limits(per_ip_overrides={"127.0.0.1": 1})]
-)
-def test_connections_above_a_limit_are_closed(limits: Limits) -> None:
-    async def scenario() -> None:
-        async with serving(limits) as (_, connect):
-            first, second = await connect(), await connect()
-            assert await second.is_closed()
-            first.send("s1")
-            assert await first.answer() == body("s1")
-
-    asyncio.run(scenario())
-
-
 def test_connections_are_not_read_while_others_have_used_the_bound_up() -> None:
     """queued.max.request.bytes: they go on in the order in which they came, once there is room."""
 

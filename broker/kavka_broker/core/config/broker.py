@@ -82,6 +82,24 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+OF_A_LISTENER: Final = "listener.name."
+#: Keys that may be said for one listener alone, and that this version reads there.
+LISTENER_KEYS: Final = ("max.connections",)
+
+
+def listener_key(name: str) -> tuple[str, str] | None:
+    """Whose listener a key is about and what it says there; None unless this version reads it for one listener."""
+    listener, _, key = name.removeprefix(OF_A_LISTENER).partition(".")
+    return (listener.upper(), key) if name.startswith(OF_A_LISTENER) and key in LISTENER_KEYS else None
+
+
+def definition_of(name: str) -> Definition | None:
+    """How a key is to be read, also one of a listener; None for what nobody knows or reads."""
+    if (said := listener_key(name)) is not None:
+        return replace(KEYS[said[1]], name=name)
+    return KEYS.get(name)
+
+
 class BrokerConfig:
     """Typed values by Kafka's names: `config["log.segment.bytes"]`. Never changes; `altered` makes another."""
 
@@ -94,8 +112,8 @@ class BrokerConfig:
         """A whole broker's configuration, or ConfigError."""
         values = {name: definition.default for name, definition in KEYS.items()}
         for name, text in properties.items():
-            if name in KEYS:
-                values[name] = KEYS[name].parse(text)
+            if (definition := definition_of(name)) is not None:
+                values[name] = definition.parse(text)
         for name, value in values.items():
             if value is REQUIRED:
                 raise ConfigError(name, "is missing; every server needs it")
@@ -115,9 +133,9 @@ class BrokerConfig:
         values = dict(self._values)
         for override in overrides:
             for name, text in override.items():
-                if name in KEYS:
+                if (definition := definition_of(name)) is not None:
                     with suppress(ConfigError):
-                        values[name] = KEYS[name].parse(text)
+                        values[name] = definition.parse(text)
         return BrokerConfig(self.given, values)
 
     @overload
@@ -154,7 +172,7 @@ class BrokerConfig:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Keys that were given and that nobody knows. Keys of a listener (`listener.name.`...) are not among them."""
-        return tuple(name for name in self.given if name not in KEYS and not name.startswith("listener.name."))
+        return tuple(name for name in self.given if name not in KEYS and not name.startswith(OF_A_LISTENER))
 
     @property
     def node_id(self) -> int:
@@ -231,6 +249,12 @@ class BrokerConfig:
     def inter_broker_listener_name(self) -> str:
         name = self["inter.broker.listener.name"]
         return name.upper() if name else self["security.inter.broker.protocol"]
+
+    @cached_property
+    def connections_per_listener(self) -> dict[str, int]:
+        """What `listener.name.X.max.connections` says, by listener."""
+        said = ((listener_key(name), value) for name, value in self._values.items())
+        return {key[0]: int(value) for key, value in said if key is not None and key[1] == "max.connections"}
 
     def milliseconds(self, name: str) -> int:
         """A duration that may also be given in a coarser unit (`log.retention.hours`)."""

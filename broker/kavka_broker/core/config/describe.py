@@ -8,15 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import dropwhile
-from typing import Final
 
 from kavka_broker.core.config.broker import KEYS, SYNONYMS, BrokerConfig
 from kavka_broker.core.config.definition import REQUIRED, ConfigType, Definition, Mode, render
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic import topic_config
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
-
-LISTENER_PREFIX: Final = "listener.name."
 
 
 class Source(IntEnum):

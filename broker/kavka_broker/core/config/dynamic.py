@@ -8,9 +8,10 @@ takes Kafka's defaults.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kavka_broker.core.config.broker import KEYS
+from kavka_broker.core.config.broker import KEYS, definition_of
 from kavka_broker.core.config.definition import REQUIRED, ConfigError
 from kavka_broker.core.config.group_table import GROUP_KEYS
+from kavka_broker.core.config.unserved import plain_name
 
 MEBIBYTE: Final = 1 << 20
 FROM_BROKER: Final = -2  # of a local retention: as long as the whole
@@ -41,10 +42,12 @@ def check_altered(name: str, value: str, said: Said, before: Said) -> None:
     """
     if name in READ_AT_START:
         raise ConfigError(name, "is read when a broker starts; write it into the broker's file")
-    parsed = KEYS[name].parse(value)
+    definition = definition_of(name)
+    assert definition is not None, f"{name} is not known"
+    parsed = definition.parse(value)
     if name in THREADS:
         _check_threads(name, parsed, before)
-    if (rule := RULES.get(name)) is not None:
+    if (rule := RULES.get(plain_name(name))) is not None:
         rule(name, parsed, said)
     if name.endswith(".assignment.interval.ms"):
         kind = name.removesuffix(".assignment.interval.ms")

@@ -8,12 +8,11 @@ everything: such a promise is refused, at the start as well as while the broker 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kavka_broker.core.config.broker import KEYS
+from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, listener_key
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
-OF_A_LISTENER: Final = "listener.name."
 _OPEN: Final = "every client may do everything here; take it away, and let only a trusted network reach the listeners"
 _PLAIN: Final = "this version serves neither TLS nor SASL; take it away, and use listeners that are PLAINTEXT"
 _POLICY: Final = "this version asks no policy, so everything would be allowed; take it away"
@@ -61,13 +60,19 @@ def plain_name(name: str) -> str:
 
 
 def without_effect(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of some broker configs that nothing reads. What is said for one listener alone is never read."""
-    return tuple(name for name in names if name.startswith(OF_A_LISTENER) or (name in KEYS and not KEYS[name].served))
+    """Those of some broker configs that nothing reads. Of what is said for one listener alone, few are read."""
+    return tuple(name for name in names if _is_idle(name))
 
 
 def topic_without_effect(names: Iterable[str]) -> tuple[str, ...]:
     """Those of some topic configs that nothing reads."""
     return tuple(name for name in names if name in TOPIC_KEYS and not TOPIC_KEYS[name].served)
+
+
+def _is_idle(name: str) -> bool:
+    if name.startswith(OF_A_LISTENER):
+        return listener_key(name) is None
+    return name in KEYS and not KEYS[name].served
 
 
 def _asks(name: str, text: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from kavka_broker.core.config.broker import KEYS
+from kavka_broker.core.config.broker import KEYS, definition_of
 from kavka_broker.core.config.definition import ConfigError, ConfigType, Definition, Mode, render, split_list
 from kavka_broker.core.config.dynamic import check_altered, check_group
 from kavka_broker.core.config.group_table import GROUP_KEYS
@@ -196,8 +196,9 @@ def _check_broker(metadata: Metadata, resource: Resource, values: Mapping[str, s
             continue
         try:
             check_promises({name: values[name]})
-            if name in KEYS:  # else, as in Kafka: a plugin of some broker may know it
-                _check_mode(KEYS[name], every_broker=not resource.name)
+            definition = definition_of(name)
+            if definition is not None:  # else, as in Kafka: a plugin of some broker may know it
+                _check_mode(definition, every_broker=not resource.name)
                 check_altered(name, values[name], said, before)
         except ConfigError as error:
             raise _request(str(error)) from None

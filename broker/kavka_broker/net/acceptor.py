@@ -1,0 +1,143 @@
+"""Takes connections from the kernel, one by one and only as long as the listener has room for them.
+
+asyncio's own server takes whatever waits, hundreds in a turn, and cannot be told to let them wait. This one looks
+before each; where there is no room it stops watching its sockets, and who comes stays in the kernel's backlog.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from kavka_broker.logs import get
+
+log = get("net")
+
+BACKLOG: Final = 512
+ACCEPTED_PER_TURN_MAX: Final = 64
+RETRY_SECONDS: Final = 1.0
+"""After an error of accept(2) that is not the peer's: most likely there are no more descriptors."""
+
+
+class Admission(Protocol):
+    """Who decides: the listener."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more connection may be made."""
+
+    def admit(self) -> asyncio.BaseProtocol:
+        """The protocol of a connection that is made now, which counts from now on."""
+
+    def give_back(self) -> None:
+        """A connection that was admitted could not be made."""
+
+
+class Acceptor(Protocol):
+    """What a listener listens with."""
+
+    async def bind(self, host: str | None, port: int) -> int:
+        """Take the address without serving it yet; the port (`port` 0 takes a free one). Raises OSError."""
+
+    async def start(self) -> None:
+        """Take connections from now on."""
+
+    def look_again(self) -> None:
+        """There may be room again."""
+
+    async def close(self) -> None:
+        """Stop listening."""
+
+
+class SocketAcceptor:
+    """Listens on real sockets."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._sockets: list[socket.socket] = []
+        self._server: asyncio.Server | None = None
+        self._making: dict[asyncio.Task[None], None] = {}
+        self._is_watching = False
+        self._is_started = False
+        self._retry: asyncio.TimerHandle | None = None
+
+    async def bind(self, host: str | None, port: int) -> int:
+        """Take the address without serving it yet; the port (`port` 0 takes a free one). Raises OSError."""
+        # asyncio resolves and binds; its server is never started, and holds the sockets.
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
+        self._sockets = [one.dup() for one in self._server.sockets]
+        return int(self._sockets[0].getsockname()[1])
+
+    async def start(self) -> None:
+        """Take connections from now on."""
+        for listening in self._sockets:
+            listening.setblocking(False)
+            listening.listen(BACKLOG)
+        self._is_started = True
+        self.look_again()
+
+    def look_again(self) -> None:
+        """There may be room again."""
+        if self._is_started and not self._is_watching and self._retry is None and self._admission.has_room:
+            self._is_watching = True
+            for listening in self._sockets:
+                asyncio.get_running_loop().add_reader(listening, self._take_from, listening)
+
+    def _pause(self) -> None:
+        if self._is_watching:
+            self._is_watching = False
+            for listening in self._sockets:
+                asyncio.get_running_loop().remove_reader(listening)
+
+    def _take_from(self, listening: socket.socket) -> None:
+        """Take who waits. The rest is told of again in the next turn of the loop."""
+        for _ in range(ACCEPTED_PER_TURN_MAX):
+            if not self._admission.has_room:
+                self._pause()
+                return
+            try:
+                accepted, _ = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as problem:
+                self._wait_a_moment(problem)
+                return
+            self._make(accepted)
+
+    def _make(self, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
+        loop = asyncio.get_running_loop()
+        connection = self._admission.admit()
+        task = loop.create_task(self._connect(accepted, lambda: connection), name="accept a connection")
+        self._making[task] = None
+        task.add_done_callback(self._making.pop)
+
+    async def _connect(self, accepted: socket.socket, factory: Callable[[], asyncio.BaseProtocol]) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(factory, accepted)
+        except OSError as problem:
+            accepted.close()
+            self._admission.give_back()
+            log.warning("connection.not_made", reason=str(problem))
+
+    def _wait_a_moment(self, problem: OSError) -> None:
+        log.error("connection.not_accepted", reason=str(problem))
+        self._pause()
+        self._retry = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self.look_again()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self._pause()
+        self._is_started = False
+        if self._retry is not None:
+            self._retry.cancel()
+        for listening in self._sockets:
+            listening.close()
+        if self._server is not None:
+            self._server.close()
+        await asyncio.gather(*self._making, return_exceptions=True)

@@ -1,0 +1,101 @@
+"""How many connections a configuration allows, told to who counts them; names of hosts are resolved for that.
+
+`max.connections.per.ip.overrides` may name hosts. They are asked for off the loop, when the configuration begins to
+name them; a name that cannot be resolved binds nobody until it can, and is asked for again a while later.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Mapping
+from typing import Final
+
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.definition import split_list
+from kavka_broker.logs import get
+from kavka_broker.net.connection_quotas import ConnectionBounds, ConnectionQuotas
+from kavka_broker.timers import Timer, Timers
+
+log = get("runtime")
+
+ASK_AGAIN_MS: Final = 30_000
+
+
+class Bounding:
+    """Keeps `quotas` to what a configuration says."""
+
+    def __init__(self, quotas: ConnectionQuotas, timers: Timers) -> None:
+        self.quotas = quotas
+        self._timers = timers
+        self._config: BrokerConfig | None = None
+        self._addresses: dict[str, tuple[str, ...]] = {}  # of hosts, by name
+        self._asking: asyncio.Task[None] | None = None
+        self._again: Timer | None = None
+
+    def follow(self, config: BrokerConfig) -> None:
+        """Hold to this configuration from now on."""
+        if config is self._config:
+            return
+        self._config = config
+        self.close()
+        self._alter()
+        self._ask()
+
+    def close(self) -> None:
+        """Ask for no more names."""
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._again is not None:
+            self._again.cancel()
+
+    def _alter(self) -> None:
+        assert self._config is not None
+        self.quotas.alter(bounds_of(self._config, self._addresses))
+
+    def _ask(self) -> None:
+        assert self._config is not None
+        self._again = None
+        hosts = [host for host in overrides_of(self._config) if literal(host) is None and host not in self._addresses]
+        if hosts:
+            self._asking = asyncio.get_running_loop().create_task(self._resolve(hosts), name="resolve hosts")
+
+    async def _resolve(self, hosts: list[str]) -> None:
+        loop = asyncio.get_running_loop()
+        for host in hosts:
+            try:
+                found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            except OSError as problem:
+                log.warning("config.unresolved", key="max.connections.per.ip.overrides", host=host, reason=str(problem))
+            else:
+                self._addresses[host] = tuple(address[0] for *_, address in found if isinstance(address[0], str))
+        self._alter()
+        if any(host not in self._addresses for host in hosts):
+            self._again = self._timers.after(ASK_AGAIN_MS, self._ask)
+
+
+def bounds_of(config: BrokerConfig, addresses: Mapping[str, tuple[str, ...]]) -> ConnectionBounds:
+    """What a configuration allows, where the hosts that it names have these addresses."""
+    per_address: dict[str, int] = {}
+    for host, count in overrides_of(config).items():
+        address = literal(host)
+        per_address |= dict.fromkeys(addresses.get(host, ()) if address is None else (address,), count)
+    return ConnectionBounds(
+        connections_max=config["max.connections"],
+        per_listener=config.connections_per_listener,
+        per_ip_max=config["max.connections.per.ip"],
+        per_address=per_address,
+    )
+
+
+def overrides_of(config: BrokerConfig) -> dict[str, int]:
+    """How many connections each host or address may have that is named."""
+    pairs = (item.rpartition(":") for item in split_list(config["max.connections.per.ip.overrides"]))
+    return {host.strip().strip("[]"): int(count) for host, _, count in pairs}
+
+
+def literal(host: str) -> str | None:
+    """The address that stands there, as the kernel writes it; None for a name."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return None

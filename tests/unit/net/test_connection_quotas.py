@@ -1,0 +1,208 @@
+"""How many connections listeners hold, together and each (KIP-402): who waits, who is closed, and who goes for whom."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kavka_broker.net import acceptor
+from kavka_broker.net.connection_quotas import ConnectionBounds, ConnectionQuotas
+from kavka_broker.net.listener import Limits, Listener
+from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.timers import Timers
+from tests.unit.net.test_connection import Client, Handlers, body
+
+
+class Ports:
+    """Two listeners, A and B, whose connections are counted together."""
+
+    def __init__(self, quotas: ConnectionQuotas) -> None:
+        clock = SystemClock()
+        timers = Timers(clock, asyncio.get_running_loop())
+        self.quotas = quotas
+        self.now_ms = clock.monotonic_ms
+        handlers: Any = Handlers()
+        self.listeners = {name: Listener(name, handlers, Limits(), clock, timers, quotas) for name in ("A", "B")}
+        self._ports: dict[str, int] = {}
+        self._clients: list[Client] = []
+
+    async def open(self) -> None:
+        for name, listener in self.listeners.items():
+            self._ports[name] = await listener.bind("127.0.0.1", 0)
+            await listener.serve()
+
+    async def close(self) -> None:
+        for client in self._clients:
+            client.writer.close()
+        for listener in self.listeners.values():
+            await listener.close()
+
+    async def connect(self, name: str) -> Client:
+        """A connection of which the kernel knows, and that has asked something."""
+        client = Client(*await asyncio.open_connection("127.0.0.1", self._ports[name]))
+        self._clients.append(client)
+        client.send("s1")
+        return client
+
+    async def served(self, name: str) -> Client:
+        client = await self.connect(name)
+        await answered(client)
+        return client
+
+    @property
+    def accepted_count(self) -> int:
+        return sum(listener.accepted_count for listener in self.listeners.values())
+
+
+@asynccontextmanager
+async def two_listeners(protected: str = "", **bounds: Any) -> AsyncIterator[Ports]:
+    ports = Ports(ConnectionQuotas(ConnectionBounds(**bounds), protected))
+    await ports.open()
+    try:
+        yield ports
+    finally:
+        await ports.close()
+
+
+async def answered(client: Client) -> None:
+    async with asyncio.timeout(20):
+        assert await client.answer() == body("s1")
+
+
+async def serves(client: Client) -> None:
+    client.send("s1")
+    await answered(client)
+
+
+async def ended(client: Client) -> None:
+    async with asyncio.timeout(20):
+        assert await client.is_closed()
+
+
+def test_who_comes_when_all_are_taken_waits_until_somebody_leaves() -> None:
+    async def scenario() -> None:
+        async with two_listeners(connections_max=2) as ports:
+            first, second = await ports.served("A"), await ports.served("B")
+            waiting = [await ports.connect("A"), await ports.connect("B")]
+            await serves(first)
+            assert ports.accepted_count == 2
+            second.writer.close()
+            while ports.accepted_count < 3:
+                await asyncio.sleep(0)
+            first.writer.close()
+            await asyncio.gather(*(answered(one) for one in waiting))
+
+    asyncio.run(scenario())
+
+
+def test_a_listener_may_have_a_bound_of_its_own() -> None:
+    async def scenario() -> None:
+        async with two_listeners(per_listener={"A": 1}) as ports:
+            await ports.served("A")
+            waiting = await ports.connect("A")
+            await ports.served("B")
+            assert ports.accepted_count == 2
+            ports.quotas.alter(ConnectionBounds())
+            await answered(waiting)
+
+    asyncio.run(scenario())
+
+
+def test_for_a_broker_the_client_that_was_idle_the_longest_goes() -> None:
+    async def scenario() -> None:
+        async with two_listeners(protected="A", connections_max=2) as ports:
+            first, second = await ports.served("B"), await ports.served("B")
+            second_since = next(reversed(ports.listeners["B"].connections)).last_active_ms
+            while ports.now_ms() <= second_since:
+                await asyncio.sleep(0)
+            await serves(first)
+            broker = await ports.served("A")
+            await ended(second)
+            await serves(first)
+            waiting = await ports.connect("B")
+            await serves(broker)
+            assert ports.accepted_count == 3
+            broker.writer.close()
+            await answered(waiting)
+
+    asyncio.run(scenario())
+
+
+def test_a_protected_listener_alone_waits_like_any_other() -> None:
+    quotas = ConnectionQuotas(ConnectionBounds(connections_max=1), "A")
+    quotas.join("A", {}, lambda: None)
+    assert quotas.has_room("A")
+    quotas.take("A")
+    assert not quotas.has_room("A")
+    quotas.join("B", {}, lambda: None)
+    assert not quotas.has_room("A"), "the bound of all is also that of each"
+    quotas.alter(ConnectionBounds(connections_max=1, per_listener={"A": 2}))
+    assert quotas.has_room("A")
+    assert not quotas.has_room("B")
+
+
+def test_a_lower_bound_ends_as_many_as_are_too_many() -> None:
+    async def scenario() -> None:
+        async with two_listeners(protected="A") as ports:
+            broker = await ports.served("A")
+            clients = [await ports.served("B") for _ in range(3)]
+            ports.quotas.alter(ConnectionBounds(connections_max=2))
+            await asyncio.gather(ended(clients[0]), ended(clients[1]))
+            await asyncio.gather(serves(broker), serves(clients[2]))
+
+    asyncio.run(scenario())
+
+
+def test_an_address_is_counted_over_all_listeners_and_closed_above_its_bound() -> None:
+    async def scenario() -> None:
+        async with two_listeners(per_ip_max=5, per_address={"127.0.0.1": 2}) as ports:
+            first, _ = await ports.served("A"), await ports.served("B")
+            await ended(await ports.connect("B"))
+            await serves(first)
+            first.writer.close()
+            while len(ports.listeners["A"].connections):
+                await asyncio.sleep(0)
+            await ports.served("B")
+
+    asyncio.run(scenario())
+
+
+def test_without_descriptors_it_tries_again_a_moment_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    accept, errors = socket.socket.accept, [OSError(errno.EMFILE, "Too many open files")]
+
+    def fails_once(listening: socket.socket) -> tuple[socket.socket, Any]:
+        if errors:
+            raise errors.pop()
+        return accept(listening)
+
+    monkeypatch.setattr(socket.socket, "accept", fails_once)
+    monkeypatch.setattr(acceptor, "RETRY_SECONDS", 0.001)
+
+    async def scenario() -> None:
+        async with two_listeners() as ports:
+            await ports.served("A")
+            assert not errors
+
+    asyncio.run(scenario())
+
+
+def test_what_could_not_be_made_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with two_listeners(connections_max=1) as ports:
+            loop = asyncio.get_running_loop()
+            connect, errors = loop.connect_accepted_socket, [OSError(errno.ENOTCONN, "not connected")]
+
+            async def fails_once(*args: Any) -> Any:
+                if errors:
+                    raise errors.pop()
+                return await connect(*args)
+
+            monkeypatch.setattr(loop, "connect_accepted_socket", fails_once)
+            await ended(await ports.connect("A"))
+            await ports.served("A")
+
+    asyncio.run(scenario())
