@@ -35,14 +35,18 @@ from kavka_broker.protocol.records.compression import (
     compress,
     decompress,
 )
-from kavka_broker.storage.record_check import WALKED_ON_LOOP_MAX, check_records
+from kavka_broker.protocol.records.judgement import UNBOUNDED, TooLong
+from kavka_broker.storage.record_check import check_records, steps_on_loop
 
 # Base offset and length, epoch, magic and CRC: a length below this cannot be a batch of any format.
 _BATCH_LENGTH_MIN: Final = 14
 
-#: What a client's batch may have, packed and unpacked, to be looked into and packed anew on the loop: milliseconds.
+#: What a client's batch may have, packed and unpacked, to be looked at one record after the other, and to be packed
+#: anew, on the loop: two or three milliseconds.
 ON_LOOP_BYTES_MAX: Final = 16 * 1024
-ON_LOOP_RECORDS_MAX: Final = 500
+ON_LOOP_RECORDS_MAX: Final = 2000
+#: The same where it is unpacked only, and judged in columns.
+UNPACKED_ON_LOOP_BYTES_MAX: Final = 128 * 1024
 
 _LENGTH: Final = Struct(">i")
 _ATTRIBUTES: Final = Struct(">h")
@@ -173,17 +177,19 @@ def _rewrite(
     batch: memoryview, header: BatchHeader, codec: int, config: LogConfig, now_ms: int, *, is_on_loop: bool
 ) -> memoryview:
     """The batch once its records have been looked at: with another codec, if it is another, and their largest time."""
-    is_packed = bool(header.codec or codec or config.compacts)
-    if is_on_loop and _is_long(len(batch), header.records_count, is_packed=is_packed):
-        raise NotOnLoop
-    bytes_max = ON_LOOP_BYTES_MAX if is_on_loop and is_packed else DECOMPRESSED_BYTES_MAX
+    repacks = codec != header.codec
+    bytes_max, steps_max = DECOMPRESSED_BYTES_MAX, UNBOUNDED
+    if is_on_loop:
+        bytes_max, steps_max = _on_loop(batch, header, is_walked=repacks or config.compacts)
     try:
-        max_timestamp_ms = check_records(batch, header, config, now_ms, bytes_max, repacks=codec != header.codec)
-        if codec != header.codec:
+        max_timestamp_ms = check_records(batch, header, config, now_ms, bytes_max, steps_max, repacks=repacks)
+        if repacks:
             batch = _repack(batch, header, codec, config, max_timestamp_ms, bytes_max)
             _check_size(len(batch), config)
         elif max_timestamp_ms != header.max_timestamp and not config.log_append_time:
             set_max_timestamp(batch, max_timestamp_ms)
+    except TooLong:
+        raise NotOnLoop from None
     except ProtocolViolation as problem:
         if is_on_loop and isinstance(problem, TooLarge):
             raise NotOnLoop from None
@@ -191,10 +197,14 @@ def _rewrite(
     return batch
 
 
-def _is_long(size_bytes: int, count: int, *, is_packed: bool) -> bool:
-    if is_packed:
-        return size_bytes > ON_LOOP_BYTES_MAX or count > ON_LOOP_RECORDS_MAX
-    return count > WALKED_ON_LOOP_MAX
+def _on_loop(batch: memoryview, header: BatchHeader, *, is_walked: bool) -> tuple[int, int]:
+    """The bytes that the records may unpack to on the loop, and the steps to look at them. Raises NotOnLoop."""
+    bytes_max = ON_LOOP_BYTES_MAX if is_walked else UNPACKED_ON_LOOP_BYTES_MAX
+    if is_walked and header.records_count > ON_LOOP_RECORDS_MAX:
+        raise NotOnLoop
+    if (is_walked or header.codec) and len(batch) > bytes_max:
+        raise NotOnLoop
+    return bytes_max, steps_on_loop(header.records_count)
 
 
 def _repack(

@@ -42,11 +42,11 @@ from kavka_broker.protocol.records.batch import (
     split_batches,
 )
 from kavka_broker.protocol.records.compression import Compression
-from kavka_broker.protocol.records.judgement import time_span
+from kavka_broker.protocol.records.judgement import TooLong, time_span
 from kavka_broker.storage.batch_check import NotOnLoop, Origin, Prepared, corrupt, first_batch, invalid, prepare
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log_reading import Chunk, ReadableLog
-from kavka_broker.storage.record_check import WALKED_ON_LOOP_MAX, check_times
+from kavka_broker.storage.record_check import check_times, steps_on_loop
 from kavka_broker.storage.segment import OFFSETS_MAX, Found, Segment
 
 __all__ = ["Appended", "Chunk", "Found", "Log", "Origin"]
@@ -138,6 +138,7 @@ class Log(ReadableLog):
             and magic == MAGIC
             and given_offset == 0
             and size <= self._message_bytes_max
+            and (origin is not Origin.CLIENT or not attributes & CODEC_MASK)
             and crc32c(batches[21:]) == crc
             and records_count == last_offset_delta + 1
             and records_count > 0
@@ -146,7 +147,6 @@ class Log(ReadableLog):
             and max_timestamp - now_ms <= self._after_max_ms
             and now_ms - base_timestamp <= self._before_max_ms
             and (producer_id < 0 or base_sequence >= 0)
-            and (origin is not Origin.CLIENT or (records_count <= WALKED_ON_LOOP_MAX and not attributes & CODEC_MASK))
         ):
             return self._append_unusual(batches, leader_epoch, now_ms, origin)
         if size > self._segment_bytes_max:
@@ -174,12 +174,15 @@ class Log(ReadableLog):
         self, batch: memoryview, records_count: int, base_timestamp: int, max_timestamp: int, now_ms: int
     ) -> int:
         """The largest timestamp of the records, once they are as the header says; it says that one from now on."""
+        steps_max = steps_on_loop(records_count)
         try:
-            earliest, latest = time_span(bytes(batch[HEADER_BYTES:]), records_count)
+            earliest, latest = time_span(bytes(batch[HEADER_BYTES:]), records_count, steps_max)
             if base_timestamp + latest == max_timestamp and now_ms - base_timestamp - earliest <= self._before_max_ms:
                 return max_timestamp
             header = BatchHeader._make(_unpack_header(batch))
-            largest = check_times(base_timestamp, earliest, latest, batch, header, self._config, now_ms)
+            largest = check_times(earliest, latest, batch, header, self._config, now_ms, steps_max)
+        except TooLong:
+            raise NotOnLoop from None
         except ProtocolViolation as problem:
             raise invalid(f"the batch cannot be read: {problem}") from None
         if largest != max_timestamp:

@@ -11,11 +11,13 @@ from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader
 from kavka_broker.protocol.records.compression import DECOMPRESSED_BYTES_MAX, Compression, TooLarge, decompress
-from kavka_broker.protocol.records.judgement import time_span
+from kavka_broker.protocol.records.judgement import UNBOUNDED, TooLong, time_span
 from kavka_broker.protocol.records.scan import scan
 
-#: Records of a batch that is not packed, which are walked over on the loop: some milliseconds.
-WALKED_ON_LOOP_MAX: Final = 5000
+#: Records that are walked over on the loop: two or three milliseconds.
+WALKED_ON_LOOP_MAX: Final = 4000
+#: Of a batch with more, in steps of the walk: enough where its records are alike, and little lost where they are not.
+STEPS_ON_LOOP_MAX: Final = 1000
 #: Of a packed batch, what is unpacked as a whole; what is larger is looked at piece by piece.
 UNPACKED_BYTES_MAX: Final = 16 * 1024 * 1024
 #: Of the records that are refused, those that an answer names.
@@ -30,28 +32,43 @@ class RecordsRefused(BrokerError):
         self.records = records
 
 
+def steps_on_loop(count: int) -> int:
+    """The steps that the loop may take to look at so many records."""
+    return WALKED_ON_LOOP_MAX if count <= WALKED_ON_LOOP_MAX else STEPS_ON_LOOP_MAX
+
+
 def check_records(
-    batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, bytes_max: int, *, repacks: bool
+    batch: memoryview,
+    header: BatchHeader,
+    config: LogConfig,
+    now_ms: int,
+    bytes_max: int,
+    steps_max: int = UNBOUNDED,
+    *,
+    repacks: bool,
 ) -> int:
-    """The largest timestamp of the records. Raises BrokerError or ProtocolViolation.
+    """The largest timestamp of the records. Raises BrokerError, ProtocolViolation, or TooLong for more than `steps_max`.
 
     Where the records are packed anew, or are to be compacted, the offsets that they say themselves must go up by one.
     """
     if not (config.compacts or repacks):
         data = _whole(batch, header, bytes_max)
         if data is not None:
-            earliest, latest = time_span(data, header.records_count)
-            return check_times(header.base_timestamp, earliest, latest, batch, header, config, now_ms)
+            earliest, latest = time_span(data, header.records_count, steps_max)
+            return check_times(earliest, latest, batch, header, config, now_ms, steps_max)
     return _check_each(batch, header, config, now_ms, bytes_max, is_strict=True)
 
 
 def check_times(
-    base_ms: int, earliest: int, latest: int, batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int
+    earliest: int, latest: int, batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, steps_max: int
 ) -> int:
-    """The largest timestamp, if none is out of bounds. Raises BrokerError."""
-    if not (_is_timely(base_ms + earliest, config, now_ms) and _is_timely(base_ms + latest, config, now_ms)):
-        return _check_each(batch, header, config, now_ms, DECOMPRESSED_BYTES_MAX)
-    return base_ms + latest
+    """The largest timestamp, if no delta is out of bounds. Raises BrokerError, or TooLong."""
+    base_ms = header.base_timestamp
+    if _is_timely(base_ms + earliest, config, now_ms) and _is_timely(base_ms + latest, config, now_ms):
+        return base_ms + latest
+    if header.records_count > steps_max:
+        raise TooLong
+    return _check_each(batch, header, config, now_ms, DECOMPRESSED_BYTES_MAX)
 
 
 def _whole(batch: memoryview, header: BatchHeader, bytes_max: int) -> bytes | None:

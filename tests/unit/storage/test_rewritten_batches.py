@@ -1,6 +1,7 @@
 """Batches whose records the broker looks at: what a client says inside of them is judged as well."""
 
 import tracemalloc
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,15 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import HEADER, HEADER_BYTES, BatchHeader, crc_is_valid, set_crc
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
-from kavka_broker.storage.batch_check import ON_LOOP_BYTES_MAX, ON_LOOP_RECORDS_MAX, NotOnLoop, prepare_in_thread
+from kavka_broker.storage.batch_check import (
+    ON_LOOP_BYTES_MAX,
+    ON_LOOP_RECORDS_MAX,
+    UNPACKED_ON_LOOP_BYTES_MAX,
+    NotOnLoop,
+    prepare_in_thread,
+)
 from kavka_broker.storage.log import Origin
+from kavka_broker.storage.record_check import WALKED_ON_LOOP_MAX
 from tests.unit.storage.support import NOW_MS, append, config, found_at, open_log, refusal, youngest
 
 RECOMPRESSED = config(compression_type="zstd")
@@ -90,7 +98,7 @@ def test_a_header_that_understates_the_time_is_put_right_by_another_codec() -> N
 
 
 LARGE = config(compression_type="zstd", cleanup_policy=("compact",), internal_segment_bytes=10_000_000)
-MANY = [(b"k%d" % index, b"v" * 100) for index in range(10 * ON_LOOP_RECORDS_MAX)]
+MANY = [(b"k%d" % index, b"v" * 100) for index in range(3 * ON_LOOP_RECORDS_MAX)]
 
 
 def bomb() -> bytearray:
@@ -123,6 +131,53 @@ def test_what_takes_long_is_not_done_on_the_loop(changes: LogConfig, batch: byte
     assert read_records(stored) == read_records(batch)
     assert crc_is_valid(stored)
     assert BatchHeader._make(HEADER.unpack_from(stored)).leader_epoch == 3
+
+
+PLAIN = config(max_message_bytes=10_000_000, internal_segment_bytes=10_000_000)
+
+
+@pytest.mark.parametrize("changes", [{}, {"message_timestamp_type": "LogAppendTime"}], ids=["their time", "our time"])
+def test_many_records_alike_are_judged_on_the_loop(changes: dict[str, str]) -> None:
+    log = open_log(config=replace(PLAIN, **changes))
+    for _ in ("first of the log", "ordinary"):
+        batch = build_batch([(None, bytes(100))] * 9000, timestamp_ms=NOW_MS)
+        last_offset = log.append_as_leader(memoryview(batch), 0, NOW_MS).last_offset
+    assert last_offset == 17_999
+
+
+def test_packed_records_are_judged_on_the_loop_up_to_some_bytes() -> None:
+    log = open_log(config=PLAIN)
+    for value_bytes, is_on_loop in ((90_000, True), (2 * UNPACKED_ON_LOOP_BYTES_MAX, False)):
+        batch = build_batch([(b"k", bytes(value_bytes))], timestamp_ms=NOW_MS, compression=Compression.LZ4)
+        with nullcontext() if is_on_loop else pytest.raises(NotOnLoop):
+            log.append_as_leader(memoryview(batch), 0, NOW_MS)
+    assert log.log_end_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        ([Record(-1, NOW_MS, None, bytes(90 + i % 3)) for i in range(2 * WALKED_ON_LOOP_MAX)], ErrorCode.NONE),
+        ([Record(-1, NOW_MS + DAY_MS, None, b"v" * 100)] * (2 * WALKED_ON_LOOP_MAX), ErrorCode.INVALID_TIMESTAMP),
+        ([Record(-1, NOW_MS, b"k", b"v", [("h", None)] * WALKED_ON_LOOP_MAX)], ErrorCode.NONE),
+    ],
+    ids=["of many sizes", "untimely", "with many headers"],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_takes_many_steps_is_judged_in_a_thread(records: list[Record], code: ErrorCode, is_first: bool) -> None:
+    log = open_log(config=PLAIN)
+    if not is_first:
+        append(log, b"before")
+    batch = build_batch(records)
+    with pytest.raises(NotOnLoop):
+        log.append_as_leader(memoryview(bytearray(batch)), 0, NOW_MS)
+    try:
+        prepared = prepare_in_thread(memoryview(batch), log.config, NOW_MS)
+    except BrokerError as error:
+        assert error.code == code
+    else:
+        assert code == ErrorCode.NONE
+        assert log.append_prepared(prepared, 0, NOW_MS).last_offset == len(records) - is_first
 
 
 def test_keys_are_looked_at_in_the_memory_of_some_pieces() -> None:

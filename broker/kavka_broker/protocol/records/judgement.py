@@ -2,12 +2,14 @@
 
 A leader looks at every record that it takes, so this is the cheapest walk that sees all of it. Records of one batch
 mostly have the same size: then a byte of one record and the same byte of the next lie a fixed distance apart, and one
-slice with that distance compares hundreds of them. Where sizes differ it goes from record to record.
+slice with that distance compares hundreds of them, at some nanoseconds a record. Where sizes differ it goes from record
+to record, at some hundreds; whoever has no time for many of these says so with `steps_max`.
 
 As in Apache Kafka, offsets that the records themselves say are not looked at: the leader numbers them.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.record import varint
@@ -15,53 +17,82 @@ from kavka_broker.protocol.records.scan import past, past_headers
 
 HIGH: Final = bytes(range(0x80, 0x100))
 LOW: Final = bytes(range(0x80))
+EVEN: Final = bytes(range(0, 0x100, 2))
 #: Fewer alike are walked over one by one.
-RUN_MIN: Final = 4
-#: As many are compared before all are.
-TRIAL: Final = 16
+RUN_MIN: Final = 8
+#: After a record that is not like those behind it, so many are walked over before one is compared again.
+WALKED_BETWEEN: Final = 16
+#: As many are compared at first, and at a time from then on.
+TRIAL: Final = 128
+BLOCK: Final = 1024
+#: Records with more headers are not compared.
+HEADERS_MAX: Final = 8
+#: Of a long column, distinct bytes that are taken out one after the other: a set of all takes longer where few differ.
+PEELED_MAX: Final = 8
+PEELED_FROM: Final = 256
+
+UNBOUNDED: Final = 1 << 62
+#: A step is the walk over one record, or over one of its headers. It takes so many to compare records at all, and one
+#: for each so many that are alike.
+STEPS_A_RUN: Final = 24
+ALIKE_A_STEP: Final = 32
+
+
+class TooLong(Exception):
+    """To look at these records takes more steps than are allowed."""
 
 
 class Layout(NamedTuple):
-    """Where the parts of one record lie, from its first byte; its size and the time that it says."""
+    """Where the parts of a record lie, from its first byte on."""
 
     size: int
     time_at: int
     offset_at: int
-    key_at: int  # the length of the key
-    value_at: int  # the length of the value
-    headers_at: int
-    timestamp_delta: int
+    key_at: int
+    fixed: tuple[tuple[int, bytes], ...]
+    """The bytes of all lengths and of the number of headers, each with its place."""
 
 
-def time_span(data: bytes, count: int) -> tuple[int, int]:  # noqa: C901 (flat: calls would cost more than all of it)
+def time_span(  # noqa: C901 (flat: calls would cost more than all of it)
+    data: bytes, count: int, steps_max: int = UNBOUNDED
+) -> tuple[int, int]:
     """The least and the greatest timestamp delta of the `count` records that `data` is.
 
-    Any bytes: raises only `ProtocolViolation`. Flat, since most varints have one byte or two and need no call.
+    Any bytes: raises only `ProtocolViolation`, and `TooLong` where that takes more than `steps_max`. Flat, since most
+    varints have one byte or two and need no call.
     """
     position, left, size = 0, count, len(data)
-    earliest, latest = 1 << 70, -(1 << 70)
+    earliest, latest, last = 1 << 70, -(1 << 70), -1
+    # With one step a record, `unpaid` of the last ones would have none. It grows by what costs more.
+    unpaid, compared_from = count - steps_max, count
+    stop = max(unpaid, 0)
     try:
-        while left:
-            byte, at = data[position], position + 1
+        while left > stop:
+            byte = lowest = data[position]
+            at = position + 1
             if byte & 0x80:
                 second = data[at]
                 byte, at = (byte & 0x7F | second << 7, at + 1) if second < 0x80 else _raw(data, position)
             end = at + (byte >> 1)
             if byte & 1 or end > size:
                 raise ProtocolViolation(f"a record that ends at byte {end} of {size}")
-            if left >= RUN_MIN and data[end : end + at - position] == data[position:at]:
-                alike, span = _run(data, position, min(left, (size - position) // (end - position)))
+            if RUN_MIN <= left <= compared_from and data[end] == lowest:
+                alike, span = _run(data, position, end - position, min(left, (size - position) // (end - position)))
                 if alike:
                     earliest, latest = min(earliest, *span), max(latest, *span)
                     left, position = left - alike, position + alike * (end - position)
+                    unpaid += STEPS_A_RUN + alike // ALIKE_A_STEP - alike
+                    stop = max(unpaid, 0)
                     continue
+                compared_from = left - WALKED_BETWEEN
             byte = data[at + 1]
             at += 2
             if byte & 0x80:
-                byte, at = _raw(data, at - 1)
-            delta = (byte >> 1) ^ -(byte & 1)
-            earliest = min(earliest, delta)
-            latest = max(latest, delta)
+                second = data[at]
+                byte, at = (byte & 0x7F | second << 7, at + 1) if second < 0x80 else _raw(data, at - 1)
+            if byte != last:
+                last, delta = byte, (byte >> 1) ^ -(byte & 1)
+                earliest, latest = min(earliest, delta), max(latest, delta)
             if data[at] & 0x80:
                 at = at + 1 if data[at + 1] < 0x80 else varint(data, at)[1] - 1
             byte = data[at + 1]
@@ -75,12 +106,21 @@ def time_span(data: bytes, count: int) -> tuple[int, int]:  # noqa: C901 (flat: 
                 second = data[at]
                 byte, at = (byte & 0x7F | second << 7, at + 1) if second < 0x80 else _raw(data, at - 1)
             at = at + (byte >> 1) if not byte & 1 else past(~(byte >> 1), at, end)
-            at = at + 1 if at < end and not data[at] else past_headers(data, at, end)
+            if at < end and not data[at]:
+                at += 1
+            else:
+                unpaid += min(varint(data, at)[0], size)
+                stop = max(unpaid, 0)
+                if left <= stop:
+                    break
+                at = past_headers(data, at, end)
             if at != end:
                 raise ProtocolViolation(f"a record ends {end - at} bytes off")
             position, left = end, left - 1
     except IndexError:
         raise ProtocolViolation("a record is longer than it says, or is not there") from None
+    if left:
+        raise TooLong
     if position != size:
         raise ProtocolViolation(f"{size - position} bytes follow the last record")
     return earliest, latest
@@ -92,69 +132,123 @@ def _raw(data: bytes, position: int) -> tuple[int, int]:
     return (value << 1) ^ (value >> 63), position
 
 
-def _run(data: bytes, position: int, most: int) -> tuple[int, list[int]]:
-    """How many records from here on are laid out alike, and their different timestamp deltas; 0 for too few."""
+def _run(data: bytes, position: int, size: int, most: int) -> tuple[int, list[int]]:
+    """How many records from here on are laid out as the first is, and the span of their timestamp deltas; 0 for few.
+
+    `size` is the first one's, `most` how many there may be.
+    """
+    span: list[int] = []
+    if data[position : position + RUN_MIN * size : size].count(data[position]) < RUN_MIN:
+        return 0, span
     layout = _layout(data, position)
-    alike = _alike(data, position, layout, min(most, TRIAL))
-    if alike == TRIAL < most:
-        alike = _alike(data, position, layout, most)
-    return (alike, _times(data, position, layout, alike)) if alike >= RUN_MIN else (0, [])
+    if layout is None:
+        return 0, span
+    alike, asked = 0, min(most, TRIAL)
+    while asked:
+        begin = position + alike * size
+        found = _alike(data, begin, layout, asked)
+        if alike + found < RUN_MIN:
+            return 0, span
+        if found:
+            span += _span(data, begin, layout, found)
+        alike += found
+        asked = min(most - alike, BLOCK) if found == asked else 0
+    return alike, span
 
 
-def _layout(data: bytes, position: int) -> Layout:
-    """Walk over one record. Raises ProtocolViolation, or IndexError where the data ends."""
-    length, at = varint(data, position)
-    end = at + length
-    if length < 0 or end > len(data):
-        raise ProtocolViolation(f"a record of {length} bytes, {len(data) - at} are left")
-    time_at = at + 1
-    timestamp_delta, offset_at = varint(data, time_at)
-    key_at = varint(data, offset_at)[1]
-    length, at = varint(data, key_at)
-    value_at = at + length if length >= 0 else past(length, at, end)
-    length, at = varint(data, value_at)
-    headers_at = at + length if length >= 0 else past(length, at, end)
-    if headers_at >= end:
-        raise ProtocolViolation("a field is longer than its record")
-    at = headers_at + 1 if not data[headers_at] else past_headers(data, headers_at, end)
-    if at != end:
-        raise ProtocolViolation(f"a record ends {end - at} bytes off")
+def _layout(data: bytes, position: int) -> Layout | None:
+    """Where the parts of one record lie; None for one that has many headers or is none. Raises IndexError."""
+    try:
+        length, at = varint(data, position)
+        end, time_at = at + length, at + 1
+        lengths = [*range(position, at)]
+        offset_at = varint(data, time_at)[1]
+        key_at = varint(data, offset_at)[1]
+        headers_at = _past_fields(2, data, key_at, end, lengths)
+        headers, at = varint(data, headers_at)
+        if not 0 <= headers <= HEADERS_MAX:
+            return None
+        lengths += range(headers_at, at)
+        if headers:
+            past_headers(data, headers_at, end)  # refuses more than fields do
+            at = _past_fields(2 * headers, data, at, end, lengths)
+        if at != end:
+            return None
+    except ProtocolViolation:
+        return None
     start = position
-    return Layout(
-        end - start, time_at - start, offset_at - start, key_at - start, value_at - start, headers_at - start,
-        timestamp_delta,
-    )  # fmt: skip
+    fixed = tuple((at - start, data[at : at + 1]) for at in lengths)
+    return Layout(end - start, time_at - start, offset_at - start, key_at - start, fixed)
+
+
+def _past_fields(count: int, data: bytes, position: int, end: int, lengths: list[int]) -> int:
+    """Where so many fields end; where the bytes of their lengths lie is added to `lengths`. Raises ProtocolViolation."""
+    for _ in range(count):
+        length, at = varint(data, position)
+        lengths += range(position, at)
+        position = past(length, at, end)
+    return position
 
 
 def _alike(data: bytes, position: int, layout: Layout, most: int) -> int:
-    """How many records from here on, `most` at most, are laid out as the first is, and have no headers."""
-    if data[position + layout.headers_at]:
-        return 1
-    stride, end = layout.size, position + most * layout.size
-    for at in (*range(layout.time_at - 1), *_fixed(layout, data, position), layout.headers_at):
-        column = data[position + at : end : stride]
-        if column.count(column[:1]) != len(column):
-            end = position + stride * (len(column) - len(column.lstrip(column[:1])))
+    """How many records from here on, `most` at most, are laid out so."""
+    size, end = layout.size, position + most * layout.size
+    for at, byte in layout.fixed:
+        column = data[position + at : end : size]
+        if column != byte * len(column):
+            end = position + size * (len(column) - len(column.lstrip(byte)))
     for start, stop in ((layout.time_at, layout.offset_at), (layout.offset_at, layout.key_at)):
-        for at in range(start, stop):
-            column = data[position + at : end : stride]
-            rest = column.lstrip(LOW if at == stop - 1 else HIGH)
-            if rest:
-                end = position + stride * (len(column) - len(rest))
-    return (end - position) // stride
+        for at in range(start, stop - 1):
+            column = data[position + at : end : size]
+            if column.translate(None, HIGH):
+                end = position + size * (len(column) - len(column.lstrip(HIGH)))
+        column = data[position + stop - 1 : end : size]
+        if not column.isascii():
+            end = position + size * (len(column) - len(column.lstrip(LOW)))
+    return (end - position) // size
 
 
-def _fixed(layout: Layout, data: bytes, position: int) -> tuple[int, ...]:
-    """The bytes of both lengths: of key and value."""
-    of_key = varint(data, position + layout.key_at)[1] - position
-    of_value = varint(data, position + layout.value_at)[1] - position
-    return (*range(layout.key_at, of_key), *range(layout.value_at, of_value))
-
-
-def _times(data: bytes, position: int, layout: Layout, count: int) -> list[int]:
-    """The different timestamp deltas of a run."""
+def _span(data: bytes, position: int, layout: Layout, count: int) -> list[int]:
+    """The least and the greatest timestamp delta of a run, maybe with some between them."""
     end = position + count * layout.size
     columns = [data[position + at : end : layout.size] for at in range(layout.time_at, layout.offset_at)]
+    lowest = columns[0]
     if len(columns) == 1:
-        return [(byte >> 1) ^ -(byte & 1) for byte in set(columns[0])]
-    return [varint(bytes(one), 0)[0] for one in set(zip(*columns, strict=True))]
+        return [(byte >> 1) ^ -(byte & 1) for byte in _distinct(lowest)]
+    columns.reverse()
+    if lowest.translate(None, EVEN):  # negative ones: an order of bytes is not theirs
+        found = set(zip(*columns, strict=True))
+        signs = [one for one in found if one[-1] & 1], [one for one in found if not one[-1] & 1]
+        return [_delta(one) for some in signs if some for one in (min(some), max(some))]
+    return [_delta(_extreme(columns, pick)) for pick in (min, max)]
+
+
+def _extreme(columns: list[bytes], pick: Callable[[Iterable[Any]], Any]) -> tuple[int, ...]:
+    """The least or the greatest row. Times mostly go up, so that rows with the same first bytes lie side by side."""
+    row: list[int] = []
+    first, count = 0, len(columns[0])
+    for column in columns:
+        part = column[first : first + count]
+        byte = pick(_distinct(part))
+        begin, count = part.find(byte), part.count(byte)
+        if part.rfind(byte) - begin >= count:
+            return tuple(pick(zip(*columns, strict=True)))
+        row.append(byte)
+        first += begin
+    return tuple(row)
+
+
+def _delta(row: tuple[int, ...]) -> int:
+    """The number that a row of columns stands for, its highest byte first."""
+    return varint(bytes(reversed(row)), 0)[0]
+
+
+def _distinct(column: bytes) -> set[int]:
+    """The bytes that a column has."""
+    if len(column) < PEELED_FROM:
+        return set(column)
+    found: set[int] = set()
+    while column and len(found) < PEELED_MAX:
+        found.add(column[0])
+        column = column.translate(None, column[:1])
+    return found.union(column)

@@ -186,10 +186,21 @@ def past_headers(data: bytes | bytearray, position: int, end: int) -> int:
     if not 0 <= count <= end - position:
         raise ProtocolViolation(f"{count} headers in {end - position} bytes")
     for _ in range(count):
-        length, position = varint(data, position)
-        if length < 0:
-            raise ProtocolViolation("a header without a name")
-        position = past(length, position, end)
-        length, position = varint(data, position)
-        position = past(length, position, end)
+        byte = data[position]
+        position += 1
+        if byte & 0x81:  # of two bytes, or negative
+            length, position = varint(data, position - 1)
+            if length < 0:
+                raise ProtocolViolation("a header without a name")
+            byte = length << 1
+        position += byte >> 1
+        byte = data[position]
+        position += 1
+        if byte & 0x81:
+            length, position = varint(data, position - 1)
+            position = past(length, position, end)
+        else:
+            position += byte >> 1
+        if position > end:
+            raise ProtocolViolation(f"headers that end {position - end} bytes behind their record")
     return position
