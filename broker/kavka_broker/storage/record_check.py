@@ -47,7 +47,7 @@ def check_records(
     *,
     repacks: bool,
 ) -> int:
-    """The largest timestamp of the records. Raises BrokerError, ProtocolViolation, or TooLong for more than `steps_max`.
+    """The largest timestamp of the records. Raises BrokerError, ProtocolViolation, or TooLong beyond `steps_max`.
 
     Where the records are packed anew, or are to be compacted, the offsets that they say themselves must go up by one.
     """

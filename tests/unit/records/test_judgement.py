@@ -59,11 +59,13 @@ def drawn(runs: list[tuple[Drawn, int, int]]) -> list[Record]:
 
 @given(RUNS, st.booleans(), st.data())
 @settings(max_examples=300)
-def test_it_agrees_with_the_slow_walk(runs: list[tuple[Drawn, int, int]], has_blocks: bool, data: st.DataObject) -> None:
+def test_it_agrees_with_the_slow_walk(
+    runs: list[tuple[Drawn, int, int]], has_blocks: bool, data: st.DataObject
+) -> None:
     records = drawn(runs)
     body = body_of(records)
     blocks = {"TRIAL": 8, "BLOCK": 8, "PEELED_FROM": 0, "PEELED_MAX": 2} if has_blocks else {"TRIAL": 128}
-    with patch.multiple(judgement, **blocks):
+    with patch.dict(vars(judgement), blocks):
         assert verdict(body, len(records)) == slow_verdict(body, len(records)) != "refused"
         place = data.draw(st.integers(0, len(body) - 1))
         broken = bytearray(body)

@@ -182,7 +182,7 @@ def _layout(data: bytes, position: int) -> Layout | None:
 
 
 def _past_fields(count: int, data: bytes, position: int, end: int, lengths: list[int]) -> int:
-    """Where so many fields end; where the bytes of their lengths lie is added to `lengths`. Raises ProtocolViolation."""
+    """Where so many fields end; the places of their lengths' bytes are added to `lengths`. Raises ProtocolViolation."""
     for _ in range(count):
         length, at = varint(data, position)
         lengths += range(position, at)
