@@ -444,9 +444,12 @@ class Invariants:
             self.simulation.fail(f"ReadIsCommitted: {place_text(place)}: {batch} was read; {what}")
 
     def _catch_up(self, truth: Truth, last_offset: int) -> None:
-        """A damaged leader may commit within the very step that takes its log away: enough others have it, then."""
+        """A leader that is damaged, or whose topic goes, may commit within the very step that takes its log away: enough
+        others have it, then.
+        """
+        is_deleted = all(place_of(one.name, one.topic_id, truth.place[1]) != truth.place for one in self.image.topics)
         views = [self.views[one, truth.place] for one in truth.leaders.values() if (one, truth.place) in self.views]
-        if all(view.end_offset > last_offset for view in views):
+        if not is_deleted and all(view.end_offset > last_offset for view in views):
             return
         for view in self.views.values():
             for batch in view.batches if view.place == truth.place else ():
