@@ -61,6 +61,11 @@ class Slices:
             return result
         return asyncio.get_running_loop().create_task(self._finish(work))
 
+    async def whole(self, work: Work[T]) -> T:
+        """As `run`, for who is in a task of its own."""
+        result = self.run(work)
+        return await result if isinstance(result, asyncio.Task) else result
+
     async def _finish(self, work: Work[T]) -> T:
         try:
             while True:

@@ -22,10 +22,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from itertools import chain, islice
 from typing import NamedTuple
 
 from kavka_broker.api.acknowledgement import Acknowledgement, Share, answer_if_due
-from kavka_broker.api.admission import Admission
+from kavka_broker.api.admission import UNITS_PER_BATCH, Admission
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
 from kavka_broker.api.registry import api
@@ -44,6 +45,7 @@ from kavka_broker.protocol.records.batch import CODEC_MASK, TRANSACTIONAL_BIT
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.quotas.client_quotas import PRODUCE
 from kavka_broker.replica.partition import ACKS_ALL, Partition
+from kavka_broker.slices import UNITS_PER_SLICE, Pace, Work
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared
 from kavka_broker.storage.record_check import RecordsRefused
 
@@ -52,6 +54,9 @@ TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 10  # KIP-951
 ACKS = (-1, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"
+LATER_AT_ONCE_MAX = 50
+MANY_BYTES_MIN = 2 * 1024
+BYTES_PER_UNIT = 500  # of a slice
 ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
 
 Produced = ProduceResponse | asyncio.Future[ProduceResponse | None] | None
@@ -82,8 +87,11 @@ class Later(NamedTuple):
 def produce(request: ProduceRequest, broker: Broker, client: Client) -> Produced:
     if has_repeats(request.topic_data):
         request.topic_data = without_repeats(request.topic_data)
+    if has_many(request, client):
+        client.has_long_answer = True
+        return produce_now(request, broker, client)
     if broker.replicas.openings.is_securing and request.transactional_id is None and is_first(request, broker, client):
-        keep(request)
+        keep(request, client)
         client.is_holding = True
         return asyncio.ensure_future(produce_when_secured(request, broker, client))
     return produce_now(request, broker, client)
@@ -111,15 +119,23 @@ def without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
 def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Produced:
     """Append before this returns, unless somebody has to be asked whether the transaction may."""
     admission = None
+    is_long = client.has_long_answer
     if request.transactional_id is not None:
         admission = Admission(request.transactional_id, broker, client)
-        if admission.must_ask(batches_of(request, broker, client)) or broker.coordinators.has_turn(
-            request.transactional_id
+        if (
+            is_long
+            or admission.must_ask(batches_of(request, broker, client))
+            or broker.coordinators.has_turn(request.transactional_id)
         ):
             charge(broker, client)
-            keep(request)
+            keep(request, client)
             turn = broker.coordinators.turn(request.transactional_id)
             return asyncio.ensure_future(produce_in_turn(request, turn, admission, broker, client))
+    if is_long:
+        charge(broker, client)
+        keep(request, client)
+        client.is_holding = True
+        return asyncio.ensure_future(produce_in_slices(request, broker, client))
     answer, pending = append_now(request, broker, client, admission)
     if pending.later:
         client.is_holding = True
@@ -127,6 +143,16 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
     if pending.waiting:
         return Acknowledgement(request, answer, pending.waiting, broker.timers).future
     return answer_if_due(request, answer)
+
+
+def has_many(request: ProduceRequest, client: Client) -> bool:
+    """Whether to append all of it takes more than a slice."""
+    if client.is_holding:
+        return True  # a thread had to read it
+    if client.size_bytes < MANY_BYTES_MIN:
+        return False
+    count = sum([len(topic.partition_data) for topic in request.topic_data])
+    return count > 1 and count * UNITS_PER_BATCH + client.size_bytes // BYTES_PER_UNIT > UNITS_PER_SLICE
 
 
 def append_now(
@@ -159,7 +185,9 @@ async def append_later(
 ) -> None:
     """Have threads make ready what takes long, and append it."""
     admit = None if admission is None else admission.check
-    await asyncio.gather(*(append_one_later(one, request, broker, client, pending, admit) for one in pending.later))
+    for start in range(0, len(pending.later), LATER_AT_ONCE_MAX):
+        some = pending.later[start : start + LATER_AT_ONCE_MAX]
+        await asyncio.gather(*(append_one_later(one, request, broker, client, pending, admit) for one in some))
 
 
 async def append_one_later(
@@ -187,8 +215,11 @@ def charge(broker: Broker, client: Client) -> None:
         client.throttle(delay_ms, broker.quotas.held(PRODUCE, client.user, client.client_id, now_ms))
 
 
-def keep(request: ProduceRequest) -> None:
+def keep(request: ProduceRequest, client: Client) -> None:
     """Copy the batches: what was received is overwritten once the handler has returned."""
+    if client.is_holding:
+        return  # with a copy of the whole frame
+    client.copied_bytes = client.size_bytes
     for topic in request.topic_data:
         for data in topic.partition_data:
             if data.records is not None:
@@ -212,6 +243,21 @@ async def produce_when_secured(request: ProduceRequest, broker: Broker, client: 
     return await produce_held(request, answer, pending, None, broker, client)
 
 
+async def produce_in_slices(request: ProduceRequest, broker: Broker, client: Client) -> ProduceResponse | None:
+    """As `produce_now`, of so many batches that the others have their turn in between."""
+    pending = Pending()
+    try:
+        await broker.replicas.openings.secured()
+        parts = await broker.slices.whole(append_in_slices(request, broker, client, pending, None))
+        await append_later(request, pending, None, broker, client)
+    finally:
+        client.let_go()
+    answer = ProduceResponse(
+        await broker.slices.whole(joined(request, parts)), client.throttle_time_ms, pending.endpoints
+    )
+    return await Acknowledgement(request, answer, pending.waiting, broker.timers).future
+
+
 async def produce_in_turn(
     request: ProduceRequest,
     turn: AbstractAsyncContextManager[None],
@@ -223,14 +269,16 @@ async def produce_in_turn(
     pending = Pending()
     async with turn:
         try:
-            if admission.must_ask(batches_of(request, broker, client)):
+            if await broker.slices.whole(admission.look(batches_of(request, broker, client))):
                 await admission.ask()
             await broker.replicas.openings.secured()
-            responses = append_request(request, broker, client, pending, admission)
+            parts = await broker.slices.whole(append_in_slices(request, broker, client, pending, admission))
             await append_later(request, pending, admission, broker, client)
         finally:
             admission.end()
-    answer = ProduceResponse(responses, client.throttle_time_ms, pending.endpoints)
+    answer = ProduceResponse(
+        await broker.slices.whole(joined(request, parts)), client.throttle_time_ms, pending.endpoints
+    )
     return await Acknowledgement(request, answer, pending.waiting, broker.timers).future
 
 
@@ -243,6 +291,35 @@ def append_request(
         TopicProduceResponse(topic.name, topic.topic_id, append_all(topic, request, broker, client, pending, admit))
         for topic in request.topic_data
     ]
+
+
+def append_in_slices(
+    request: ProduceRequest, broker: Broker, client: Client, pending: Pending, admission: Admission | None
+) -> Work[list[list[PartitionProduceResponse]]]:
+    """As `append_request`, batch by batch, with an answer for each."""
+    admit = None if admission is None else admission.check
+    pace = Pace()
+    parts = []
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            one = TopicProduceData(topic.name, topic.topic_id, [data])
+            parts.append(append_all(one, request, broker, client, pending, admit))
+            if pace.spent(UNITS_PER_BATCH + len(data.records or b"") // BYTES_PER_UNIT):
+                yield
+    return parts
+
+
+def joined(request: ProduceRequest, parts: list[list[PartitionProduceResponse]]) -> Work[list[TopicProduceResponse]]:
+    """The answers by their topics, in the order of the request."""
+    answers, pace = chain.from_iterable(parts), Pace()
+    topics = []
+    for topic in request.topic_data:
+        topics.append(
+            TopicProduceResponse(topic.name, topic.topic_id, list(islice(answers, len(topic.partition_data))))
+        )
+        if pace.spent(1):
+            yield
+    return topics
 
 
 def batches_of(request: ProduceRequest, broker: Broker, client: Client) -> list[tuple[str, PartitionProduceData]]:
@@ -279,7 +356,9 @@ def append_all(
         try:
             answers.append(append(name, data, request, broker, client, pending, admit))
         except NotOnLoop:
-            data.records = memoryview(bytearray(data.records))  # what was received is overwritten
+            if not client.is_holding:  # what was received is overwritten, unless it was copied already
+                data.records = memoryview(bytearray(data.records))
+                client.copied_bytes += len(data.records)
             pending.later.append(Later(answers, len(answers), name, data))
             answers.append(PartitionProduceResponse(data.index))
     return answers

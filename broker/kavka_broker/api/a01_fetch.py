@@ -15,7 +15,7 @@
 Versions: flexible from 12; topic ids from 13.
 """
 
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from kavka_broker.api.broker import Broker, Client
@@ -45,10 +45,11 @@ from kavka_broker.protocol.messages.fetch_response import (
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.quotas.client_quotas import FETCH
 from kavka_broker.replica.feeds import Feed
-from kavka_broker.replica.fetch_sessions import FetchContext, SessionPartition
+from kavka_broker.replica.fetch_sessions import FetchContext, Named, SessionPartition, prepare
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.proving import is_proven
 from kavka_broker.replica.purgatory import FetchWaiter
+from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log import Chunk
 
 BYTES_MAX = 1024 * 1024
@@ -58,7 +59,15 @@ TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 12  # in a tagged field
 READ_COMMITTED = 1
 MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+#: Of partitions: fewer than that are read in one go.
+AT_ONCE_MAX = 100
+READ_TOGETHER = 25
+UNITS_PER_PARTITION = 12  # of a slice
+PREPARED_BYTES_MIN = 8 * 1024
 UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+Topics = dict[bytes | str, list[PartitionData]]
 
 
 @dataclass(slots=True)
@@ -88,16 +97,23 @@ class Fetch:
 
 
 @api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH, bytes_max=BYTES_MAX)
-def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse | Awaitable[FetchResponse]:
+def fetch(
+    request: FetchRequest, broker: Broker, client: Client, prepared: Named | None = None
+) -> FetchResponse | Awaitable[FetchResponse]:
     if client.role == "controller":
         return fitting(metadata_fetch(request, broker.quorum, client.version), client.version, ADDRESSES_SINCE)
+    if prepared is None and client.size_bytes > PREPARED_BYTES_MIN:
+        return fetch_prepared(request, broker, client)
     uses_ids, now_ms = client.version >= TOPIC_ID_VERSION, int(broker.clock.monotonic_ms())
     try:
-        context = broker.fetch_sessions.enter(request, uses_ids, now_ms)
+        context = broker.fetch_sessions.enter(request, uses_ids, now_ms, prepared)
     except BrokerError as error:
         return FetchResponse(error_code=error.code)
     wanted = fetch_of(request, context, broker, client, now_ms)
-    reading = read_all(wanted, broker)
+    if len(wanted.partitions) > AT_ONCE_MAX:
+        return fetch_in_slices(request, wanted, broker, client)
+    reading = begun(wanted)
+    read_all(wanted, wanted.partitions, reading, broker)
     missing_bytes = min(request.min_bytes, wanted.bytes_max) - reading.size_bytes
     nobody = not reading.watched and wanted.feed is None
     if missing_bytes <= 0 or reading.is_due or request.max_wait_ms <= 0 or nobody:
@@ -111,6 +127,12 @@ def fetch(request: FetchRequest, broker: Broker, client: Client) -> FetchRespons
         wanted.feed.waiter = waiter
         client.hurry = waiter.interrupt
     return answer_later(waiter, wanted, broker, client)
+
+
+async def fetch_prepared(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse:
+    """As `fetch`, once what the request names was made ready in slices."""
+    outcome = fetch(request, broker, client, await broker.slices.whole(prepare(request)))
+    return outcome if isinstance(outcome, FetchResponse) else await outcome
 
 
 def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, client: Client, now_ms: int) -> Fetch:
@@ -145,15 +167,68 @@ async def answer_later(waiter: FetchWaiter, wanted: Fetch, broker: Broker, clien
         if feed.waiter is waiter:
             feed.waiter = None
         wanted.partitions = with_news(wanted.partitions, feed)
-    return answer(read_all(wanted, broker), wanted, broker, client, int(broker.clock.monotonic_ms()))
+    reading = begun(wanted)
+    read_all(wanted, wanted.partitions, reading, broker)
+    return answer(reading, wanted, broker, client, int(broker.clock.monotonic_ms()))
 
 
-def read_all(fetch: Fetch, broker: Broker) -> Reading:
+async def fetch_in_slices(request: FetchRequest, wanted: Fetch, broker: Broker, client: Client) -> FetchResponse:
+    """As `begin` goes on, with so many partitions that the others have their turn in between."""
+    client.has_long_answer = True
+    needed_bytes = min(request.min_bytes, wanted.bytes_max)
+    waiter = None
+    if needed_bytes > 0 and request.max_wait_ms > 0:
+        waiter = FetchWaiter([], needed_bytes, request.max_wait_ms, broker.timers)
+    feed = wanted.feed
+    if feed is not None and waiter is not None:
+        feed.waiter, client.hurry = waiter, waiter.interrupt
+    try:
+        reading = await broker.slices.whole(read_in_slices(wanted, waiter, broker))
+        if waiter is not None and must_wait(reading, wanted, needed_bytes, waiter):
+            await waiter.future
+            if feed is not None:
+                wanted.partitions = with_news(wanted.partitions, feed)
+            reading = await broker.slices.whole(read_in_slices(wanted, None, broker))
+    finally:
+        if waiter is not None:
+            waiter.give_up()
+        if feed is not None and feed.waiter is waiter:
+            feed.waiter = None
+    return await broker.slices.whole(answer_in_slices(reading, wanted, broker, client))
+
+
+def must_wait(reading: Reading, wanted: Fetch, needed_bytes: int, waiter: FetchWaiter) -> bool:
+    somebody = waiter.is_watching or wanted.feed is not None
+    return somebody and not reading.is_due and reading.size_bytes < needed_bytes
+
+
+def read_in_slices(fetch: Fetch, waiter: FetchWaiter | None, broker: Broker) -> Work[Reading]:
+    """Read them all. The waiter, if there is one, watches each from the moment in which it was read."""
+    reading, pace, partitions = begun(fetch), Pace(), list(fetch.partitions)
+    for start in range(0, len(partitions), READ_TOGETHER):
+        size_bytes, served = reading.size_bytes, len(reading.served)
+        read_all(fetch, partitions[start : start + READ_TOGETHER], reading, broker)
+        if waiter is not None:
+            for partition in reading.watched:
+                waiter.watch(partition.watched(stable_only=fetch.is_committed_only))
+            waiter.progressed(reading.size_bytes - size_bytes)
+        reading.watched.clear()
+        if pace.spent(UNITS_PER_PARTITION * (len(reading.served) - served)):
+            yield
+    return reading
+
+
+def begun(fetch: Fetch) -> Reading:
+    """A pass in which nothing was read so far."""
     # A follower that opens a session gets it at once: only then can it add a partition without waiting for its answer.
     context = fetch.context
     opens = fetch.follower is not None and context.session is not None and not context.is_incremental
-    reading = Reading([], [], is_due=opens)
-    for wanted in fetch.partitions:
+    return Reading([], [], is_due=opens)
+
+
+def read_all(fetch: Fetch, partitions: Iterable[SessionPartition], reading: Reading, broker: Broker) -> None:
+    """Read partitions into `reading`."""
+    for wanted in partitions:
         try:
             partition = find(wanted, fetch.reads_followers, broker)
             data = read(partition, wanted, fetch, reading, broker)
@@ -177,7 +252,6 @@ def read_all(fetch: Fetch, broker: Broker) -> Reading:
             reading.size_bytes += size_bytes
             reading.is_due = reading.is_due or has_diverged(data) or data.preferred_read_replica >= 0
         reading.served.append((wanted, data))
-    return reading
 
 
 def find(wanted: SessionPartition, reads_followers: bool, broker: Broker) -> Partition:
@@ -244,6 +318,30 @@ def aborted_in(partition: Partition, offset: int, chunk: Chunk) -> list[AbortedT
 
 def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client, now_ms: int) -> FetchResponse:
     """The response, with the session's bookkeeping and the quota's verdict."""
+    refusal = throttled(reading, fetch, broker, client, now_ms)
+    if refusal is not None:
+        return refusal
+    topics: Topics = {}
+    tell(reading.served, fetch, topics)
+    return told(topics, reading, fetch, broker, client)
+
+
+def answer_in_slices(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> Work[FetchResponse]:
+    """As `answer`."""
+    refusal = throttled(reading, fetch, broker, client, int(broker.clock.monotonic_ms()))
+    if refusal is not None:
+        return refusal
+    topics: Topics = {}
+    pace = Pace()
+    for start in range(0, len(reading.served), READ_TOGETHER):
+        tell(reading.served[start : start + READ_TOGETHER], fetch, topics)
+        if pace.spent(2 * READ_TOGETHER):
+            yield
+    return told(topics, reading, fetch, broker, client)
+
+
+def throttled(reading: Reading, fetch: Fetch, broker: Broker, client: Client, now_ms: int) -> FetchResponse | None:
+    """The empty answer to a client that is over its quota; else the session begins that it has asked for."""
     context, throttle_time_ms = fetch.context, 0
     if fetch.follower is None:
         throttle_time_ms = broker.quotas.fetch(client.user, client.client_id, reading.size_bytes, now_ms)
@@ -251,10 +349,15 @@ def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client, now_m
         client.throttle(throttle_time_ms, broker.quotas.held(FETCH, client.user, client.client_id, now_ms))
         return FetchResponse(throttle_time_ms, 0, context.session_id)
     broker.fetch_sessions.open(context, now_ms)
-    topics: dict[bytes | str, list[PartitionData]] = {}
     if fetch.feed is not None and context.session is None:
         fetch.feed.close()
-    for wanted, data in reading.served:
+    return None
+
+
+def tell(served: Iterable[tuple[SessionPartition, PartitionData]], fetch: Fetch, topics: Topics) -> None:
+    """Put what is news to the client under its topic."""
+    context = fetch.context
+    for wanted, data in served:
         # One that is to cut its log first takes nothing else from the answer, and has to be told again.
         has_news = wanted.told(-1 if has_diverged(data) else data.high_watermark, data.log_start_offset)
         has_records = bool(data.records)
@@ -262,12 +365,15 @@ def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client, now_m
             context.session.serve_last(wanted)
         if has_records or has_news or not context.is_incremental or is_telling(data):
             topics.setdefault(wanted.topic, []).append(data)
-    told = FetchResponse(0, 0, context.session_id, [fetched_topic(key, parts) for key, parts in topics.items()])
+
+
+def told(topics: Topics, reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> FetchResponse:
+    answer = FetchResponse(0, 0, fetch.context.session_id, [fetched_topic(key, parts) for key, parts in topics.items()])
     if reading.leaders and client.version >= ADDRESSES_SINCE:
-        told.node_endpoints = [
+        answer.node_endpoints = [
             one for leader in reading.leaders for one in endpoint_of(leader, client.listener, broker, NodeEndpoint)
         ]
-    return told
+    return answer
 
 
 def fetched_topic(key: bytes | str, partitions: list[PartitionData]) -> FetchableTopicResponse:

@@ -35,6 +35,7 @@ from kavka_broker.protocol.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.slices import Pace, Work
 
 IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4
@@ -46,7 +47,7 @@ async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> 
     await broker.suspects.cleared()
     wanted = request.topics
     if wanted is None or (client.version == 0 and not wanted):
-        answers = [topic_answer(broker.metadata, topic, client.listener) for topic in broker.metadata.topics]
+        answers = await broker.slices.whole(all_topics(broker, client))
         return answer(request, broker, client, answers)
     missing = [
         topic.name
@@ -55,7 +56,25 @@ async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> 
     ]
     if missing:
         return await create_and_answer(request, broker, client, wanted, missing)
-    return answer(request, broker, client, [find(topic, broker, client) for topic in distinct(wanted)])
+    return answer(request, broker, client, await broker.slices.whole(find_all(wanted, broker, client)))
+
+
+def all_topics(broker: Broker, client: Client) -> Work[list[MetadataResponseTopic]]:
+    answers, pace = [], Pace()
+    for topic in list(broker.metadata.topics):
+        shown = yield from topic_answer(broker.metadata, topic, client.listener, pace)
+        answers.append(shown)
+    return answers
+
+
+def find_all(
+    wanted: Sequence[MetadataRequestTopic], broker: Broker, client: Client
+) -> Work[list[MetadataResponseTopic]]:
+    answers, pace = [], Pace()
+    for topic in distinct(wanted):
+        found = yield from find(topic, broker, client, pace)
+        answers.append(found)
+    return answers
 
 
 def can_create(name: str, request: MetadataRequest, broker: Broker, client: Client) -> bool:
@@ -76,7 +95,7 @@ async def create_and_answer(
     missing: Sequence[str],
 ) -> MetadataResponse:
     failed = await broker.topics.create(missing)
-    answers = [find(topic, broker, client) for topic in distinct(wanted)]
+    answers = await broker.slices.whole(find_all(wanted, broker, client))
     for topic in answers:
         refusal = failed.get(topic.name or "")
         # Where nobody has decided, the topic is unknown as before, on which every client asks again.
@@ -90,7 +109,7 @@ def distinct(wanted: Sequence[MetadataRequestTopic]) -> list[MetadataRequestTopi
     return list({(topic.name, topic.topic_id): topic for topic in wanted}.values())
 
 
-def find(wanted: MetadataRequestTopic, broker: Broker, client: Client) -> MetadataResponseTopic:
+def find(wanted: MetadataRequestTopic, broker: Broker, client: Client, pace: Pace) -> Work[MetadataResponseTopic]:
     topics = broker.metadata.topics
     if wanted.topic_id != ZERO or wanted.name is None:
         if client.version < IDS_FROM_VERSION or wanted.topic_id == ZERO:
@@ -105,7 +124,7 @@ def find(wanted: MetadataRequestTopic, broker: Broker, client: Client) -> Metada
             if problem_with(wanted.name) is not None:
                 code = ErrorCode.INVALID_TOPIC_EXCEPTION
             return MetadataResponseTopic(code, wanted.name, is_internal=wanted.name in INTERNAL)
-    return topic_answer(broker.metadata, topic, client.listener)
+    return (yield from topic_answer(broker.metadata, topic, client.listener, pace))
 
 
 def answer(

@@ -7,7 +7,8 @@
 Versions: errors stand at each partition in 1, at the top from 2; flexible from 6; many groups from 8; topic ids in 10.
 """
 
-from collections.abc import Iterable, Iterator
+import asyncio
+from collections.abc import Iterable
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
@@ -28,6 +29,8 @@ from kavka_broker.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.slices import Pace, Work
 
 GROUPS_VERSION = 8
 TOPIC_ID_VERSION = 10
@@ -43,37 +46,38 @@ EACH = (
 
 
 @api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10), each=EACH)
-def offset_fetch(request: OffsetFetchRequest, broker: Broker, client: Client) -> OffsetFetchResponse:
+def offset_fetch(
+    request: OffsetFetchRequest, broker: Broker, client: Client
+) -> OffsetFetchResponse | asyncio.Task[OffsetFetchResponse]:
     if client.version < GROUPS_VERSION:
-        return one_group(request, broker, client.version)
-    return OffsetFetchResponse(groups=[answer_group(group, broker, client.version) for group in request.groups])
+        return broker.slices.run(one_group(request, broker, client.version))
+    return broker.slices.run(answer_groups(request, broker, client.version))
 
 
 # --- one group, by name: versions below 8 ---------------------------------------------------------------------------
 
 
-def one_group(request: OffsetFetchRequest, broker: Broker, version: int) -> OffsetFetchResponse:
+def one_group(request: OffsetFetchRequest, broker: Broker, version: int) -> Work[OffsetFetchResponse]:
     try:
         offsets = broker.groups.shard(request.group_id).image.offsets(request.group_id)
     except BrokerError as error:
         return refusal(request, error.code, version)
     wanted: Iterable[tuple[str, Iterable[int]]] = (
-        offsets.items()
+        list(offsets.items())
         if request.topics is None
         else ((topic.name, topic.partition_indexes) for topic in request.topics)
     )
-    return OffsetFetchResponse(
-        topics=[
-            OffsetFetchResponseTopic(
-                name,
-                [
-                    OffsetFetchResponsePartition(index, value.offset, value.leader_epoch, value.metadata)
-                    for index, value in found(offsets, name, indexes)
-                ],
-            )
-            for name, indexes in wanted
-        ]
-    )
+    answer, pace = OffsetFetchResponse(), Pace()
+    for name, indexes in wanted:
+        topic = OffsetFetchResponseTopic(name)
+        for index in list(indexes):
+            value = committed(offsets, name, index)
+            said = OffsetFetchResponsePartition(index, value.offset, value.leader_epoch, value.metadata)
+            topic.partitions.append(said)
+            if pace.spent(1):
+                yield
+        answer.topics.append(topic)
+    return answer
 
 
 def refusal(request: OffsetFetchRequest, code: ErrorCode, version: int) -> OffsetFetchResponse:
@@ -90,51 +94,70 @@ def refusal(request: OffsetFetchRequest, code: ErrorCode, version: int) -> Offse
     )
 
 
-def found(offsets: Offsets, topic: str, indexes: Iterable[int]) -> Iterator[tuple[int, OffsetCommitValue]]:
-    committed = offsets.get(topic, {})
-    return ((index, committed.get(index, NOTHING)) for index in indexes)
+def committed(offsets: Offsets, topic: str, index: int) -> OffsetCommitValue:
+    """What is committed now: it may have changed since the last slice."""
+    return offsets.get(topic, {}).get(index, NOTHING)
 
 
 # --- many groups, from version 8 ------------------------------------------------------------------------------------
 
 
-def answer_group(group: OffsetFetchRequestGroup, broker: Broker, version: int) -> OffsetFetchResponseGroup:
+def answer_groups(request: OffsetFetchRequest, broker: Broker, version: int) -> Work[OffsetFetchResponse]:
+    answer, pace = OffsetFetchResponse(), Pace()
+    for group in request.groups:
+        answer.groups.append((yield from answer_group(group, broker, version, pace)))
+    return answer
+
+
+def answer_group(
+    group: OffsetFetchRequestGroup, broker: Broker, version: int, pace: Pace
+) -> Work[OffsetFetchResponseGroup]:
     try:
         offsets = broker.groups.shard(group.group_id).image.offsets(group.group_id)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group.group_id, error_code=error.code)
     if group.topics is None:
-        topics = list(all_topics(offsets, broker, version))
-    else:
-        topics = [answer_topic(topic, offsets, broker, version) for topic in group.topics]
-    return OffsetFetchResponseGroup(group.group_id, topics)
+        topics = yield from all_topics(offsets, broker, version, pace)
+        return OffsetFetchResponseGroup(group.group_id, topics)
+    answer = OffsetFetchResponseGroup(group.group_id)
+    for topic in group.topics:
+        answer.topics.append((yield from answer_topic(topic, offsets, broker, version, pace)))
+    return answer
 
 
-def all_topics(offsets: Offsets, broker: Broker, version: int) -> Iterator[OffsetFetchResponseTopics]:
-    for name, committed in offsets.items():
+def all_topics(offsets: Offsets, broker: Broker, version: int, pace: Pace) -> Work[list[OffsetFetchResponseTopics]]:
+    topics = []
+    for name, indexes in list(offsets.items()):
         known = broker.metadata.topics.get(name)
-        if known is not None:
-            yield OffsetFetchResponseTopics(name, known.topic_id, places(offsets, name, committed))
-        elif version < TOPIC_ID_VERSION:
-            yield OffsetFetchResponseTopics(name, partitions=places(offsets, name, committed))
+        if known is not None or version < TOPIC_ID_VERSION:
+            topic_id = ZERO if known is None else known.topic_id
+            partitions = yield from places(offsets, name, list(indexes), pace)
+            topics.append(OffsetFetchResponseTopics(name, topic_id, partitions))
+    return topics
 
 
 def answer_topic(
-    topic: OffsetFetchRequestTopics, offsets: Offsets, broker: Broker, version: int
-) -> OffsetFetchResponseTopics:
+    topic: OffsetFetchRequestTopics, offsets: Offsets, broker: Broker, version: int, pace: Pace
+) -> Work[OffsetFetchResponseTopics]:
     if version < TOPIC_ID_VERSION:
-        return OffsetFetchResponseTopics(topic.name, partitions=places(offsets, topic.name, topic.partition_indexes))
+        partitions = yield from places(offsets, topic.name, topic.partition_indexes, pace)
+        return OffsetFetchResponseTopics(topic.name, partitions=partitions)
     known = broker.metadata.topics.by_id(topic.topic_id)
     if known is not None:
-        partitions = places(offsets, known.name, topic.partition_indexes)
+        partitions = yield from places(offsets, known.name, topic.partition_indexes, pace)
     else:
         code = ErrorCode.UNKNOWN_TOPIC_ID
         partitions = [OffsetFetchResponsePartitions(i, -1, error_code=code) for i in topic.partition_indexes]
     return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions)
 
 
-def places(offsets: Offsets, topic: str, indexes: Iterable[int]) -> list[OffsetFetchResponsePartitions]:
-    return [
-        OffsetFetchResponsePartitions(index, value.offset, value.leader_epoch, value.metadata)
-        for index, value in found(offsets, topic, indexes)
-    ]
+def places(
+    offsets: Offsets, topic: str, indexes: Iterable[int], pace: Pace
+) -> Work[list[OffsetFetchResponsePartitions]]:
+    partitions = []
+    for index in indexes:
+        value = committed(offsets, topic, index)
+        partitions.append(OffsetFetchResponsePartitions(index, value.offset, value.leader_epoch, value.metadata))
+        if pace.spent(1):
+            yield
+    return partitions

@@ -7,6 +7,8 @@
 Versions: authorized operations from 3, static members from 4, flexible from 5.
 """
 
+import asyncio
+
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
@@ -18,24 +20,33 @@ from kavka_broker.protocol.messages.describe_groups_response import (
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
+from kavka_broker.slices import Pace, Work
 
 NOT_FOUND_VERSION = 6
+UNITS_PER_MEMBER = 2  # of a slice
 READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
 EVERY_OPERATION = 1 << READ | 1 << DELETE | 1 << DESCRIBE | 1 << DESCRIBE_CONFIGS | 1 << ALTER_CONFIGS
 """What can be done with a group, as a bit field of ACL operations; nothing is forbidden without an authorizer."""
 
 
 @api(DescribeGroupsRequest, DescribeGroupsResponse, versions=(0, 6), each=(Each("groups", "groups", per_turn=100),))
-def describe_groups(request: DescribeGroupsRequest, broker: Broker, client: Client) -> DescribeGroupsResponse:
-    groups = [describe(group_id, broker, client.version) for group_id in request.groups]
-    if request.include_authorized_operations:
-        for group in groups:
-            if not group.error_code:
-                group.authorized_operations = EVERY_OPERATION
-    return DescribeGroupsResponse(groups=groups)
+def describe_groups(
+    request: DescribeGroupsRequest, broker: Broker, client: Client
+) -> DescribeGroupsResponse | asyncio.Task[DescribeGroupsResponse]:
+    return broker.slices.run(describe_all(request, broker, client.version))
 
 
-def describe(group_id: str, broker: Broker, version: int) -> DescribedGroup:
+def describe_all(request: DescribeGroupsRequest, broker: Broker, version: int) -> Work[DescribeGroupsResponse]:
+    answer, pace = DescribeGroupsResponse(), Pace()
+    for group_id in request.groups:
+        group = yield from describe(group_id, broker, version, pace)
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = EVERY_OPERATION
+        answer.groups.append(group)
+    return answer
+
+
+def describe(group_id: str, broker: Broker, version: int, pace: Pace) -> Work[DescribedGroup]:
     try:
         group = broker.groups.shard(group_id).image.groups.get(group_id)
     except BrokerError as error:
@@ -52,12 +63,17 @@ def describe(group_id: str, broker: Broker, version: int) -> DescribedGroup:
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=protocol or "",
-        members=members_of(group, protocol),
+        members=(yield from members_of(group, protocol, pace)),
     )
 
 
-def members_of(group: ClassicGroup, protocol: str | None) -> list[DescribedGroupMember]:
-    return [member_of(member, protocol) for member in group.members.values()]
+def members_of(group: ClassicGroup, protocol: str | None, pace: Pace) -> Work[list[DescribedGroupMember]]:
+    members = []
+    for member in list(group.members.values()):
+        members.append(member_of(member, protocol))
+        if pace.spent(UNITS_PER_MEMBER):
+            yield
+    return members
 
 
 def member_of(member: Member, protocol: str | None) -> DescribedGroupMember:

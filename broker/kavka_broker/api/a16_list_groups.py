@@ -7,33 +7,47 @@
 Versions: flexible from 3, states from 4, types from 5.
 """
 
+import asyncio
+
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import SMALL_BYTES_MAX, api
+from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
 from kavka_broker.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from kavka_broker.slices import Pace, Work
 
 STATE_VERSION = 4
 TYPE_VERSION = 5
 
 
 @api(ListGroupsRequest, ListGroupsResponse, versions=(0, 5), bytes_max=SMALL_BYTES_MAX)
-def list_groups(request: ListGroupsRequest, broker: Broker, client: Client) -> ListGroupsResponse:
+def list_groups(
+    request: ListGroupsRequest, broker: Broker, client: Client
+) -> ListGroupsResponse | asyncio.Task[ListGroupsResponse]:
     if broker.groups.is_loading:
         raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return broker.slices.run(list_all(request, broker, client.version))
+
+
+def list_all(request: ListGroupsRequest, broker: Broker, version: int) -> Work[ListGroupsResponse]:
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    return ListGroupsResponse(
-        groups=[
-            ListedGroup(
-                group.group_id,
-                group.protocol_type or "",
-                group.state.value if client.version >= STATE_VERSION else "",
-                shard.image.type_of(group) if client.version >= TYPE_VERSION else "",
-            )
-            for shard in broker.groups.shards()
-            for group in shard.image.groups.values()
-            if not states or group.state.value.lower() in states
-            if not types or shard.image.type_of(group) in types
-        ]
+    answer, pace = ListGroupsResponse(), Pace()
+    for shard in list(broker.groups.shards()):
+        for group in list(shard.image.groups.values()):
+            if pace.spent(1):
+                yield
+            kind = shard.image.type_of(group)
+            if (not states or group.state.value.lower() in states) and (not types or kind in types):
+                answer.groups.append(listed(group, kind, version))
+    return answer
+
+
+def listed(group: ClassicGroup, kind: str, version: int) -> ListedGroup:
+    return ListedGroup(
+        group.group_id,
+        group.protocol_type or "",
+        group.state.value if version >= STATE_VERSION else "",
+        kind if version >= TYPE_VERSION else "",
     )

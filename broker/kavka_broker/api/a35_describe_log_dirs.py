@@ -7,7 +7,7 @@
 Versions: flexible from 2.
 """
 
-from collections.abc import Collection
+import asyncio
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
@@ -20,21 +20,33 @@ from kavka_broker.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsTopic,
 )
 from kavka_broker.replica.partition import Partition
+from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log_directory import LogDirectory
 
-Wanted = dict[str, Collection[int]] | None
+Wanted = dict[str, frozenset[int]] | None
+
+UNITS_PER_PARTITION = 3  # of a slice
 
 
 @api(DescribeLogDirsRequest, DescribeLogDirsResponse, versions=(1, 5))
-def describe_log_dirs(request: DescribeLogDirsRequest, broker: Broker, client: Client) -> DescribeLogDirsResponse:
+def describe_log_dirs(
+    request: DescribeLogDirsRequest, broker: Broker, client: Client
+) -> DescribeLogDirsResponse | asyncio.Task[DescribeLogDirsResponse]:
     del client
-    wanted: Wanted = None if request.topics is None else {topic.topic: topic.partitions for topic in request.topics}
-    return DescribeLogDirsResponse(
-        results=[describe(directory, wanted, broker) for directory in broker.replicas.log_directories]
-    )
+    wanted: Wanted = None
+    if request.topics is not None:
+        wanted = {topic.topic: frozenset(topic.partitions) for topic in request.topics}
+    return broker.slices.run(describe_all(wanted, broker))
 
 
-def describe(directory: LogDirectory, wanted: Wanted, broker: Broker) -> DescribeLogDirsResult:
+def describe_all(wanted: Wanted, broker: Broker) -> Work[DescribeLogDirsResponse]:
+    answer, pace = DescribeLogDirsResponse(), Pace()
+    for directory in broker.replicas.log_directories:
+        answer.results.append((yield from describe(directory, wanted, broker, pace)))
+    return answer
+
+
+def describe(directory: LogDirectory, wanted: Wanted, broker: Broker, pace: Pace) -> Work[DescribeLogDirsResult]:
     if not directory.is_online:
         return DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, directory.path)
     total_bytes, usable_bytes = directory.space()
@@ -42,16 +54,18 @@ def describe(directory: LogDirectory, wanted: Wanted, broker: Broker) -> Describ
     return DescribeLogDirsResult(
         ErrorCode.NONE,
         directory.path,
-        topics_in(directory, wanted, broker),
+        (yield from topics_in(directory, wanted, broker, pace)),
         total_bytes,
         usable_bytes,
         own is not None and directory.directory_id in own.cordoned_directories,
     )
 
 
-def topics_in(directory: LogDirectory, wanted: Wanted, broker: Broker) -> list[DescribeLogDirsTopic]:
+def topics_in(directory: LogDirectory, wanted: Wanted, broker: Broker, pace: Pace) -> Work[list[DescribeLogDirsTopic]]:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for partition in broker.replicas:
+    for partition in list(broker.replicas):
+        if pace.spent(UNITS_PER_PARTITION):
+            yield
         if wanted is not None and partition.index not in wanted.get(partition.topic, ()):
             continue
         found = describe_replica(partition, directory, broker)

@@ -5,7 +5,8 @@
 Versions: flexible from 0.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Collection, Iterable
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
@@ -18,6 +19,7 @@ from kavka_broker.protocol.messages.list_partition_reassignments_response import
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from kavka_broker.slices import Pace, Work
 
 
 @api(
@@ -30,20 +32,27 @@ from kavka_broker.protocol.messages.list_partition_reassignments_response import
 )
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, broker: Broker, client: Client
-) -> ListPartitionReassignmentsResponse:
+) -> ListPartitionReassignmentsResponse | asyncio.Task[ListPartitionReassignmentsResponse]:
     del client
     topics = broker.metadata.topics
     if request.topics is None:
-        asked: list[tuple[Topic, Iterable[int]]] = [(topic, topic.partitions) for topic in topics]
+        asked: list[tuple[Topic, Collection[int]]] = [(topic, topic.partitions) for topic in topics]
     else:
         asked = [
             (topic, one.partition_indexes) for one in request.topics if (topic := topics.get(one.name)) is not None
         ]
-    moving = ((topic, ongoing(topic, indexes)) for topic, indexes in asked)
-    return ListPartitionReassignmentsResponse(
-        error_message=None,
-        topics=[OngoingTopicReassignment(topic.name, partitions) for topic, partitions in moving if partitions],
-    )
+    return broker.slices.run(ongoing_of(asked))
+
+
+def ongoing_of(asked: list[tuple[Topic, Collection[int]]]) -> Work[ListPartitionReassignmentsResponse]:
+    answer, pace = ListPartitionReassignmentsResponse(error_message=None), Pace()
+    for topic, indexes in asked:
+        partitions = ongoing(topic, indexes)
+        if partitions:
+            answer.topics.append(OngoingTopicReassignment(topic.name, partitions))
+        if pace.spent(1 + len(indexes) // 2 + len(partitions)):
+            yield
+    return answer
 
 
 def ongoing(topic: Topic, indexes: Iterable[int]) -> list[OngoingPartitionReassignment]:

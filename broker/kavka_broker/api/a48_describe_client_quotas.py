@@ -7,9 +7,12 @@
 Versions: flexible from 1.
 """
 
+import asyncio
+from collections.abc import Iterator
+
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import SMALL_BYTES_MAX, api
-from kavka_broker.core.metadata.quotas import Component, parts_of
+from kavka_broker.core.metadata.quotas import AnyEntity, Component, parts_of
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from kavka_broker.protocol.messages.describe_client_quotas_response import (
@@ -18,23 +21,34 @@ from kavka_broker.protocol.messages.describe_client_quotas_response import (
     EntryData,
     ValueData,
 )
+from kavka_broker.slices import Pace, Work
+
+UNITS_PER_LIMIT = 4  # of a slice
 
 
 @api(DescribeClientQuotasRequest, DescribeClientQuotasResponse, versions=(0, 1), bytes_max=SMALL_BYTES_MAX)
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, broker: Broker, client: Client
-) -> DescribeClientQuotasResponse:
+) -> DescribeClientQuotasResponse | asyncio.Task[DescribeClientQuotasResponse]:
     del client
     components = [Component(one.entity_type, one.match_type, one.match) for one in request.components]
     try:
-        found = broker.metadata.quotas.describe(components, strict=request.strict)
+        found = broker.metadata.quotas.matching(components, strict=request.strict)
     except BrokerError as reason:
         return DescribeClientQuotasResponse(0, reason.code, reason.message, None)
-    entries = [
-        EntryData(
-            [EntityData(entity_type, name) for entity_type, name in parts_of(entity).items()],
-            [ValueData(key, limit) for key, limit in limits.items()],
-        )
-        for entity, limits in found.items()
-    ]
-    return DescribeClientQuotasResponse(error_message=None, entries=entries)
+    return broker.slices.run(describe_all(found))
+
+
+def describe_all(found: Iterator[tuple[AnyEntity, str, float] | None]) -> Work[DescribeClientQuotasResponse]:
+    entries: dict[AnyEntity, EntryData] = {}
+    pace = Pace()
+    for one in found:
+        if one is not None:
+            entity, key, limit = one
+            if entity not in entries:
+                parts = [EntityData(entity_type, name) for entity_type, name in parts_of(entity).items()]
+                entries[entity] = EntryData(parts)
+            entries[entity].values.append(ValueData(key, limit))
+        if pace.spent(UNITS_PER_LIMIT):
+            yield
+    return DescribeClientQuotasResponse(error_message=None, entries=list(entries.values()))

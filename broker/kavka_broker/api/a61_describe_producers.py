@@ -5,6 +5,8 @@
 Versions: flexible.
 """
 
+import asyncio
+
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
@@ -17,6 +19,7 @@ from kavka_broker.protocol.messages.describe_producers_response import (
     ProducerState,
     TopicResponse,
 )
+from kavka_broker.slices import Pace, Work
 
 
 @api(
@@ -25,21 +28,33 @@ from kavka_broker.protocol.messages.describe_producers_response import (
     versions=(0, 0),
     each=(Each("topics.partition_indexes", "topics.partitions", per_turn=100),),
 )
-def describe_producers(request: DescribeProducersRequest, broker: Broker, client: Client) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(topic.name, [describe(topic.name, index, broker) for index in topic.partition_indexes])
-            for topic in request.topics
-        ]
-    )
+def describe_producers(
+    request: DescribeProducersRequest, broker: Broker, client: Client
+) -> DescribeProducersResponse | asyncio.Task[DescribeProducersResponse]:
+    return broker.slices.run(describe_all(request, broker))
 
 
-def describe(topic: str, index: int, broker: Broker) -> PartitionResponse:
+def describe_all(request: DescribeProducersRequest, broker: Broker) -> Work[DescribeProducersResponse]:
+    answer, pace = DescribeProducersResponse(), Pace()
+    for topic in request.topics:
+        said = TopicResponse(topic.name)
+        for index in topic.partition_indexes:
+            said.partitions.append((yield from describe(topic.name, index, broker, pace)))
+        answer.topics.append(said)
+    return answer
+
+
+def describe(topic: str, index: int, broker: Broker, pace: Pace) -> Work[PartitionResponse]:
     try:
         partition = broker.replicas.leader(topic, index)
     except BrokerError as error:
         return PartitionResponse(index, error.code, error.message)
-    return PartitionResponse(index, active_producers=[state_of(*known) for known in partition.log.producers])
+    answer = PartitionResponse(index)
+    for known in list(partition.log.producers):
+        answer.active_producers.append(state_of(*known))
+        if pace.spent(1):
+            yield
+    return answer
 
 
 def state_of(producer_id: int, producer: Producer) -> ProducerState:

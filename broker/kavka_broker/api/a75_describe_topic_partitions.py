@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.metadata_answers import TOPIC_OPERATIONS, offline, topic_answer
+from kavka_broker.api.metadata_answers import TOPIC_OPERATIONS, UNITS_PER_PARTITION, offline, topic_answer
 from kavka_broker.api.registry import api
 from kavka_broker.core.metadata.topic_names import INTERNAL, problem_with
 from kavka_broker.core.metadata.topics import Topic
@@ -68,7 +68,7 @@ def page(
             answer.topics.append(problem(name, code))
             continue
         end = min(start + room, len(topic.partitions))
-        answer.topics.append(describe(topic, range(start, end), broker, listener))
+        answer.topics.append((yield from describe(topic, range(start, end), broker, listener, pace)))
         if end < len(topic.partitions):
             answer.next_cursor = Cursor(name, end)
             break
@@ -77,8 +77,10 @@ def page(
     return answer
 
 
-def describe(topic: Topic, indexes: range, broker: Broker, listener: str) -> DescribeTopicPartitionsResponseTopic:
-    known = topic_answer(broker.metadata, topic, listener)
+def describe(
+    topic: Topic, indexes: range, broker: Broker, listener: str, pace: Pace
+) -> Work[DescribeTopicPartitionsResponseTopic]:
+    known = yield from topic_answer(broker.metadata, topic, listener, pace)
     partitions = []
     for partition in known.partitions[indexes.start : indexes.stop]:
         state = topic.partitions[partition.partition_index]
@@ -95,6 +97,8 @@ def describe(topic: Topic, indexes: range, broker: Broker, listener: str) -> Des
                 offline_replicas=offline(broker.metadata.brokers, state, listener),
             )
         )
+        if pace.spent(UNITS_PER_PARTITION):
+            yield
     return DescribeTopicPartitionsResponseTopic(
         0, topic.name, topic.topic_id, topic.name in INTERNAL, partitions, TOPIC_OPERATIONS
     )

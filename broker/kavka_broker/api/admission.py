@@ -14,11 +14,13 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from kavka_broker.replica.partition import Partition
+from kavka_broker.slices import Pace, Work
 
 Place = tuple[str, int]  # topic, partition
 
 ADDS_FROM: Final = 12  # version of Produce: its client leaves it to the leader (transaction version 2)
 ABORTABLE_FROM: Final = 11  # version of Produce that knows TRANSACTION_ABORTABLE
+UNITS_PER_BATCH: Final = 20  # of a slice
 TRY_AGAIN: Final = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -38,8 +40,18 @@ class Admission:
         self._producers: dict[tuple[int, int], None] = {}  # ids and epochs
         self._asked: dict[Place, ProducerStates] = {}
 
-    def must_ask(self, batches: list[tuple[str, PartitionProduceData]]) -> bool:
+    def look(self, batches: list[tuple[str, PartitionProduceData]]) -> Work[bool]:
         """Whether the transaction is not open yet in one of these partitions."""
+        self._asked = {}
+        pace = Pace()
+        for topic, data in batches:
+            if pace.spent(UNITS_PER_BATCH):
+                yield
+            self._note(topic, data)
+        return bool(self._asked)
+
+    def must_ask(self, batches: list[tuple[str, PartitionProduceData]]) -> bool:
+        """As `look`, of so few that it takes no second slice."""
         self._asked = {}
         for topic, data in batches:
             self._note(topic, data)

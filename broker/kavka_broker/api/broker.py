@@ -194,6 +194,10 @@ class Client:
     # Set by a handler that waits before it does anything: what comes behind it on its connection waits until `let_go`.
     is_holding: bool = False
     on_let_go: Callable[[], None] | None = None
+    # Of the request, to be kept beyond the handler: they count in `queued.max.request.bytes` until it is answered.
+    copied_bytes: int = 0
+    # Set by a handler that has counted what it answers: a thread is to write it.
+    has_long_answer: bool = False
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
 

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 from kavka_broker.api.broker import Broker, Client, Peer
 from kavka_broker.api.forwarding import Forwarded, forward
-from kavka_broker.api.large_requests import AT_ONCE_BYTES_MAX, check_size, handle
+from kavka_broker.api.large_requests import AT_ONCE_BYTES_MAX, check_size, handle, is_long, read_at_once
 from kavka_broker.api.registry import Answer, Api, Role
 from kavka_broker.logs import get
-from kavka_broker.protocol.codec import decoder
+from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_response_parts, read_request_header
 from kavka_broker.protocol.message import Message, Row
@@ -40,11 +40,12 @@ SIZE = Struct(">i")
 class Exchange:
     """One request on the way to its answer. `pieces` is None until there is one, and stays None where none is due."""
 
-    __slots__ = ("answer", "api", "client", "pieces", "started_ms", "waiting")
+    __slots__ = ("answer", "api", "client", "counted_bytes", "pieces", "started_ms", "waiting")
 
     def __init__(self, api: Api, client: Client, started_ms: float) -> None:
         self.api = api
         self.client = client
+        self.counted_bytes = 0  # of `client.copied_bytes`, by the connection
         self.started_ms = started_ms
         self.pieces: list[Any] | None = None
         self.answer: Message | None = None
@@ -107,40 +108,48 @@ class Dispatcher:
             return exchange
         check_size(api, len(frame))
         if api.forwarded and self._role == "broker":
-            exchange.waiting = asyncio.ensure_future(self._forward(bytes(frame), body, exchange))
+            client.copied_bytes = len(frame)
+            exchange.waiting = asyncio.ensure_future(forward(bytes(frame), body, api, self._broker, client))
             return exchange
         if len(frame) > AT_ONCE_BYTES_MAX and not api.pipelined:
+            client.copied_bytes = len(frame)
             exchange.waiting = asyncio.ensure_future(self._serve_large(bytes(frame), body, exchange))
             return exchange
-        request, _ = decoder(api.request, header.api_version)(frame, body)
+        try:
+            request = read_at_once(frame, body, api, header.api_version)
+        except TooManyElements:
+            client.copied_bytes, client.is_holding = len(frame), True
+            exchange.waiting = asyncio.ensure_future(self._serve_large(bytearray(frame), body, exchange))
+            return exchange
         try:
             answer = handle(request, api, self._broker, client)
         except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
             answer = self._failure(exchange, error)
         if answer is None or isinstance(answer, Message):
-            self._finish(exchange, answer)
+            self._settle(exchange, answer)
         else:
             exchange.waiting = asyncio.ensure_future(answer)
         return exchange
 
-    async def _serve_large(self, frame: bytes, body: int, exchange: Exchange) -> Answer | Written:
+    async def _serve_large(self, frame: bytes | bytearray, body: int, exchange: Exchange) -> Answer:
         request = await self._broker.large_requests.read(frame, body, exchange.api, exchange.client.version)
         answer = handle(request, exchange.api, self._broker, exchange.client)
         if answer is not None and not isinstance(answer, Message):
             answer = await answer
-        return answer if answer is None else await self._written(answer, exchange.client)
-
-    async def _forward(self, frame: bytes, body: int, exchange: Exchange) -> Answer | Forwarded | Written:
-        answer = await forward(frame, body, exchange.api, self._broker, exchange.client)
-        if isinstance(answer, Message) and len(frame) > AT_ONCE_BYTES_MAX:
-            return await self._written(answer, exchange.client)
         return answer
+
+    def _settle(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
+        """Finish, or have a thread write what is long: then there is something to wait for again."""
+        if isinstance(answer, Message) and is_long(answer, exchange.api, exchange.client):
+            exchange.waiting = asyncio.ensure_future(self._written(answer, exchange.client))
+        else:
+            self._finish(exchange, answer)
 
     async def _written(self, answer: Message, client: Client) -> Written:
         return Written(answer, await self._broker.large_requests.write(answer, client))
 
     def complete(self, exchange: Exchange) -> None:
-        """The handler's awaitable is done: turn its outcome into pieces."""
+        """What the exchange waits for is done: turn its outcome into pieces, unless it is to be waited for again."""
         assert exchange.waiting is not None
         assert exchange.waiting.done()
         waiting, exchange.waiting = exchange.waiting, None
@@ -148,12 +157,12 @@ class Dispatcher:
             # An answer that never comes would shift all that follow it.
             raise ProtocolViolation(f"{exchange.api.name} was given up")
         error = waiting.exception()
-        self._finish(exchange, waiting.result() if error is None else self._failure(exchange, error))
+        self._settle(exchange, waiting.result() if error is None else self._failure(exchange, error))
 
     async def serve_enveloped(self, frame: memoryview, peer: Peer) -> tuple[Message | None, bytes]:
         """The answer to a frame that came in another, and its bytes without their size. Raises ProtocolViolation."""
         exchange = self.begin(frame, peer)
-        if exchange.waiting is not None:
+        while exchange.waiting is not None:
             await asyncio.gather(exchange.waiting, return_exceptions=True)
             self.complete(exchange)
         return exchange.answer, b"".join(exchange.pieces or ())[SIZE.size :]

@@ -2,8 +2,8 @@
 
     up to 512 bytes      as they come
     up to 8 KiB          read and written on the loop; an API that has an `Each` takes its elements a part a turn
-    above                read and written in a thread besides
-    above 16 MiB         refused, Produce excepted, as is who has more than 100,000 elements in all; of some APIs, to
+    above                read and written in a thread besides, as is written whatever has many elements
+    above 16 MiB         refused, Produce excepted, which is read in a thread for its elements alone; as is who has more than 100,000 elements in all; of some APIs, to
                          which nobody has much to say, above 16 KiB (`bytes_max`)
 
 What belongs to one connection stays in order, since its next request waits for the answer. Parts of what the controller
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kavka_broker.protocol.codec import bounded_decoder, decoder
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import encode_response_parts
-from kavka_broker.protocol.message import Message, says
+from kavka_broker.protocol.message import Message, has_more, says
 
 if TYPE_CHECKING:
     from kavka_broker.api.broker import Broker, Client
@@ -31,6 +31,8 @@ WHOLE_BYTES_MAX: Final = 512
 """A hundred elements or so."""
 AT_ONCE_BYTES_MAX: Final = 8 * 1024
 """Takes a millisecond to read at most."""
+AT_ONCE_ELEMENTS_MAX: Final = 500
+"""Of an answer, or of a request of records: they take two milliseconds at most."""
 THREADS_MAX: Final = 2
 
 
@@ -40,7 +42,7 @@ class LargeRequests:
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(THREADS_MAX)
 
-    async def read(self, frame: bytes, body: int, api: "Api", version: int) -> Message:
+    async def read(self, frame: bytes | bytearray, body: int, api: "Api", version: int) -> Message:
         """The request in a frame. Raises ProtocolViolation, also where it has too many elements."""
         request, _ = await self._in_thread(bounded_decoder(api.request, version), memoryview(frame), body)
         return request
@@ -77,6 +79,24 @@ def check_size(api: "Api", size_bytes: int) -> None:
     """Raises ProtocolViolation for a request that is larger than any that makes sense."""
     if size_bytes > api.bytes_max and not api.pipelined:
         raise ProtocolViolation(f"{api.name} of {size_bytes} bytes; {api.bytes_max} are allowed")
+
+
+def is_long(answer: Message, api: "Api", client: "Client") -> bool:
+    """Whether to write the answer takes a thread."""
+    if api.is_counting:
+        return client.has_long_answer or (not api.pipelined and client.size_bytes > AT_ONCE_BYTES_MAX)
+    return client.size_bytes > AT_ONCE_BYTES_MAX or has_more(answer, AT_ONCE_ELEMENTS_MAX)
+
+
+def read_at_once(frame: memoryview, body: int, api: "Api", version: int) -> Message:
+    """The request in a frame that is short, or whose records make it long. Raises ProtocolViolation, and of it
+    TooManyElements where a thread is to read it.
+    """
+    if len(frame) <= AT_ONCE_BYTES_MAX:
+        request, _ = decoder(api.request, version)(frame, body)
+    else:
+        request, _ = bounded_decoder(api.request, version)(frame, body, AT_ONCE_ELEMENTS_MAX)
+    return request
 
 
 async def read_any(frame: bytes, body: int, api: "Api", broker: "Broker", client: "Client") -> Message:

@@ -14,11 +14,14 @@ from kavka_broker.core.metadata.topic_names import INTERNAL
 from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
+from kavka_broker.slices import Pace, Work
 
 #: Bits of the operations that exist on a resource. Without an authorizer everybody may do all of them.
 TOPIC_OPERATIONS: Final = 0b1101_1111_1000
 CLUSTER_OPERATIONS: Final = 0b1_1111_1010_0000
 NOT_ASKED: Final = -(2**31)
+UNITS_PER_PARTITION: Final = 3  # of a slice
+BEING_MADE: Final = "(being made)"  # no listener's name
 
 
 def layers(broker: Broker) -> Layers:
@@ -46,20 +49,22 @@ def some_broker(metadata: Metadata, preferred: int) -> int:
     return preferred if preferred in alive else min(alive, default=-1)
 
 
-def topic_answer(metadata: Metadata, topic: Topic, listener: str) -> MetadataResponseTopic:
+def topic_answer(metadata: Metadata, topic: Topic, listener: str, pace: Pace) -> Work[MetadataResponseTopic]:
     """A topic as Metadata shows it. Shared between answers: not to be changed."""
+    generation = metadata.brokers.generation
     kept: tuple[int, MetadataResponseTopic] | None = topic.answers.get(listener)
-    if kept is not None and kept[0] == metadata.brokers.generation:
+    if kept is not None and kept[0] == generation:
+        if pace.spent(1):
+            yield
         return kept[1]
-    answer = MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.name in INTERNAL,
-        partitions=[
-            _partition(metadata.brokers, index, topic.partitions[index], listener) for index in sorted(topic.partitions)
-        ],
-    )
-    topic.answers[listener] = (metadata.brokers.generation, answer)
+    mark = topic.answers.setdefault(BEING_MADE, object())  # gone once the topic has changed
+    answer = MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, is_internal=topic.name in INTERNAL)
+    for index in sorted(topic.partitions):
+        answer.partitions.append(_partition(metadata.brokers, index, topic.partitions[index], listener))
+        if pace.spent(UNITS_PER_PARTITION):
+            yield
+    if topic.answers.get(BEING_MADE) is mark:
+        topic.answers[listener] = (generation, answer)
     return answer
 
 

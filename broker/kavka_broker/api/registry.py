@@ -28,6 +28,7 @@ LARGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """To copy as much takes a few milliseconds."""
 SMALL_BYTES_MAX: Final = 16 * 1024
 """Of requests that nobody has reason to make long."""
+FETCH: Final = 1
 
 
 Answer = Message | None
@@ -56,6 +57,11 @@ class Api:
     forwarded: bool = False
     each: tuple[Each, ...] = ()
     bytes_max: int = LARGE_BYTES_MAX
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether the handler says by itself that its answer is long: of those two that are in a hurry."""
+        return self.pipelined or self.key == FETCH
 
     @property
     def is_decision(self) -> bool:

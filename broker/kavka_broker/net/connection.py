@@ -71,6 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._inbox.close()
         self._end_mute()
         for exchange in self._exchanges:
+            self._give_back_copy(exchange)
             if exchange.waiting is not None:
                 exchange.waiting.cancel()
         self._exchanges.clear()
@@ -207,6 +208,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._exchanges.append(exchange)
         if exchange.waiting is not None:
+            exchange.counted_bytes = exchange.client.copied_bytes
+            self._listener.limits.memory.promise(exchange.counted_bytes)
             self._is_blocked = not exchange.api.pipelined
             if exchange.client.is_holding:
                 self._is_blocked = True
@@ -226,12 +229,22 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             raise
         self._mute_if_charged(exchange)
+        if exchange.waiting is not None:
+            exchange.waiting.add_done_callback(lambda _: self._on_done(exchange))
+            return
+        self._give_back_copy(exchange)
         if not exchange.api.pipelined or exchange.client.is_holding:
             self._is_blocked = False
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
         if self._inbox.waiting_bytes or self._is_paused or self._has_ended or self._mute is not None:
             self._advance()
+
+    def _give_back_copy(self, exchange: Exchange) -> None:
+        """What was copied of its request is not needed any more."""
+        counted_bytes, exchange.counted_bytes = exchange.counted_bytes, 0
+        if counted_bytes:
+            self._listener.limits.memory.take_back(counted_bytes)
 
     def _let_go(self, exchange: Exchange) -> None:
         """What held the requests behind it has done what had to come first, and has been charged for it."""

@@ -12,9 +12,10 @@ from typing import TypeVar
 from kavka_broker.protocol.compiler.decoder import Decoder, compile_decoder
 from kavka_broker.protocol.compiler.encoder import Encoder, PartsEncoder, compile_encoder
 from kavka_broker.protocol.message import Buffer, Message
-from kavka_broker.protocol.wire import UnsupportedField
+from kavka_broker.protocol.wire import TooManyElements, UnsupportedField
 
 __all__ = [
+    "TooManyElements",
     "UnsupportedField",
     "bounded_decoder",
     "decode",
@@ -62,8 +63,10 @@ def decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M,
         return _decoders.setdefault((kind, version), compile_decoder(kind, version))
 
 
-def bounded_decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M, int]]:
-    """A decoder that raises ProtocolViolation before it makes more than `wire.ELEMENTS_MAX` elements."""
+def bounded_decoder(kind: type[M], version: int) -> Callable[..., tuple[M, int]]:
+    """A decoder that raises TooManyElements before it makes more of them than its third argument says, which is
+    `wire.ELEMENTS_MAX` where there is none.
+    """
     try:
         return _bounded_decoders[kind, version]
     except KeyError:

@@ -16,7 +16,20 @@ from typing import Any, ClassVar, NoReturn, TypeAlias, TypeVar
 
 from kavka_broker.protocol.uuids import ZERO
 
-__all__ = ["EMPTY", "ZERO", "Buffer", "Default", "Message", "Records", "Row", "Struct", "Versions", "frozen", "says"]
+__all__ = [
+    "EMPTY",
+    "ZERO",
+    "Buffer",
+    "Default",
+    "Message",
+    "Records",
+    "Row",
+    "Struct",
+    "Versions",
+    "frozen",
+    "has_more",
+    "says",
+]
 
 Versions: TypeAlias = tuple[int, int]
 Default: TypeAlias = int | float | bool | str | bytes | None
@@ -74,6 +87,41 @@ def says(answer: Struct, code: int) -> bool:
         if isinstance(value, list) and any(isinstance(part, Struct) and says(part, code) for part in value):
             return True
     return False
+
+
+def has_more(answer: Struct, elements: int) -> bool:
+    """Whether its arrays have more elements than that in all: structs, since a list of numbers is written at once."""
+    return _elements_of(answer, elements) > elements
+
+
+def _elements_of(part: Struct, enough: int) -> int:
+    """How many there are, or some number above `enough`."""
+    count = 0
+    for name in _arrays_of(type(part)):
+        items = getattr(part, name)
+        if not items:
+            continue
+        count += len(items)
+        if count > enough:
+            break
+        if _arrays_of(type(items[0])):
+            for item in items:
+                count += _elements_of(item, enough - count)
+                if count > enough:
+                    return count
+    return count
+
+
+def _arrays_of(kind: type[Struct]) -> tuple[str, ...]:
+    """The attributes that hold arrays of structs."""
+    known = _arrays.get(kind)
+    if known is None:
+        known = tuple(row[1] for row in kind.SCHEMA if row[2].startswith("[]") and row[2][2].isupper())
+        _arrays[kind] = known
+    return known
+
+
+_arrays: dict[Any, tuple[str, ...]] = {}  # bounded by the structs that exist
 
 
 S = TypeVar("S", bound=Struct)

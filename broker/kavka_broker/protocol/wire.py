@@ -26,6 +26,10 @@ ONE_BYTE: Final = tuple(bytes((value,)) for value in range(128))
 """The varints of one byte."""
 
 
+class TooManyElements(ProtocolViolation):
+    """The arrays of a message have more elements in all than its decoder was to take."""
+
+
 class UnsupportedField(ValueError):
     """A message holds something that the version it is encoded in cannot carry."""
 
@@ -111,8 +115,8 @@ def refuse_length(name: str, length: int, left: int) -> NoReturn:
 
 
 def refuse_count(name: str) -> NoReturn:
-    """With this array the message has more elements than a bounded decoder takes."""
-    raise ProtocolViolation(f"with {name} there are more than {ELEMENTS_MAX} elements in the request")
+    """With this array the message has more elements than the bounded decoder is to take."""
+    raise TooManyElements(f"with {name} there are more than {ELEMENTS_MAX} elements in the request")
 
 
 def refuse_tag(name: str, tag: int) -> NoReturn:

@@ -24,16 +24,19 @@ class Fed(Protocol):
 class Feed:
     """The news for one follower, in the order in which they came."""
 
-    __slots__ = ("_sources", "news", "on_close", "waiter")
+    __slots__ = ("_is_closed", "_sources", "news", "on_close", "waiter")
 
     def __init__(self) -> None:
         self.on_close: Callable[[], None] | None = None
         self.news: dict[SessionPartition, None] = {}
         self.waiter: FetchWaiter | None = None
+        self._is_closed = False
         self._sources: dict[SessionPartition, Fed] = {}
 
     def listen(self, source: Fed, wanted: SessionPartition) -> None:
-        """From now on `source` tells what happens to it."""
+        """From now on `source` tells what happens to it, unless the session has ended while it was read."""
+        if self._is_closed:
+            return
         self._sources[wanted] = source
         source.feeds[self] = wanted
 
@@ -45,6 +48,7 @@ class Feed:
             del source.feeds[self]
 
     def close(self) -> None:
+        self._is_closed = True
         for wanted in list(self._sources):
             self.forget(wanted)
         self.news.clear()

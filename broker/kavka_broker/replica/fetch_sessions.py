@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.slices import Pace, Work
 
 if TYPE_CHECKING:
     from kavka_broker.replica.feeds import Feed
@@ -58,6 +59,9 @@ class SessionPartition:
         return changed
 
 
+Named = dict[tuple[TopicKey, int], SessionPartition]
+
+
 class FetchSession:
     """The partitions of one client, in the order in which they are served. A follower's has a feed."""
 
@@ -72,11 +76,15 @@ class FetchSession:
         self.feed: Feed | None = None
         self.partitions: OrderedDict[tuple[TopicKey, int], SessionPartition] = OrderedDict()
 
-    def update(self, request: FetchRequest) -> list[SessionPartition]:
+    def update(self, request: FetchRequest, prepared: Named | None = None) -> list[SessionPartition]:
         """Add and move what the request names, which is returned; forget what it gives up."""
         partitions = self.partitions
         named: list[SessionPartition] = []
-        for topic, wanted in wanted_partitions(request):
+        for place, one in (prepared or {}).items():
+            there = partitions.setdefault(place, one)
+            there.wanted = one.wanted
+            named.append(there)
+        for topic, wanted in wanted_partitions(request) if prepared is None else ():
             known = partitions.get((topic, wanted.partition))
             if known is None:
                 known = partitions[topic, wanted.partition] = SessionPartition(topic, wanted)
@@ -138,18 +146,23 @@ class FetchSessions:
     def partition_count(self) -> int:
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def enter(self, request: FetchRequest, uses_ids: bool, now_ms: float) -> FetchContext:
-        """The context of this fetch. Raises FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and kin.
+    def enter(
+        self, request: FetchRequest, uses_ids: bool, now_ms: float, prepared: Named | None = None
+    ) -> FetchContext:
+        """The context of this fetch; `prepared` is what it names, where that was made before. Raises
+        FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and kin.
 
         A new session takes its place in `open`.
         """
         if request.session_epoch > EPOCH_NEW:
-            return self._continue(request, uses_ids, now_ms)
+            return self._continue(request, uses_ids, now_ms, prepared)
         self.drop(request.session_id)
-        wanted = {
-            (topic, partition.partition): SessionPartition(topic, partition)
-            for topic, partition in wanted_partitions(request)
-        }
+        wanted = prepared
+        if wanted is None:
+            wanted = {
+                (topic, partition.partition): SessionPartition(topic, partition)
+                for topic, partition in wanted_partitions(request)
+            }
         context = FetchContext(wanted.values(), None, is_incremental=False)
         if request.session_epoch == EPOCH_NEW and wanted:
             is_of_follower = request.replica_state.replica_id >= 0 or request.replica_id >= 0
@@ -165,7 +178,7 @@ class FetchSessions:
             session.last_used_ms = now_ms
             self._sessions[session.session_id] = context.session = session
 
-    def _continue(self, request: FetchRequest, uses_ids: bool, now_ms: float) -> FetchContext:
+    def _continue(self, request: FetchRequest, uses_ids: bool, now_ms: float, prepared: Named | None) -> FetchContext:
         session = self._sessions.get(request.session_id)
         if session is None:
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -177,7 +190,7 @@ class FetchSessions:
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
         before = len(session.partitions)
-        named = session.update(request)
+        named = session.update(request, prepared)
         if len(session.partitions) > before and self.partition_count > self._partitions_max:
             self.drop(session.session_id)
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -219,6 +232,17 @@ class FetchSessions:
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._next_id()
         return session_id
+
+
+def prepare(request: FetchRequest) -> Work[Named]:
+    """What the request names."""
+    named: Named = {}
+    pace = Pace()
+    for topic, wanted in wanted_partitions(request):
+        named[topic, wanted.partition] = SessionPartition(topic, wanted)
+        if pace.spent(1):
+            yield
+    return named
 
 
 def wanted_partitions(request: FetchRequest) -> Iterable[tuple[TopicKey, FetchPartition]]:

@@ -27,11 +27,26 @@ class FetchWaiter:
         assert needed_bytes > 0
         self.needed_bytes = needed_bytes
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._lists = lists
+        self._lists = list(lists)
         for waiting in lists:
             waiting.append(self)
         self._timer: Timer = timers.after(wait_ms, self._wake)
         self.future.add_done_callback(self._leave)
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether any partition may wake it."""
+        return bool(self._lists)
+
+    def watch(self, waiting: "list[FetchWaiter]") -> None:
+        """Stand on one more list."""
+        if not self.future.done():
+            self._lists.append(waiting)
+            waiting.append(self)
+
+    def give_up(self) -> None:
+        """Nobody waits for it any more."""
+        self.future.cancel()
 
     def progressed(self, size_bytes: int) -> None:
         """That many more bytes can be read."""

@@ -92,7 +92,9 @@ def test_a_rate_may_be_off_a_whole_number_by_what_a_double_is() -> None:
 
 
 def found(*components: Component, strict: bool = False) -> list[Parts]:
-    return [list(parts_of(entity).items()) for entity in furnished().describe(components, strict=strict)]
+    found = furnished().matching(components, strict=strict)
+    entities = dict.fromkeys(one[0] for one in found if one is not None)
+    return [list(parts_of(entity).items()) for entity in entities]
 
 
 @pytest.mark.parametrize(

@@ -88,15 +88,15 @@ class Quotas:
                 records.append(ClientQuotaRecord(_entity_data(entity), key, limit, remove=False))
         return Decision(records, entity)
 
-    def describe(self, components: Iterable[Component], *, strict: bool) -> dict[AnyEntity, dict[str, float]]:
-        """The limits of every entity that a filter lets through. Raises BrokerError for a filter without sense."""
+    def matching(
+        self, components: Iterable[Component], *, strict: bool
+    ) -> Iterator[tuple[AnyEntity, str, float] | None]:
+        """Each limit with its entity and key, or None where the filter does not let it through, as one asks for the
+        next. Raises BrokerError for a filter without sense.
+        """
         conditions = _conditions(components)
-        found: dict[AnyEntity, dict[str, float]] = {}
-        for key in sorted(self.limits):
-            for entity, limit in self.limits[key].items():
-                if _matches(parts_of(entity), conditions, strict=strict):
-                    found.setdefault(entity, {})[key] = limit
-        return found
+        every = [(entity, key, limit) for key in sorted(self.limits) for entity, limit in self.limits[key].items()]
+        return (one if _matches(parts_of(one[0]), conditions, strict=strict) else None for one in every)
 
     def replay(self, record: ClientQuotaRecord) -> None:
         entity = _replayed_entity(record)

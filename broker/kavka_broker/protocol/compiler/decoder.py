@@ -24,15 +24,15 @@ from kavka_broker.protocol.compiler.source import Source
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 
-Decoder = Callable[[memoryview, int], tuple[Any, int]]
-"""Takes a buffer and a position; gives the message and the position after it."""
+Decoder = Callable[..., tuple[Any, int]]
+"""Takes a buffer and a position, a bounded one also the bound; gives the message and the position after it."""
 
 STRIDE_MIN = 4
 """From this many structs of fixed size on, an array is read by one `iter_unpack`."""
 
 
 def compile_decoder(kind: type[Message], version: int, *, bounded: bool = False) -> Decoder:
-    """The decoder of this version; a bounded one takes `wire.ELEMENTS_MAX` elements of arrays at most."""
+    """The decoder of this version; a bounded one takes as many elements of arrays as it is told, at most."""
     source = DecoderSource(of_message(kind, version), bounded=bounded)
     return source.function(f"decode version {version} of {kind.NAME}")
 
@@ -58,12 +58,11 @@ class DecoderSource(Source):
         )
         self.holds_records = holds_records(layout)
         self.bounded = bounded
-        with self.block("def decode(buffer, p=0):"):
+        parameters = f"buffer, p=0, elements={wire.ELEMENTS_MAX}" if bounded else "buffer, p=0"
+        with self.block(f"def decode({parameters}):"):
             if not self.holds_records:
                 self.line("buffer = bytes(buffer)")
             self.line("end = len(buffer)")
-            if bounded:
-                self.line(f"elements = {wire.ELEMENTS_MAX}")
             with self.block("try:"):
                 message = self.struct(layout)
             with self.block("except broken as error:"):
