@@ -51,11 +51,11 @@ def some_broker(metadata: Metadata, preferred: int) -> int:
 
 def topic_answer(metadata: Metadata, topic: Topic, listener: str, pace: Pace) -> Work[MetadataResponseTopic]:
     """A topic as Metadata shows it. Shared between answers: not to be changed."""
+    if pace.spent(1):
+        yield
     generation = metadata.brokers.generation
     kept: tuple[int, MetadataResponseTopic] | None = topic.answers.get(listener)
     if kept is not None and kept[0] == generation:
-        if pace.spent(1):
-            yield
         return kept[1]
     mark = topic.answers.setdefault(BEING_MADE, object())  # gone once the topic has changed
     answer = MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, is_internal=topic.name in INTERNAL)

@@ -7,12 +7,7 @@ broker runs, `kavka_loop_held_total` says.
 """
 
 import asyncio
-import sys
-from asyncio import events
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import pytest
@@ -22,22 +17,20 @@ from kavka_broker.api.registry import Api, Role, load
 from kavka_broker.protocol.compiler.layout import Layout, Place, of_message
 from kavka_broker.protocol.message import Message
 from tests.support.in_process import InProcess, running
+from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns
 
 #: So many elements has the first array of the request, and each of those within has one. Both are more than is handled
 #: in one turn; the test has all of them read and written as large ones are.
 FEW: Final = 600
 MANY: Final = 1_000
-#: Calls of functions: a tenth of a microsecond and more each.
-CALLS_PER_TURN_MAX: Final = 30_000
-GROWTH_MAX: Final = 0.9
+#: Of those whose turns are slices: more than one holds.
+SLICED: Final = {"Produce": (2_000, 3_000), "Fetch": (4_000, 5_000)}
 #: Something else may have had a long turn meanwhile: what grows does so each time.
 ATTEMPTS: Final = 3
 ANSWER_SECONDS: Final = 20
 
 #: Their turns grow with the request, with what is done for each element.
 NOT_CUT: Final[dict[str, str]] = {
-    "Produce": "a partition is appended to; bounded by `socket.request.max.bytes`",
-    "Fetch": "a partition of a session is made, and read; bounded by 1 MiB of request",
     "CreateTopics": "a name is counted and a command made; bounded by 10,000 partitions",
     "CreatePartitions": "a name is counted and a command made",
     "JoinGroup": "a protocol is taken into the group",
@@ -45,42 +38,6 @@ NOT_CUT: Final[dict[str, str]] = {
     "UpdateFeatures": "a feature; bounded by 16 KiB of request",
     "DescribeClientQuotas": "a component of the filter; bounded by 16 KiB of request",
 }
-
-
-class Turns:
-    """Counts the calls in each callback of the loop."""
-
-    def __init__(self) -> None:
-        self._calls = 0
-        self.most = 0
-
-    def begin(self) -> None:
-        self.most = 0
-
-    def _called(self, frame: FrameType, event: str, argument: object) -> None:
-        self._calls += event in ("call", "c_call")
-
-    @contextmanager
-    def counting(self) -> Iterator[None]:
-        run, of_the_test = events.Handle._run, asyncio.current_task()
-
-        def counted(handle: Any) -> None:
-            if getattr(handle._callback, "__self__", None) is of_the_test:
-                run(handle)
-                return
-            self._calls = 0
-            sys.setprofile(self._called)
-            try:
-                run(handle)
-            finally:
-                sys.setprofile(None)
-                self.most = max(self.most, self._calls)
-
-        events.Handle._run = counted  # type: ignore[method-assign, assignment]
-        try:
-            yield
-        finally:
-            events.Handle._run = run  # type: ignore[method-assign]
 
 
 def large(api: Api, elements: int) -> Message:
@@ -128,10 +85,11 @@ async def most_calls(turns: Turns, inside: InProcess, api: Api, role: Role, elem
 
 async def grows(turns: Turns, inside: InProcess, api: Api, role: Role) -> bool:
     """Whether more elements make a longer turn."""
-    few = await most_calls(turns, inside, api, role, FEW)
-    many = await most_calls(turns, inside, api, role, MANY)
+    small, large = SLICED.get(api.name, (FEW, MANY)) if role == "broker" else (FEW, MANY)
+    few = await most_calls(turns, inside, api, role, small)
+    many = await most_calls(turns, inside, api, role, large)
     assert many < CALLS_PER_TURN_MAX or api.name in NOT_CUT, f"{api.name}: {many} calls in a turn"
-    return many - few > GROWTH_MAX * (MANY - FEW)
+    return many - few > GROWTH_MAX * (large - small)
 
 
 async def always_grows(turns: Turns, inside: InProcess, api: Api, role: Role) -> bool:
