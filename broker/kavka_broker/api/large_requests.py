@@ -2,9 +2,12 @@
 
     up to 512 bytes      as they come
     up to 8 KiB          read and written on the loop; an API that has an `Each` takes its elements a part a turn
-    above                read and written in a thread besides, as is written whatever has many elements
-    above 16 MiB         refused, Produce excepted, which is read in a thread for its elements alone; as is who has more than 100,000 elements in all; of some APIs, to
+    above                read and written in a thread besides
+    above 16 MiB         refused, Produce excepted, as is who has more than 100,000 elements in all; of some APIs, to
                          which nobody has much to say, above 16 KiB (`bytes_max`)
+
+Produce is long for its records, so a thread reads it for its elements alone. An answer with many elements is written
+in a thread, however short the question was.
 
 What belongs to one connection stays in order, since its next request waits for the answer. Parts of what the controller
 decides are decided one after another, each for itself; parts of all else may wait for their answers at the same time.
