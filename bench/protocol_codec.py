@@ -18,7 +18,12 @@ from timeit import Timer
 from kavka_broker.protocol.codec import decoder, encoder, parts_encoder
 from kavka_broker.protocol.compiler.decoder import compile_decoder
 from kavka_broker.protocol.compiler.encoder import compile_encoder
-from kavka_broker.protocol.framing import RequestHeader, encode_request_header, encode_response, read_request_header
+from kavka_broker.protocol.framing import (
+    RequestHeader,
+    encode_request_header,
+    encode_response_parts,
+    read_request_header,
+)
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -134,7 +139,7 @@ def headers() -> Iterator[str]:
     frame = memoryview(encode_request_header(RequestHeader(0, 9, 1234, "rdkafka")) + bytes(100))
     response = produce_response()
     yield f"{'request header v2':40} {best_us(lambda: read_request_header(frame)):8.2f}"
-    yield f"{'whole produce response v9':40} {'':8} {best_us(lambda: encode_response(response, 9, 1234)):8.2f}"
+    yield f"{'whole produce response v9':40} {'':8} {best_us(lambda: encode_response_parts(response, 9, 1234)):8.2f}"
 
 
 def main() -> None:

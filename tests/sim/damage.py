@@ -12,9 +12,9 @@ from typing import Final
 from kavka_broker.protocol.records.batch import HEADER_BYTES
 from kavka_broker.storage.checkpoints import LOG_STARTS
 from kavka_broker.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, parse_offset_file
-from kavka_broker.storage.sim_inode import SECTOR_BYTES, SimInode
 from tests.sim.history import Place
 from tests.sim.node import Node
+from tests.support.sim_inode import SECTOR_BYTES, SimInode
 
 #: Of a batch's header: where each field is, and its bytes.
 HEADER_FIELDS: Final = {

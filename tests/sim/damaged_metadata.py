@@ -18,11 +18,11 @@ from typing import Any, Final
 from kavka_broker.controller.promises import COPY, SYNCED
 from kavka_broker.core.raft.quorum_state import FILE_NAME
 from kavka_broker.storage.names import LOG
-from kavka_broker.storage.sim_inode import SECTOR_BYTES
 from tests.sim.damage import inode_at, turn_header_bit, turn_payload_bit
 from tests.sim.disk_faults import METADATA_DIRECTORY, end, start_again
 from tests.sim.faults import Fault, allow, begin
 from tests.sim.node import DIRECTORIES, Node, as_written, whole_batches
+from tests.support.sim_inode import SECTOR_BYTES
 
 Simulation = Any
 

@@ -4,9 +4,9 @@ import asyncio
 import errno
 from typing import Any, Final
 
-from kavka_broker.storage.sim_disk import DiskError
 from tests.sim.faults import Fault, allow, begin
 from tests.sim.node import Node
+from tests.support.sim_disk import DiskError
 
 Simulation = Any
 

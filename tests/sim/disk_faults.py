@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any, Final, get_args
 
 from kavka_broker.storage.names import parse_partition
-from kavka_broker.storage.sim_disk import DiskError, Operation
 from tests.sim import damage
 from tests.sim.faults import Fault, allow, begin
 from tests.sim.node import Node
+from tests.support.sim_disk import DiskError, Operation
 
 Simulation = Any
 

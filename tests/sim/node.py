@@ -21,13 +21,13 @@ from kavka_broker.runtime.server import Server, StartError
 from kavka_broker.runtime.world import World
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, UnusableDirectory, read_meta_properties
 from kavka_broker.storage.names import CLUSTER_METADATA, LOG, parse_partition
-from kavka_broker.storage.sim_disk import Operation, SimDisk
-from kavka_broker.storage.sim_inode import SimDirectory, SimInode
 from tests.sim.accepting import LoopAcceptor
 from tests.sim.events import Events
 from tests.sim.history import Place
 from tests.sim.loop import PROCESS, TIME_DIGITS, Ended, Process, SimLoop
 from tests.sim.network import Network
+from tests.support.sim_disk import Operation, SimDisk
+from tests.support.sim_inode import SimDirectory, SimInode
 
 CLUSTER_ID = "a2F2a2Etc2ltdWxhdGVkMQ"
 EPOCH_MS = 1_800_000_000_000

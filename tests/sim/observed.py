@@ -22,8 +22,8 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from kavka_broker.storage.sim_inode import SimInode
 from tests.sim.history import Place
+from tests.support.sim_inode import SimInode
 
 by_end = attrgetter("end_offset")
 by_base = attrgetter("base_offset")

@@ -9,8 +9,8 @@ from kavka_broker.protocol.records import batch as batches_of_the_broker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import Segment
-from kavka_broker.storage.sim_disk import SimDisk
 from tests.sim.observed import View, written_at
+from tests.support.sim_disk import SimDisk
 
 DIRECTORY = "/data/t-0"
 

@@ -19,7 +19,7 @@ from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
 from kavka_broker.core.metadata.image import Metadata
 from kavka_broker.core.metadata.topic_commands import Created, CreateTopic, Defaults, create_topics
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 
 R = TypeVar("R")
 

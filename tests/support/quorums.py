@@ -28,11 +28,11 @@ from kavka_broker.protocol.messages.api_versions_request import ApiVersionsReque
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.uuids import to_text
-from kavka_broker.storage.sim_disk import SimDisk
 from kavka_broker.timers import Timers
 from tests.sim.loop import Process, SimLoop
 from tests.sim.node import EPOCH_MS, SimClock
 from tests.support.cluster import CLUSTER_ID, uuid
+from tests.support.sim_disk import SimDisk
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")

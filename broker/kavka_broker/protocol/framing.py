@@ -14,7 +14,7 @@ from struct import Struct, error
 from typing import Final, NamedTuple
 
 from kavka_broker.protocol.catalog import request_class
-from kavka_broker.protocol.codec import encode, encode_parts
+from kavka_broker.protocol.codec import encode_parts
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Buffer, Message
 from kavka_broker.protocol.messages.index import REQUESTS
@@ -86,14 +86,8 @@ def flexible_from(api_key: int) -> int:
         return _flexible_from.setdefault(api_key, NEVER_FLEXIBLE if found is None else found)
 
 
-def encode_response(message: Message, version: int, correlation_id: int) -> bytes:
-    """A whole response: size, header, body."""
-    body = encode(message, version)
-    return encode_response_header(message, version, correlation_id, len(body)) + body
-
-
 def encode_response_parts(message: Message, version: int, correlation_id: int) -> list[Buffer]:
-    """The same in several buffers, large records uncopied."""
+    """A whole response (size, header, body) in several buffers, large records uncopied."""
     parts = encode_parts(message, version)
     parts[0] = encode_response_header(message, version, correlation_id, sum(map(len, parts))) + parts[0]
     return parts

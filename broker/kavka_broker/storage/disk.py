@@ -1,7 +1,7 @@
 """Where logs live: a small seam, so that a test can pull the plug.
 
-`RealDisk` is the operating system. `SimDisk` (in `sim_disk`) keeps bytes in memory, forgets what was not synced when
-it crashes, tears writes, runs full and fails.
+`RealDisk` is the operating system. A test's keeps bytes in memory, forgets what was not synced when it crashes,
+tears writes, runs full and fails.
 
 What a user of the seam may rely on:
 

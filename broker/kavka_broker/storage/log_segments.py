@@ -34,14 +34,6 @@ class SegmentedLog(SyncedLog):
 
     # --- roll ---------------------------------------------------------------------------------------------------
 
-    def roll_if_needed(self, now_ms: int) -> bool:
-        """Roll an active segment that is older than `segment.ms`, also when nobody writes."""
-        active = self._active
-        if not active.file.size or now_ms - active.created_ms <= self._segment_ms:
-            return False
-        self.roll(now_ms)
-        return True
-
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Begin a new active segment at the end of the log (as a follower, at its leader's next offset)."""
         base_offset = self.log_end_offset if base_offset is None else base_offset

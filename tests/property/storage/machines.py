@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 
 DIRECTORY = "/data/t-0"
 SEEDS_A_BLOCK = 80

@@ -14,7 +14,7 @@ import pytest
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import Record
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.sim_disk import Operation, SimDisk
+from tests.support.sim_disk import Operation, SimDisk
 from tests.unit.storage.cleaning import COMPACTED, clean, end, put, roll
 from tests.unit.storage.support import DIRECTORY, NOW_MS, everything, headers
 

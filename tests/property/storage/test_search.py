@@ -7,7 +7,7 @@ from kavka_broker.protocol.records.batch import EXTENT_BYTES, HEADER_BYTES
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.batch_walk import ANY_OFFSET, Damage, Place, find, find_by_walk, whole_in, whole_until
 from kavka_broker.storage.disk import File
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 
 BASE_OFFSET = 5
 #: Records of a batch, and the offsets that compaction has left out before it.

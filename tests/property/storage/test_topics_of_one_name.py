@@ -18,7 +18,7 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, UnusableDirectory, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
-from kavka_broker.storage.sim_disk import DiskError, Operation, SimDisk
+from tests.support.sim_disk import DiskError, Operation, SimDisk
 
 PATHS = ("/a", "/b")
 CONFIG = LogConfig(internal_segment_bytes=600, index_interval_bytes=100)

@@ -8,8 +8,8 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
-from kavka_broker.storage.sim_disk import DiskError, Operation
 from tests.support.quorums import Node, Quorums
+from tests.support.sim_disk import DiskError, Operation
 
 METADATA = "/data/__cluster_metadata-0/"
 #: Longer than a follower waits for a silent leader, and an election after it.

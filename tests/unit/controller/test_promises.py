@@ -4,7 +4,7 @@ import pytest
 
 from kavka_broker.controller.promises import COPY, SYNCED, Promises
 from kavka_broker.core.raft.quorum_state import FILE_NAME, QuorumState, UnreadableState, format_state
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 
 VOTED = QuorumState(7, -1, 2, b"d" * 16)
 

@@ -13,7 +13,7 @@ from kavka_broker.net.outbound import SHARED_BYTES, Frames, Outbound, is_refused
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.protocol.framing import encode_response, read_request_header
+from kavka_broker.protocol.framing import encode_response_parts, read_request_header
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -40,7 +40,7 @@ async def answering(answer: Answer) -> AsyncIterator[int]:
                 header, _ = read_request_header(memoryview(frame))
                 if header.api_key == ApiVersionsRequest.API_KEY:
                     greeting = ApiVersionsResponse(api_keys=[ApiVersion(18, 0, 3), ApiVersion(3, 1, 9)])
-                    writer.write(encode_response(greeting, header.api_version, header.correlation_id))
+                    writer.write(b"".join(encode_response_parts(greeting, header.api_version, header.correlation_id)))
                 elif (reply := await answer(frame)) is None:
                     writer.close()
                     return
@@ -66,7 +66,9 @@ def closed_port() -> int:
 
 async def metadata_answer(frame: bytes, cluster_id: str = "c") -> bytes:
     header, _ = read_request_header(memoryview(frame))
-    return encode_response(MetadataResponse(cluster_id=cluster_id), header.api_version, header.correlation_id)
+    return b"".join(
+        encode_response_parts(MetadataResponse(cluster_id=cluster_id), header.api_version, header.correlation_id)
+    )
 
 
 async def silence(_: bytes) -> bytes | None:
@@ -79,7 +81,7 @@ async def hang_up(_: bytes) -> bytes | None:
 
 
 async def wrong_id(frame: bytes) -> bytes | None:
-    return encode_response(MetadataResponse(), 9, 4711)
+    return b"".join(encode_response_parts(MetadataResponse(), 9, 4711))
 
 
 async def not_a_message(frame: bytes) -> bytes | None:

@@ -28,7 +28,7 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
-from kavka_broker.storage.sim_disk import SimFile
+from tests.support.sim_disk import SimFile
 from tests.unit.partition.world import Node, World, records_of
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "partition"

@@ -23,7 +23,7 @@ from kavka_broker.replica.fetch_sessions import SessionPartition
 from kavka_broker.replica.following import Next, begin, resume_between, take
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 
 TOPIC = "t"
 TOPIC_ID = b"0123456789abcdef"

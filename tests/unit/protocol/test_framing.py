@@ -8,7 +8,6 @@ from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.framing import (
     RequestHeader,
     encode_request_header,
-    encode_response,
     encode_response_parts,
     read_request_header,
     read_response_header,
@@ -60,15 +59,16 @@ def test_every_response_is_flexible_where_its_request_is() -> None:
 
 def test_responses_carry_size_correlation_id_and_tags() -> None:
     assert (
-        encode_response(HeartbeatResponse(error_code=27), 3, 9).hex(" ") == "00 00 00 0a 00 00 00 09 00 00 00 00 00 1b"
+        b"".join(encode_response_parts(HeartbeatResponse(error_code=27), 3, 9)).hex(" ")
+        == "00 00 00 0a 00 00 00 09 00 00 00 00 00 1b"
     )
-    flexible = encode_response(HeartbeatResponse(error_code=27), 4, 9)
+    flexible = b"".join(encode_response_parts(HeartbeatResponse(error_code=27), 4, 9))
     assert flexible.hex(" ") == "00 00 00 0c 00 00 00 09 00 00 00 00 00 00 1b 00"
     assert read_response_header(HEARTBEAT, 4, memoryview(flexible)[4:]) == (9, 5)
 
 
 def test_api_versions_answers_with_the_oldest_header() -> None:
-    encoded = encode_response(ApiVersionsResponse(), 3, 9)
+    encoded = b"".join(encode_response_parts(ApiVersionsResponse(), 3, 9))
     assert encoded[4:8] + encode(ApiVersionsResponse(), 3) == encoded[4:]
     assert response_header_version(API_VERSIONS, 4) == 0
     assert read_response_header(API_VERSIONS, 4, memoryview(encoded)[4:]) == (9, 4)
@@ -79,7 +79,7 @@ def test_parts_are_the_same_frame() -> None:
     response = FetchResponse(responses=[FetchableTopicResponse("t", partitions=[partition])])
     parts = encode_response_parts(response, 12, 3)
     assert len(parts) == 4
-    assert b"".join(parts) == encode_response(response, 12, 3)
+    assert b"".join(parts) == b"".join(encode_response_parts(response, 12, 3))
 
 
 def test_a_metadata_record_by_the_byte() -> None:

@@ -10,8 +10,8 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.replica.log_cleaner import LogCleaner
 from kavka_broker.storage.cleaning import run
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.sim_disk import DiskError
 from tests.sim.loop import SimLoop
+from tests.support.sim_disk import DiskError
 from tests.unit.membership.fakes import play_simulated
 from tests.unit.replica.test_log_cleaner import SETTINGS
 from tests.unit.storage.cleaning import COMPACTED, put, roll

@@ -34,8 +34,8 @@ from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.surroundings import Alone
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.sim_disk import DiskError, SimDisk
 from kavka_broker.timers import Timers
+from tests.support.sim_disk import DiskError, SimDisk
 
 NODE_ID = 9
 SESSION_ID = 77

@@ -11,8 +11,8 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.replica.log_cleaner import LogCleaner
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.sim_disk import DiskError, SimDisk
 from tests.support.cluster import StillClock
+from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.cleaning import COMPACTED, put, roll
 from tests.unit.storage.support import NOW_MS, values
 from tests.unit.storage.test_log_manager import ID, formatted, start
@@ -215,10 +215,9 @@ def test_a_log_is_cleaned_when_its_oldest_dirty_record_has_waited_too_long() -> 
         world.stable = {world.more: None, world.less: None}
         put(log, ("a", "1"))
         put(log, ("a", "2"))
-        for now_ms, rolls, cleans in ((NOW_MS + 1_000, False, False), (NOW_MS + 1_001, True, True)):
+        roll(log)
+        for now_ms, cleans in ((NOW_MS + 1_000, False), (NOW_MS + 1_001, True)):
             world.clock.time_ms = now_ms
-            assert log.roll_if_needed(now_ms) is rolls
-            log.flush()
             assert await world.cleaner.clean_next() is cleans
         assert values(log) == [b"2"]
         assert world.cleaner.figures.overdue_ms_max == 1

@@ -17,7 +17,7 @@ from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.surroundings import Alone
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 
 
 class Here(Alone):

@@ -17,8 +17,8 @@ from kavka_broker.replica.openings import SLICE_MAX, Openings
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.sim_disk import SimDisk
 from tests.support.in_process import InProcess, batch, code_of, running
+from tests.support.sim_disk import SimDisk
 
 MANY = 5 * SLICE_MAX
 ID = b"i" * 16

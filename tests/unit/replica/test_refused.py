@@ -10,8 +10,8 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.storage.sim_disk import SimDisk
 from tests.support.in_process import running
+from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, new_disk, open_log
 
 DIRECTORY = b"d" * 16

@@ -10,7 +10,7 @@ from kavka_broker.runtime.health import STARTING, Health
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 
 
 class StoppedClock:

@@ -9,7 +9,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metrics import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX, render
 from kavka_broker.runtime.sources import Sources
-from kavka_broker.storage.sim_disk import DiskError
+from tests.support.sim_disk import DiskError
 from tests.unit.runtime.sources import partition, sources
 from tests.unit.storage.support import SMALL, fill
 from tests.unit.storage.test_log_manager import ID, formatted, start

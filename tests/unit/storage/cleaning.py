@@ -9,7 +9,7 @@ from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, view
 from kavka_broker.storage.log import Appended, Log, Origin
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL
 
 DAY_MS = 86_400_000

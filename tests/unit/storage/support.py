@@ -10,8 +10,8 @@ from kavka_broker.protocol.records.record import Record, build_batch, read_recor
 from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log import Appended, Found, Log, Origin
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.sim_disk import SimDisk
 from kavka_broker.storage.time_search import find_by_timestamp, max_timestamp
+from tests.support.sim_disk import SimDisk
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, UnusableDirectory, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.sim_disk import DiskError, Operation, SimDisk
+from tests.support.sim_disk import DiskError, Operation, SimDisk
 from tests.unit.storage.support import SMALL, append, fill, values
 from tests.unit.storage.test_log_manager import ID, formatted, names, start
 

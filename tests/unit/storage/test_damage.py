@@ -13,7 +13,7 @@ from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import LOG, SEGMENT_FILES
-from kavka_broker.storage.sim_disk import DiskError, SimDisk
+from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, found_at, new_disk, open_log
 from tests.unit.storage.test_log_manager import ID, formatted, start
 

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from kavka_broker.storage.disk import PREAD_BYTES_MAX, RealDisk
-from kavka_broker.storage.sim_disk import SECTOR_BYTES, DiskError, SimDisk
+from tests.support.sim_disk import SECTOR_BYTES, DiskError, SimDisk
 
 DISK = RealDisk()
 LARGE = PREAD_BYTES_MAX + 1

@@ -9,7 +9,7 @@ from crc32c import crc32c
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import LOG, SNAPSHOT
 from kavka_broker.storage.producer_snapshot import _MARK
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, append, config
 from tests.unit.storage.test_log_manager import ID, OTHER_ID, formatted, start
 

@@ -11,7 +11,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN
-from kavka_broker.storage.sim_disk import SimDisk, SimFile
+from tests.support.sim_disk import SimDisk, SimFile
 from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, open_log, values
 from tests.unit.storage.test_log_manager import ID, formatted, start
 

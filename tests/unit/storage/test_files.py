@@ -21,7 +21,7 @@ from kavka_broker.storage.names import (
     parse_offset_file,
     parse_partition,
 )
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import new_disk
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"

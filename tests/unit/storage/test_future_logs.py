@@ -7,7 +7,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.future_logs import cut_to_common
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, open_log, values
 from tests.unit.storage.test_log_manager import ID, formatted, names, start
 

@@ -7,7 +7,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, new_disk, values
 
 ID, OTHER_ID = b"\1" * 16, b"\2" * 16

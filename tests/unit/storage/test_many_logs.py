@@ -9,7 +9,7 @@ from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.sim_disk import Operation, SimDisk
+from tests.support.sim_disk import Operation, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, open_log
 
 LOGS = 50

@@ -6,7 +6,7 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, config, fill, found_at, new_disk, open_log, values
 
 

@@ -7,7 +7,7 @@ from kavka_broker.protocol.records.batch import NO_TIMESTAMP
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import OFFSETS_MAX
-from kavka_broker.storage.sim_disk import DiskError, SimDisk
+from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, config, fill, new_disk, open_log, values
 
 
@@ -38,15 +38,6 @@ def test_by_the_clock_where_records_have_no_time() -> None:
     assert bases(log) == [0]
     append(log, timestamp_ms=NO_TIMESTAMP, now_ms=NOW_MS + 1001)
     assert bases(log) == [0, 2]
-
-
-def test_by_the_clock_when_nobody_writes() -> None:
-    log = open_log(config=config(segment_ms=1000))
-    assert not log.roll_if_needed(NOW_MS + 5000)
-    append(log)
-    assert not log.roll_if_needed(NOW_MS + 1000)
-    assert log.roll_if_needed(NOW_MS + 1001)
-    assert bases(log) == [0, 1]
 
 
 def test_when_an_index_is_full() -> None:

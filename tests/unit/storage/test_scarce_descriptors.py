@@ -7,7 +7,7 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.storage import partition_metadata
-from kavka_broker.storage.sim_disk import DiskError, Operation
+from tests.support.sim_disk import DiskError, Operation
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, values
 from tests.unit.storage.test_log_manager import ID, formatted, start
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from kavka_broker.storage.sim_disk import NAME_BYTES, SimDisk
+from tests.support.sim_disk import NAME_BYTES, SimDisk
 
 
 def simulated() -> SimDisk:

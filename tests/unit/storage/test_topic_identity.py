@@ -14,7 +14,7 @@ from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
 from kavka_broker.storage.set_aside import SINCE
-from kavka_broker.storage.sim_disk import DiskError, SimDisk
+from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, values
 from tests.unit.storage.test_log_manager import ID, OTHER_ID, formatted, names, start
 

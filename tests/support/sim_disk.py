@@ -20,7 +20,7 @@ from random import Random
 from typing import Final, Literal
 
 from kavka_broker.storage.disk import Buffer
-from kavka_broker.storage.sim_inode import SECTOR_BYTES, Change, Entry, Journal, SimDirectory, SimInode
+from tests.support.sim_inode import SECTOR_BYTES, Change, Entry, Journal, SimDirectory, SimInode
 
 __all__ = ["SECTOR_BYTES", "DiskError", "SimDisk", "SimFile", "SimInode"]
 
