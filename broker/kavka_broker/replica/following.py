@@ -131,5 +131,5 @@ def resume_between(partition: Partition, leader_start: int, leader_end: int) -> 
         case Resume.RESTART:
             partition.restart_at(offset)
         case Resume.GO_ON:
-            pass
+            partition.log.doubt_epochs()
     return how

@@ -149,6 +149,13 @@ class ReadableLog(SegmentedLog):
         self._are_epochs_changed = True
         return True
 
+    def doubt_epochs(self) -> None:
+        """The leader has records where this log ends, and does not know its newest epoch. That has written nothing, or
+        the epoch file is another log's.
+        """
+        self._were_epochs_wrong()
+        self._are_epochs_changed |= self.epochs.truncate_from_end(self.log_end_offset)
+
     def _damaged(self, offset: int, reason: str) -> BrokerError:
         if self._damaged_at != offset:
             self._damaged_at = offset

@@ -83,3 +83,14 @@ def test_epochs_that_are_another_logs_hold_up_one_fetch_only() -> None:
     assert list(log.epochs.entries) == [EpochStart(3, 0)]
     log.append_as_follower(fetched(b"c", base_offset=2, epoch=3))
     assert log.log_end_offset == 3
+
+
+@pytest.mark.parametrize("entries", [[EpochStart(9, 0)], [EpochStart(3, 0), EpochStart(9, 2)], [EpochStart(9, 7)]])
+def test_epochs_that_the_leader_does_not_know_are_held_against_the_batches(entries: list[EpochStart]) -> None:
+    """They are another log's, or of a reign that has written nothing."""
+    log = open_log()
+    log.append_as_follower(fetched(b"a", epoch=3))
+    log.append_as_follower(fetched(b"b", base_offset=1, epoch=3))
+    log.epochs = LeaderEpochs(entries)
+    log.doubt_epochs()
+    assert list(log.epochs.entries) == [EpochStart(3, 0)]
