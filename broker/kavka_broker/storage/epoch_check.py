@@ -5,7 +5,7 @@ its CRC. So where they part all headers are asked. Epochs ascend: a single batch
 does not count, and where all others agree with the file it is the batch that is damaged.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
 from kavka_broker.protocol.records.batch import BatchHeader
@@ -19,6 +19,23 @@ def epochs_in(segments: Iterable[Segment], log_start_offset: int) -> LeaderEpoch
         _note(epochs, last)
     epochs.truncate_from_start(log_start_offset)
     return epochs
+
+
+def with_former(known: LeaderEpochs, segments: Sequence[Segment], log_start_offset: int) -> LeaderEpochs:
+    """`known`, and what the batches say of the epochs in front of it.
+
+    A start that moves on takes the epochs below it out of their file. A crash may bring the start back, whose checkpoint
+    is written later: then there are records again whose epoch nobody would know, and a follower that has others there
+    would be told that it has the same.
+    """
+    first = next(iter(known.entries), None)
+    if first is None or first.start_offset <= log_start_offset:
+        return known
+    former = epochs_in((one for one in segments if one.base_offset < first.start_offset), log_start_offset)
+    former.truncate_from_end(first.start_offset)
+    for entry in known.entries:
+        former.assign(*entry)
+    return former
 
 
 def _walk(segments: Iterable[Segment]) -> tuple[LeaderEpochs, BatchHeader | None]:

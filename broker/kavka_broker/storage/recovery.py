@@ -27,7 +27,7 @@ from kavka_broker.storage import checkpoints, partition_metadata
 from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.cleaning.replacing import finish
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
-from kavka_broker.storage.epoch_check import corrected, epochs_in
+from kavka_broker.storage.epoch_check import corrected, epochs_in, with_former
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import (
     LEADER_EPOCHS,
@@ -492,5 +492,6 @@ def _drop(opening: _Opening, segment: Segment) -> None:
 def _settle_epochs(opening: _Opening, start_offset: int) -> None:
     if not opening.are_epochs_known:
         opening.epochs = epochs_in(opening.segments, start_offset)
+    opening.epochs = with_former(opening.epochs, opening.segments, start_offset)
     opening.epochs.truncate_from_end(opening.end_offset)
     opening.epochs.truncate_from_start(start_offset)
