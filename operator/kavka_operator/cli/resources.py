@@ -175,7 +175,7 @@ def _follow(layout: Layout, keys: list[Key]) -> int:
         if (rolling := next((each.message for each in waiting if each.reason == "Rolling"), said)) != said:
             deadline, said = time.monotonic() + SETTLE_SECONDS_MAX, rolling
             say(f"  {said}")
-        time.sleep(max(POLL_SECONDS, 2 * (time.monotonic() - began)))  # who does the work needs the time
+        time.sleep(max(POLL_SECONDS, 4 * (time.monotonic() - began)))  # who does the work needs the time
     return max([0, *map(_tell, waiting)])
 
 
