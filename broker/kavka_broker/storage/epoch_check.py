@@ -24,9 +24,9 @@ def epochs_in(segments: Iterable[Segment], log_start_offset: int) -> LeaderEpoch
 def with_former(known: LeaderEpochs, segments: Sequence[Segment], log_start_offset: int) -> LeaderEpochs:
     """`known`, and what the batches say of the epochs in front of it.
 
-    A start that moves on takes the epochs below it out of their file. A crash may bring the start back, whose checkpoint
-    is written later: then there are records again whose epoch nobody would know, and a follower that has others there
-    would be told that it has the same.
+    A start that moves on takes the epochs below it out of their file. A crash may bring the start back, as its
+    checkpoint is written later: then there are records again whose epoch nobody would know, and a follower that has
+    others there would be told that it has the same.
     """
     first = next(iter(known.entries), None)
     if first is None or first.start_offset <= log_start_offset:

@@ -1,4 +1,4 @@
-"""The search of a fetch, which takes one look at bytes it has read, beside the walk that says what is wrong with them."""
+"""The search of a fetch, in bytes that it has read, finds what the walk finds that says what is wrong with them."""
 
 from hypothesis import given
 from hypothesis import strategies as st
