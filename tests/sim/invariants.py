@@ -444,7 +444,7 @@ class Invariants:
             self.simulation.fail(f"ReadIsCommitted: {place_text(place)}: {batch} was read; {what}")
 
     def _catch_up(self, truth: Truth, last_offset: int) -> None:
-        """A leader that is damaged, or whose topic goes, may commit within the very step that takes its log away: enough
+        """A leader that is damaged, or whose topic goes, may commit within the step that takes its log away: enough
         others have it, then.
         """
         is_deleted = all(place_of(one.name, one.topic_id, truth.place[1]) != truth.place for one in self.image.topics)

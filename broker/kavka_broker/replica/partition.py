@@ -351,8 +351,8 @@ class Partition:
     # --- as the leader: followers -------------------------------------------------------------------------------
 
     def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
-        """A follower has everything below `offset`. Raises NOT_LEADER_OR_FOLLOWER for one of an earlier incarnation,
-        UNKNOWN_LEADER_EPOCH for one that is no replica (as far as this broker has heard).
+        """A follower has everything below `offset`. Raises NOT_LEADER_OR_FOLLOWER for an earlier incarnation than is
+        registered or has asked already (its fetch may have waited here), UNKNOWN_LEADER_EPOCH for no replica we know of.
         """
         leadership = self.leadership
         if leadership is None:
@@ -360,8 +360,8 @@ class Partition:
         follower = leadership.followers.get(broker_id)
         if follower is None:
             raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"broker {broker_id} is no replica of {self}")
-        registered_epoch = self._surroundings.eligible(broker_id)
-        if registered_epoch is not None and -1 < broker_epoch < registered_epoch:
+        known_epoch = max(self._surroundings.eligible(broker_id) or -1, follower.broker_epoch)
+        if -1 < broker_epoch < known_epoch:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has restarted since")
         is_trimmed = log_start_offset > follower.log_start_offset
         leadership.fetched(
