@@ -182,7 +182,9 @@ def test_the_last_batch_of_a_segment_stays_without_records() -> None:
     roll(log)
     put(log, ("a", "z" * 900))
     clean(log)
-    assert [(header.last_offset, header.records_count) for header in headers(log)] == [(0, 0), (1, 1), (2, 1)]
+    found = [(header.last_offset, header.records_count, header.base_timestamp) for header in headers(log)]
+    assert found == [(0, 0, -1), (1, 1, NOW_MS), (2, 1, NOW_MS)]
+    assert headers(log)[0].max_timestamp == NOW_MS
 
 
 def test_a_map_that_is_full_ends_the_dirty_part_there() -> None:

@@ -81,7 +81,7 @@ def empty_batch(header: BatchHeader) -> bytearray:
     kept = header._replace(
         length=HEADER_BYTES - PREFIX_BYTES,
         attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT),
-        base_timestamp=header.max_timestamp,
+        base_timestamp=NO_TIMESTAMP,
         records_count=0,
     )
     return _signed(kept, bytearray(HEADER_BYTES))
