@@ -21,6 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from kavka_broker.protocol.uuids import ZERO
@@ -65,11 +66,21 @@ Named = dict[tuple[TopicKey, int], SessionPartition]
 class FetchSession:
     """The partitions of one client, in the order in which they are served. A follower's has a feed."""
 
-    __slots__ = ("epoch", "feed", "is_of_follower", "last_used_ms", "partitions", "session_id", "uses_ids")
+    __slots__ = (
+        "broker_epoch",
+        "epoch",
+        "feed",
+        "is_of_follower",
+        "last_used_ms",
+        "partitions",
+        "session_id",
+        "uses_ids",
+    )
 
     def __init__(self, session_id: int, uses_ids: bool, now_ms: float, *, is_of_follower: bool = False) -> None:
         self.session_id = session_id
         self.is_of_follower = is_of_follower
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.epoch = 1
         self.uses_ids = uses_ids
         self.last_used_ms = now_ms
@@ -98,6 +109,13 @@ class FetchSession:
                 if gone is not None and self.feed is not None:
                     self.feed.forget(gone)
         return named
+
+    def takes_as(self, broker_epoch: int) -> bool:
+        """Whether its follower asks as the same incarnation as before. One that was unregistered registers again, and
+        goes on with its sessions: leaders have to hear the new epoch for each partition, or it would not count.
+        """
+        before, self.broker_epoch = self.broker_epoch, broker_epoch
+        return before in (broker_epoch, UNKNOWN_BROKER_EPOCH)
 
     def close(self) -> None:
         if self.feed is not None:
@@ -167,6 +185,7 @@ class FetchSessions:
         if request.session_epoch == EPOCH_NEW and wanted:
             is_of_follower = request.replica_state.replica_id >= 0 or request.replica_id >= 0
             context.asked_for = FetchSession(NO_SESSION, uses_ids, now_ms, is_of_follower=is_of_follower)
+            context.asked_for.broker_epoch = request.replica_state.replica_epoch
             context.asked_for.partitions.update(wanted)
         return context
 
@@ -198,7 +217,8 @@ class FetchSessions:
             self.drop(session.session_id)
             return FetchContext((), None, is_incremental=True)
         # What a follower does not name is looked at when there is news of it.
-        looked_at = session.partitions.values() if session.feed is None else named
+        is_known = session.takes_as(request.replica_state.replica_epoch)
+        looked_at = named if session.feed is not None and is_known else session.partitions.values()
         return FetchContext(looked_at, session, is_incremental=True)
 
     def drop(self, session_id: int) -> None:

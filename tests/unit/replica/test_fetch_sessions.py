@@ -12,6 +12,7 @@ from kavka_broker.protocol.messages.fetch_request import (
     ForgottenTopic,
     ReplicaState,
 )
+from kavka_broker.replica.feeds import Feed
 from kavka_broker.replica.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions
 
 ORDERS = b"orders".ljust(16, b"\0")
@@ -51,6 +52,21 @@ def test_an_incremental_fetch_serves_what_was_named_before(sessions: FetchSessio
 
     assert second.is_incremental
     assert [(p.index, p.wanted.fetch_offset) for p in second.partitions] == [(1, 7), (2, 7)]
+
+
+def test_a_follower_that_has_registered_again_is_heard_for_each_partition(sessions: FetchSessions) -> None:
+    def asked(number: int, broker_epoch: int, *partitions: int) -> list[int]:
+        made = request(min(number, 1), number, *partitions)
+        made.replica_state = ReplicaState(2, broker_epoch)
+        context = entered(sessions, made, True, 0)
+        assert context.session is not None
+        context.session.feed = context.session.feed or Feed()
+        return [one.index for one in context.partitions]
+
+    assert asked(0, 11, 0, 1) == [0, 1]
+    assert asked(1, 11, 1) == [1]
+    assert asked(2, 12) == [0, 1]
+    assert asked(3, 12) == []
 
 
 def test_a_session_that_forgets_all_its_partitions_ends(sessions: FetchSessions) -> None:

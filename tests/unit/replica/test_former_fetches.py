@@ -23,6 +23,8 @@ def test_it_does_not_take_the_place_of_the_next(monkeypatch: pytest.MonkeyPatch)
     assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert leader.leadership is not None
     known = leader.leadership.followers[2]
-    assert (known.broker_epoch, known.log_end_offset) == (2, 0), "or what a loss of power took would count as replicated"
+    assert (known.broker_epoch, known.log_end_offset) == (2, 0), (
+        "or what a loss of power took would count as replicated"
+    )
     leader.follower_fetched(3, 1, 2, 0)
     assert leader.high_watermark == 0
