@@ -360,8 +360,19 @@ class RolloutStatus(Model):
         default=None, description="When spec.rollout.delaySeconds after the last node are over."
     )
     at_risk: tuple[str, ...] = Field(
-        default=(), max_length=100, strict=False, description="Partitions that will be unavailable meanwhile."
+        default=(),
+        max_length=100,
+        strict=False,
+        description="Partitions that will be unavailable meanwhile, a line a topic.",
     )
+
+
+class LastRolloutStatus(Model):
+    """The restart of nodes that was last done."""
+
+    plan: str | None = Field(default=None, max_length=64, description="The hash of its plan.")
+    nodes: int = Field(default=0, ge=0, description="How many nodes it restarted.")
+    end_time: Moment | None = Field(default=None, description="When the last of them was found back.")
 
 
 class KafkaClusterStatus(Status):
@@ -380,6 +391,9 @@ class KafkaClusterStatus(Status):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
     )
     rollout: RolloutStatus | None = Field(default=None, description="The restart of the nodes that is under way.")
+    last_rollout: LastRolloutStatus | None = Field(
+        default=None, description="The restart of the nodes that was last done."
+    )
     managed_config: tuple[str, ...] = Field(
         default=(),
         max_length=256,

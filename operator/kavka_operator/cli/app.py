@@ -100,11 +100,16 @@ def get(
     state_dir: StateOption = None,
     namespace: NamespaceOption = "default",
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of every namespace.")] = False,
+    selector: Annotated[
+        str, typer.Option("--selector", "-l", help="Only with these labels: team=a,tier!=gold,'stage in (a, b)',!old.")
+    ] = "",
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on, and print what changes, until Ctrl-C.")] = False,
 ) -> None:
     """List resources as `kubectl get` does."""
     from kavka_operator.cli.resources import get as run
 
-    raise typer.Exit(run(words or [], output.value, state_dir, None if all_namespaces else namespace))
+    chosen = None if all_namespaces else namespace
+    raise typer.Exit(run(words or [], output.value, state_dir, chosen, selector, watch=watch))
 
 
 @app.command()

@@ -15,7 +15,9 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
 from kavka_operator.api.kinds import KINDS, AnyResource, find_kind
 from kavka_operator.api.topic import Topic
+from kavka_operator.cli.selecting import parse_selector
 from kavka_operator.cli.standing import not_running
+from kavka_operator.cli.watching import changes
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout, clusters
@@ -69,18 +71,35 @@ def apply(files: list[Path], chosen_state: Path | None) -> int:
     return max(_follow(layout, keys) for layout, keys in changed)
 
 
-def get(words: list[str], output: str, chosen_state: Path | None, namespace: str | None) -> int:
+def get(
+    words: list[str],
+    output: str,
+    chosen_state: Path | None,
+    namespace: str | None,
+    labels: str = "",
+    *,
+    watch: bool = False,
+) -> int:
     """Print resources of a namespace, or of all where it is None; the exit code."""
-    try:
-        kinds, names = chosen(words)
+
+    def look() -> list[dict[str, Any]]:
         documents = _wanted_documents(kinds, names, state_directory(chosen_state), namespace)
+        return [each for each in documents if selector.takes(each["metadata"].get("labels", {}))]
+
+    try:
+        (kinds, names), selector = chosen(words), parse_selector(labels)
+        documents = look()
+        if not documents:
+            say("no resources" if namespace is None else f'no resources in namespace "{namespace}"')
+        for number, changed in enumerate(changes(look) if watch else [documents]):
+            if changed:
+                is_single = len(names) == 1 and len(changed) == 1
+                text = _printed(changed, output, single=is_single, namespaces=namespace is None)
+                say(f"\n{text}" if number else text)
+    except KeyboardInterrupt:
+        return 0
     except CommandError as error:
         return complain(error)
-    if not documents:
-        say("no resources" if namespace is None else f'no resources in namespace "{namespace}"')
-        return 0
-    is_single = len(names) == 1 and len(documents) == 1
-    say(_printed(documents, output, single=is_single, namespaces=namespace is None))
     return 0
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kavka_broker.core.config.unserved import topic_without_effect, without_effect
-from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus
+from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus, LastRolloutStatus
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
 from kavka_operator.api.topic import UNMANAGED_MAX, Topic, TopicStatus
 from kavka_operator.quota.entities import entity_text
@@ -140,10 +140,19 @@ def cluster_status(
         ready_nodes=sum(line.state == "Running" for line in lines),
         brokers=lines,
         rollout=plan.rollout,
+        last_rollout=_last_rollout(cluster.status, plan, now),
         managed_config=managed_after(cluster, seen),
         empty_volumes=empty,
         unmanaged_quotas=unmanaged[:100],
     )
+
+
+def _last_rollout(before: KafkaClusterStatus, plan: ClusterPlan, now: datetime) -> LastRolloutStatus | None:
+    """The roll that was under way and is over, else the one before."""
+    over, is_ready = before.rollout, any((word.type, word.status) == ("Ready", "True") for word in plan.words)
+    if over is None or plan.rollout is not None or not is_ready or not (restarted := over.done + len(over.current)):
+        return before.last_rollout
+    return LastRolloutStatus(plan=over.plan, nodes=restarted, end_time=now)
 
 
 def _node_line(

@@ -101,6 +101,65 @@ def test_get_takes_what_kubectl_get_takes(person: Person) -> None:
     assert person.types("get", "kt", "nope", "-A")[1] == 'error: there is no Topic "nope" in any namespace\n'
 
 
+LABELLED = """
+apiVersion: kavka.dev/v1alpha1
+kind: Topic
+metadata: {name: paid, labels: {team: a, stage: prod}}
+spec: {clusterName: main}
+---
+apiVersion: kavka.dev/v1alpha1
+kind: Topic
+metadata: {name: tried, labels: {team: a, stage: test, draft: "yes"}}
+spec: {clusterName: main}
+"""
+
+
+@pytest.mark.parametrize(
+    ("selector", "names"),
+    [
+        ("team=a", ["paid", "tried"]),
+        ("team==a,stage!=test", ["paid"]),
+        ("stage in (test, none)", ["tried"]),
+        ("stage notin (test)", ["main", "orders", "paid"]),
+        ("draft", ["tried"]),
+        ("!team", ["main", "orders"]),
+        ("team=a , !draft", ["paid"]),
+        ("team=b", []),
+    ],
+)
+def test_get_selects_by_labels(person: Person, selector: str, names: list[str]) -> None:
+    assert person.types("apply", "-f", person.file(f"{FILE}\n---{LABELLED}"))[0] == 0
+    said = person.types("get", "-l", selector, "-o", "name")[1]
+    assert sorted(line.rpartition("/")[2] for line in said.splitlines() if "/" in line) == names
+
+
+@pytest.mark.parametrize("selector", ["=a", "team=a=b", "!team=a", "stage in test", "a b"])
+def test_a_selector_that_makes_no_sense_is_refused(person: Person, selector: str) -> None:
+    code, said = person.types("get", "-l", selector)
+    assert (code, "is no selector" in said) == (1, True), said
+
+
+def test_get_goes_on_and_prints_what_changes(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    person.types("apply", "-f", person.file())
+    turns = iter(
+        (
+            lambda: None,
+            lambda: person.types("apply", "-f", person.file(f"{FILE}\n---{LABELLED}")),
+            lambda: None,
+        )
+    )
+
+    def sleep(_: float) -> None:
+        try:
+            next(turns)()
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr("kavka_operator.cli.watching.time.sleep", sleep)
+    code, said = person.types("get", "kt", "-w", "-o", "name")
+    assert (code, [line.rpartition("/")[2] for line in said.splitlines() if line]) == (0, ["orders", "paid", "tried"])
+
+
 def test_the_version_is_told() -> None:
     said = CliRunner().invoke(app, ["--version"])
     assert said.exit_code == 0

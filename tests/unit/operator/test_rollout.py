@@ -1,12 +1,12 @@
 """A roll, step by step: the order, what it waits for, what it says, what stops it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from kavka_operator.api.cluster import KafkaCluster, RolloutStatus, Window
-from kavka_operator.reconcile.plan import ClusterPlan, ElectLeaders, RestartNode
+from kavka_operator.api.cluster import KafkaCluster, LastRolloutStatus, RolloutStatus, Window
+from kavka_operator.reconcile.plan import ClusterPlan, ElectLeaders, Plan, RestartNode, Word, reconciling
 from kavka_operator.reconcile.rollout.check import at_risk, obstacles
 from kavka_operator.reconcile.rollout.diagnose import Standing, diagnose
 from kavka_operator.reconcile.rollout.plan import plan, plan_hash
@@ -22,6 +22,7 @@ from kavka_operator.reconcile.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.reconcile.status import cluster_status
 from tests.unit.operator.fakes import NOW, cluster
 
 NODES = [WantedNode(number, "new") for number in range(3)]
@@ -113,7 +114,7 @@ def test_back_is_only_who_is_in_every_isr_and_has_caught_up() -> None:
     lone = SeenCluster("id", 0, {0: SeenBroker(0, "a:1"), 2: SeenBroker(2, "a:1")})
     seen = {1: SeenNode(1, "Running", "new", obstacles=("log directories are being loaded",))}
     (found,) = diagnose(NODES, seen, lone, behind)
-    assert found.words == "has not joined yet (log directories are being loaded)"
+    assert found.words == "has not joined yet, or is fenced (log directories are being loaded)"
 
 
 def test_then_it_leads_again_what_it_should_lead() -> None:
@@ -201,6 +202,30 @@ def test_which_partitions_stand_in_the_way(
     look = survey(partition(isr, replicas=replicas, in_sync_min=in_sync_min))
     assert (obstacles({without}, look) == []) == free
     assert at_risk([without], look) == (["orders-7"] if risk else [])
+
+
+def test_partitions_at_risk_are_named_in_a_line_a_topic() -> None:
+    places = (*(("orders", index) for index in (9, 0, 3, 2, 4)), ("flights", 7))
+    look = survey(*(SeenPartition(topic, index, 1, (1,), (1,)) for topic, index in places))
+    assert at_risk([1], look) == ["orders-0,2..4,9", "flights-7"]
+
+
+def test_the_last_roll_is_remembered_when_it_is_over() -> None:
+    done = RolloutStatus(plan="4711", done=2, total=3, current=(2,))
+    ready, waits = (
+        Plan((), (Word("Ready", "True", "Ready", "3 nodes run"),)),
+        Plan((), reconciling("Rolling", "2 of 3")),
+    )
+
+    def after(before: KafkaCluster, plan: ClusterPlan, now: datetime = NOW) -> LastRolloutStatus | None:
+        return cluster_status(before, NODES, nodes("a", "a", "a"), LIVE, plan, now).last_rollout
+
+    rolled = after(rolling(done), ready)
+    assert rolled == LastRolloutStatus(plan="4711", nodes=3, end_time=NOW)
+    assert after(rolling(done), waits) is None, "it is not known to be over"
+    assert after(rolling(RolloutStatus(plan="4711", total=3)), ready) is None, "it never began"
+    later = rolling().model_copy(update={"status": rolling().status.model_copy(update={"last_rollout": rolled})})
+    assert after(later, ready, NOW + timedelta(hours=1)) == rolled
 
 
 def test_a_lone_controller_is_at_risk_and_no_obstacle() -> None:

@@ -15,6 +15,9 @@ from collections.abc import Set as AbstractSet
 from kavka_operator.reconcile.seen import SeenPartition, SeenQuorum, Survey
 from kavka_operator.words import counted, some
 
+PARTITIONS_SHOWN_MAX = 512
+"""Characters, of one topic."""
+
 
 def obstacles(nodes: AbstractSet[int], survey: Survey, *, serving: bool = True) -> list[str]:
     """Why the nodes may not go down now; empty if they may.
@@ -37,14 +40,24 @@ def needed(partition: SeenPartition, gone: int = 1) -> int:
 
 def at_risk(nodes: Sequence[int], survey: Survey) -> list[str]:
     """What will be unavailable while one of the nodes is down, whatever the roll waits for."""
-    partitions = [
-        each.name
-        for each in survey.partitions
-        if set(nodes) & set(each.replicas) and len(each.replicas) - 1 < min(each.in_sync_min, len(each.replicas))
-    ]
+    partitions: dict[str, list[int]] = {}
+    for each in survey.partitions:
+        if set(nodes) & set(each.replicas) and len(each.replicas) - 1 < min(each.in_sync_min, len(each.replicas)):
+            partitions.setdefault(each.topic, []).append(each.index)
     voters = survey.quorum.voters
     alone = len(voters) - 1 < _majority(voters) and bool(set(nodes) & set(voters))
-    return [*(["the controllers"] if alone else []), *partitions]
+    return [*(["the controllers"] if alone else []), *(_together(*each) for each in partitions.items())]
+
+
+def _together(topic: str, indexes: Sequence[int]) -> str:
+    """Partitions of one topic in one word: orders-7, or orders-0,3..5."""
+    runs: list[list[int]] = []
+    for index in sorted(indexes):
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1][1:] = [index]
+        else:
+            runs.append([index])
+    return f"{topic}-" + ",".join("..".join(map(str, run)) for run in runs)[:PARTITIONS_SHOWN_MAX]
 
 
 def _short_of(partition: SeenPartition, nodes: AbstractSet[int]) -> str:

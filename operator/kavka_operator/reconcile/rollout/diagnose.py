@@ -84,7 +84,7 @@ def _missing(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, surv
         yield UNSEEN
         return
     if not _has_joined(node, cluster):
-        yield "has not joined yet" + (f" ({'; '.join(seen.obstacles)})" if seen.obstacles else "")
+        yield "has not joined yet, or is fenced" + (f" ({'; '.join(seen.obstacles)})" if seen.obstacles else "")
         return
     if behind := [each.name for each in survey.partitions if node.id in each.replicas and node.id not in each.isr]:
         yield f"is not in sync yet with {some(behind)}"

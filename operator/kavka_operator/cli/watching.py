@@ -1,0 +1,33 @@
+"""`kavka get --watch`: resources again whenever they have changed, until Ctrl-C."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+WATCH_SECONDS = 0.5
+
+Document = dict[str, Any]
+
+
+def changes(look: Callable[[], list[Document]]) -> Iterator[list[Document]]:
+    """What is there at first, and then what is new or otherwise than before, look by look."""
+    shown: dict[tuple[str, str, str], Document] = {}
+    while True:
+        seen = {_key(each): each for each in look()}
+        fresh = [each for key, each in seen.items() if key not in shown or _lasting(shown[key]) != _lasting(each)]
+        if fresh:
+            yield fresh
+        shown = seen
+        time.sleep(WATCH_SECONDS)
+
+
+def _key(document: Document) -> tuple[str, str, str]:
+    metadata = document["metadata"]
+    return document["kind"], metadata["namespace"], metadata["name"]
+
+
+def _lasting(document: Document) -> Document:
+    """Without the times of conditions: of a cluster that does not run they are the time of the look."""
+    status = document.get("status", {})
+    conditions = [{**each, "lastTransitionTime": None} for each in status.get("conditions", ())]
+    return {**document, "status": {**status, "conditions": conditions}}
