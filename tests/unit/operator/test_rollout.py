@@ -212,10 +212,8 @@ def test_partitions_at_risk_are_named_in_a_line_a_topic() -> None:
 
 def test_the_last_roll_is_remembered_when_it_is_over() -> None:
     done = RolloutStatus(plan="4711", done=2, total=3, current=(2,))
-    ready, waits = (
-        Plan((), (Word("Ready", "True", "Ready", "3 nodes run"),)),
-        Plan((), reconciling("Rolling", "2 of 3")),
-    )
+    ready: ClusterPlan = Plan((), (Word("Ready", "True", "Ready", "3 nodes run"),))
+    waits: ClusterPlan = Plan((), reconciling("Rolling", "2 of 3"))
 
     def after(before: KafkaCluster, plan: ClusterPlan, now: datetime = NOW) -> LastRolloutStatus | None:
         return cluster_status(before, NODES, nodes("a", "a", "a"), LIVE, plan, now).last_rollout
