@@ -49,13 +49,11 @@ class Layout(NamedTuple):
     time_at: int
     offset_at: int
     key_at: int
-    fixed: tuple[tuple[int, bytes], ...]
+    fixed: list[tuple[int, bytes]]
     """The bytes of all lengths and of the number of headers, each with its place."""
 
 
-def time_span(  # noqa: C901 (flat: calls would cost more than all of it)
-    data: bytes, count: int, steps_max: int = UNBOUNDED
-) -> tuple[int, int]:
+def time_span(data: bytes, count: int, steps_max: int = UNBOUNDED) -> tuple[int, int]:  # noqa: C901 (calls cost more)
     """The least and the greatest timestamp delta of the `count` records that `data` is.
 
     Any bytes: raises only `ProtocolViolation`, and `TooLong` where that takes more than `steps_max`. Flat, since most
@@ -109,11 +107,9 @@ def time_span(  # noqa: C901 (flat: calls would cost more than all of it)
             if at < end and not data[at]:
                 at += 1
             else:
-                unpaid += min(varint(data, at)[0], size)
+                at, headers = _past_headers(data, at, end, left - unpaid - 1)
+                unpaid += headers
                 stop = max(unpaid, 0)
-                if left <= stop:
-                    break
-                at = past_headers(data, at, end)
             if at != end:
                 raise ProtocolViolation(f"a record ends {end - at} bytes off")
             position, left = end, left - 1
@@ -124,6 +120,16 @@ def time_span(  # noqa: C901 (flat: calls would cost more than all of it)
     if position != size:
         raise ProtocolViolation(f"{size - position} bytes follow the last record")
     return earliest, latest
+
+
+def _past_headers(data: bytes, position: int, end: int, steps_max: int) -> tuple[int, int]:
+    """Where the headers end that begin there, and how many they are. Raises ProtocolViolation, or TooLong."""
+    count = varint(data, position)[0]
+    if count > steps_max:
+        if count > end - position:
+            raise ProtocolViolation(f"{count} headers in {end - position} bytes")
+        raise TooLong
+    return past_headers(data, position, end), count
 
 
 def _raw(data: bytes, position: int) -> tuple[int, int]:
@@ -162,31 +168,35 @@ def _layout(data: bytes, position: int) -> Layout | None:
         length, at = varint(data, position)
         end, time_at = at + length, at + 1
         lengths = [*range(position, at)]
-        offset_at = varint(data, time_at)[1]
-        key_at = varint(data, offset_at)[1]
+        offset_at = time_at + 1 if data[time_at] < 0x80 else varint(data, time_at)[1]
+        key_at = offset_at + 1 if data[offset_at] < 0x80 else varint(data, offset_at)[1]
         headers_at = _past_fields(2, data, key_at, end, lengths)
-        headers, at = varint(data, headers_at)
-        if not 0 <= headers <= HEADERS_MAX:
+        lengths.append(headers_at)
+        headers, at = data[headers_at] >> 1, headers_at + 1
+        if headers > HEADERS_MAX:
             return None
-        lengths += range(headers_at, at)
         if headers:
             past_headers(data, headers_at, end)  # refuses more than fields do
             at = _past_fields(2 * headers, data, at, end, lengths)
-        if at != end:
+        if at != end or data[headers_at] & 1:
             return None
     except ProtocolViolation:
         return None
-    start = position
-    fixed = tuple((at - start, data[at : at + 1]) for at in lengths)
-    return Layout(end - start, time_at - start, offset_at - start, key_at - start, fixed)
+    fixed = [(at - position, data[at : at + 1]) for at in lengths]
+    return Layout(end - position, time_at - position, offset_at - position, key_at - position, fixed)
 
 
 def _past_fields(count: int, data: bytes, position: int, end: int, lengths: list[int]) -> int:
     """Where so many fields end; the places of their lengths' bytes are added to `lengths`. Raises ProtocolViolation."""
     for _ in range(count):
-        length, at = varint(data, position)
-        lengths += range(position, at)
-        position = past(length, at, end)
+        byte = data[position]
+        if byte & 0x81:  # of two bytes, or negative
+            length, at = varint(data, position)
+            lengths += range(position, at)
+            position = past(length, at, end)
+        else:
+            lengths.append(position)
+            position += 1 + (byte >> 1)
     return position
 
 
