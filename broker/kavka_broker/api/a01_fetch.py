@@ -30,7 +30,7 @@ from kavka_broker.api.follower_fetch import (
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
 from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.read_replica import RACKS_FROM, preferred_replica, rack_of
-from kavka_broker.api.registry import BOTH, api
+from kavka_broker.api.registry import BOTH, FETCH_BYTES_MAX, api
 from kavka_broker.controller.metadata_fetch import metadata_fetch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
@@ -52,8 +52,6 @@ from kavka_broker.replica.purgatory import FetchWaiter
 from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log import Chunk
 
-BYTES_MAX = 1024 * 1024
-"""Of a request: some thirty thousand partitions."""
 ADDRESSES_SINCE = 16
 TOPIC_ID_VERSION = 13
 NAMES_LEADER_FROM = 12  # in a tagged field
@@ -96,7 +94,7 @@ class Fetch:
     rack: str
 
 
-@api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH, bytes_max=BYTES_MAX)
+@api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH, bytes_max=FETCH_BYTES_MAX)
 def fetch(
     request: FetchRequest, broker: Broker, client: Client, prepared: Named | None = None
 ) -> FetchResponse | Awaitable[FetchResponse]:

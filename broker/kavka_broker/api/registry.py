@@ -29,6 +29,8 @@ LARGE_BYTES_MAX: Final = 16 * 1024 * 1024
 SMALL_BYTES_MAX: Final = 16 * 1024
 """Of requests that nobody has reason to make long."""
 FETCH: Final = 1
+FETCH_BYTES_MAX: Final = 1024 * 1024
+"""Some thirty thousand partitions."""
 
 
 Answer = Message | None

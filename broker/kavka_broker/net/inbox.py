@@ -11,10 +11,13 @@ peers that send four bytes each would take it all.
 
 from struct import Struct
 
+from kavka_broker.api.registry import FETCH, FETCH_BYTES_MAX
 from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, GROWTH, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 
 SIZE = Struct(">i")
+KEY = Struct(">h")
+KEY_END = SIZE.size + KEY.size
 HEADER_BYTES_MIN = 8  # api key, version, correlation id
 
 
@@ -73,7 +76,7 @@ class Inbox:
             self._start = self._end = 0
             self._give_back()
         elif not self._is_own:
-            size_bytes = max(self._end - self._start, SIZE.size)
+            size_bytes = max(self._end - self._start, KEY_END)
             self._move_to(self._memory.take(size_bytes), 0 if self.is_starved else size_bytes)
 
     def close(self) -> None:
@@ -111,11 +114,18 @@ class Inbox:
         if self._promised_bytes < needed_bytes:
             self._memory.take_back(self._promised_bytes)
             self._promised_bytes = 0
-            self.is_starved = self._memory.is_full
+            if self._end - self._start < KEY_END:
+                return  # whose frame it is decides
+            self.is_starved = self._memory.is_full and not self._is_of_fetch(needed_bytes)
             if self.is_starved:
                 return
         size_bytes = min(needed_bytes, max(AT_ONCE_BYTES_MAX, (self._end - self._start) * GROWTH))
         self._move_to(self._memory.take(size_bytes), needed_bytes)
+
+    def _is_of_fetch(self, size_bytes: int) -> bool:
+        """Whether it may be a follower's: those wait for no client. Nothing to hold for long, and never large."""
+        (key,) = KEY.unpack_from(self._view, self._start + SIZE.size)
+        return key == FETCH and size_bytes <= SIZE.size + FETCH_BYTES_MAX
 
     def _describe(self, size: int) -> str:
         first = bytes(self._view[self._start : self._start + 3])

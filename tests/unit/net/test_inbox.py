@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kavka_broker.api.registry import FETCH_BYTES_MAX
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, RETAINED_BYTES_MAX, SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
@@ -18,8 +19,9 @@ def framed(body: bytes) -> bytes:
 def feed(inbox: Inbox, data: bytes) -> list[bytes]:
     """Receive `data` as the loop does, taking frames whenever there are any."""
     frames = []
-    while data:
+    while data and not inbox.is_starved:
         room = inbox.room()
+        assert room, "the loop never receives into nothing"
         count = min(len(room), len(data))
         room[:count] = data[:count]
         inbox.received(count)
@@ -177,3 +179,26 @@ def test_buffers_of_gone_connections_are_given_back() -> None:
     assert memory.used_bytes > 0
     inbox.close()
     assert (memory.used_bytes, inbox.waiting_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize(("key", "waits"), [(0, True), (1, False)], ids=["produce", "fetch"])
+@pytest.mark.parametrize("cut", [1, 4, 5, 6, 1000])
+def test_a_fetch_waits_for_no_room_that_others_use(key: int, waits: bool, cut: int) -> None:
+    """It may be a follower's, without which the others' requests are not answered."""
+    memory = RequestMemory(bytes_max=10)
+    memory.promise(10)
+    inbox, data = inbox_of(memory=memory), framed(pack(">h", key) + bytes(SHARED_BYTES * 2))
+    feed(inbox, data[:cut])
+    assert inbox.is_starved is (waits and cut >= 6)
+    if not inbox.is_starved:
+        assert feed(inbox, data[cut:]) == ([] if waits else [data[4:]])
+    assert inbox.is_starved is waits
+    assert memory.used_bytes == 10
+
+
+def test_a_fetch_that_is_too_long_to_be_one_waits() -> None:
+    memory = RequestMemory(bytes_max=10)
+    memory.promise(10)
+    inbox = inbox_of(memory=memory)
+    feed(inbox, framed(pack(">h", 1) + bytes(FETCH_BYTES_MAX))[:1000])
+    assert inbox.is_starved

@@ -84,6 +84,19 @@ def test_a_sync_while_the_log_is_cut_counts_nothing_that_goes(offset: int) -> No
     assert (log.recovery_point, log.awaits_sync, log.answerable_end) == (offset, True, offset)
 
 
+def test_a_log_starts_anew_while_a_thread_syncs_it() -> None:
+    """The loop does it, and would stand still until the disk has everything."""
+    log = open_log(config=SYNCED)
+    fill(log, 2)
+    assert log.is_secured
+    assert log._sync_lock.acquire(timeout=10), "a sync is under way"
+    starting = threading.Thread(target=log.start_at, args=(5,), daemon=True)
+    starting.start()
+    starting.join(10)
+    assert not starting.is_alive()
+    assert log.log_end_offset == 5
+
+
 def test_a_sync_has_its_descriptor_to_the_end_though_the_loop_lets_go(tmp_path: Path) -> None:
     """As the descriptor of another file it would sync that one, and this one never."""
     file = RealDisk().open(str(tmp_path / "f"))
