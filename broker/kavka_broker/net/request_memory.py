@@ -9,8 +9,8 @@ when they are dropped, and take no page before something is received into it.
 `queued.max.request.bytes` bounds what connections hold, or were promised when their frame began. As in Apache Kafka a
 request is taken as long as there is any room, so the last may exceed the bound; then connections whose frame does not
 fit into the shared buffer are not read until another gives room back. What such a connection has received by then is
-not counted: else those that wait could use the bound up together, and none would ever go on. Fetch counts, but waits for
-nobody: it may be a follower's. What is kept of a request while it is served counts as well.
+not counted: else those that wait could use the bound up together, and none would ever go on. Fetch counts, but waits
+for nobody: it may be a follower's. What is kept of a request while it is served counts as well.
 """
 
 import asyncio

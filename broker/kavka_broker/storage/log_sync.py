@@ -164,8 +164,8 @@ class SyncedLog:
                     self.recovery_point = max(self.recovery_point, end_offset)
 
     def secure(self) -> None:
-        """Make the id of a new log's topic survive a loss of power, ahead of any record. Blocks, as `flush` does, but not
-        where the id is synced already: the loop asks, while a thread may be syncing much else.
+        """Make the id of a new log's topic survive a loss of power, ahead of any record. Blocks, as `flush` does, but
+        not where the id is synced already: the loop asks, while a thread may be syncing much else.
         """
         if self.is_secured:
             return

@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from kavka_broker.api.a01_fetch import AT_ONCE_MAX
+from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -21,6 +22,7 @@ from kavka_broker.replica.purgatory import FetchWaiter
 from tests.support.in_process import Client, InProcess, batch, code_of, running
 
 COUNT: Final = AT_ONCE_MAX + 50
+HEADER_BYTES: Final = 15  # of its request
 NEVER_MS: Final = 3_600_000
 PRODUCE, FETCH = 12, 12
 
@@ -80,6 +82,27 @@ def test_who_wants_no_answer_gets_none_and_all_is_appended(tmp_path: Path) -> No
         client.send(ApiVersionsRequest("a", "1"), 3)
         await client.receive(ApiVersionsResponse, 3)
         assert {inside.broker.replicas.leader("t", index).log.log_end_offset for index in range(COUNT)} == {1}
+
+    play(tmp_path, scenario)
+
+
+def test_what_is_kept_of_a_request_counts_until_it_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In `queued.max.request.bytes`; the connection has given back by then what it received it into."""
+    used: list[int] = []
+
+    async def scenario(inside: InProcess, client: Client) -> None:
+        (listener,) = inside.server._addresses.of_brokers
+        append = Partition.append
+
+        def noting(partition: Partition, *arguments: Any, **options: Any) -> Any:
+            used.append(listener.limits.memory.used_bytes)
+            return append(partition, *arguments, **options)
+
+        monkeypatch.setattr(Partition, "append", noting)
+        request = produce_to(*range(COUNT))
+        await client.call(request, ProduceResponse, PRODUCE)
+        assert set(used[-COUNT // 2 :]) == {len(encode(request, PRODUCE)) + HEADER_BYTES}
+        assert not listener.limits.memory.used_bytes
 
     play(tmp_path, scenario)
 
