@@ -1,0 +1,49 @@
+"""A package can be installed by itself: what it imports is declared, and its commands are there."""
+
+import ast
+import sys
+import tomllib
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from tests.tidy.tree import ROOT
+
+PACKAGES = {"broker": "kavka_broker", "operator": "kavka_operator"}
+#: Where a distribution is not called as its module.
+CALLED = {"kafka": "kafka-python", "yaml": "pyyaml"}
+#: With another distribution, of which they are a part.
+COME_ALONG = {"pydantic-core"}
+
+
+def project(member: str) -> dict[str, Any]:
+    settings: dict[str, Any] = tomllib.loads((ROOT / member / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return settings
+
+
+def imported(member: str, package: str) -> set[str]:
+    """The distributions that its modules import, at their heads or in functions."""
+    modules: set[str] = set()
+    for path in (ROOT / member / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                modules.add(node.module)
+    tops = {module.partition(".")[0] for module in modules} - {*sys.stdlib_module_names, package}
+    return {CALLED.get(top, top.replace("_", "-")) for top in tops}
+
+
+@pytest.mark.parametrize(("member", "package"), PACKAGES.items())
+def test_a_package_declares_what_it_imports(member: str, package: str) -> None:
+    declared = {text.partition("=")[0].strip() for text in project(member)["dependencies"]}
+    assert imported(member, package) - declared <= COME_ALONG
+
+
+@pytest.mark.parametrize(
+    ("command", "target"), [pair for member in PACKAGES for pair in project(member)["scripts"].items()]
+)
+def test_a_command_is_a_function(command: str, target: str) -> None:
+    module, _, function = target.partition(":")
+    assert callable(getattr(import_module(module), function)), command
