@@ -352,7 +352,7 @@ class Partition:
 
     def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
         """A follower has everything below `offset`. Raises NOT_LEADER_OR_FOLLOWER for an earlier incarnation than is
-        registered or has asked already (its fetch may have waited here), UNKNOWN_LEADER_EPOCH for no replica we know of.
+        registered or has asked already (its fetch may have waited here), UNKNOWN_LEADER_EPOCH for no replica known.
         """
         leadership = self.leadership
         if leadership is None:
