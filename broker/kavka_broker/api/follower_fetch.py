@@ -74,8 +74,8 @@ def read_as_follower(
     end_offset = log.log_end_offset
     if offset != end_offset:
         size = max(0, min(position.partition_max_bytes, bytes_max))
-        # What this process wrote it believes, until somebody comes back for the same.
-        is_doubted = partition.asks_again(follower.broker_id, offset)
+        # What this process wrote it believes, until somebody comes back for the same. Who has waited comes once.
+        is_doubted = (size > 0 or at_least_one) and partition.asks_again(follower.broker_id, offset)
         data.records = partition.read(offset, size, end_offset, at_least_one, is_doubted=is_doubted).parts
     partition.follower_fetched(follower.broker_id, follower.broker_epoch, offset, position.log_start_offset)
     data.high_watermark, data.last_stable_offset = partition.high_watermark, partition.last_stable_offset

@@ -331,10 +331,10 @@ class Partition:
             self._surroundings.damaged(self)
 
     def asks_again(self, broker_id: int, offset: int) -> bool:
-        """Whether a follower asks for records from where it has asked before: perhaps it could not take them."""
+        """Whether a follower has to be given what it was given before: perhaps it could not take it."""
         leadership = self.leadership
         follower = None if leadership is None else leadership.followers.get(broker_id)
-        return follower is not None and follower.log_end_offset == offset
+        return follower is not None and follower.is_given_again(offset)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """KIP-320: the client's idea of the leader epoch must be ours. -1 does not say."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -29,6 +30,7 @@ from kavka_broker.protocol.messages.metadata.register_broker_record import Broke
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.segment import Segment
 from tests.support.in_process import Client, InProcess, batch, running
 
 OTHER = 2
@@ -136,6 +138,35 @@ def test_what_is_appended_wakes_it_and_only_that_is_looked_at(tmp_path: Path) ->
         assert {index: part.high_watermark for index, part in answer.items()} == {1: 1}
         assert partition.high_watermark == 1
         assert await call(client, fetch(topic_id, {}, session=(session, 3))) == {}
+
+    play(tmp_path, scenario)
+
+
+def test_only_records_that_were_given_before_are_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[int] = []
+    original = Segment.check
+
+    def noting(self: Segment, position: int, size_bytes: int, floor: int, ceiling: int, epochs: LeaderEpochs) -> None:
+        checked.append(floor)
+        original(self, position, size_bytes, floor, ceiling, epochs)
+
+    monkeypatch.setattr(Segment, "check", noting)
+
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        await call(client, fetch(topic_id, {0: 0}))  # nothing is there yet
+        asked = asyncio.ensure_future(call(client, fetch(topic_id, {0: 0}, wait_ms=60_000)))
+        while not inside.broker.replicas.leader("t", 0).feeds:
+            await asyncio.sleep(0)
+        write(inside)
+        assert size((await asked)[0]) > 0
+        assert not checked
+        write(inside)
+        assert size((await call(client, fetch(topic_id, {0: 1})))[0]) > 0
+        assert not checked
+        await call(client, fetch(topic_id, {0: 1}))
+        assert checked == [1]
 
     play(tmp_path, scenario)
 

@@ -52,6 +52,12 @@ class Follower:
     broker_epoch: int = UNKNOWN_BROKER_EPOCH
     fetched_ms: float = NEVER_MS
     fetched_end_offset: int = NO_OFFSET  # where the leader's log ended at its last fetch
+    given_offset: int = NO_OFFSET  # from where it was given records last
+
+    def is_given_again(self, offset: int) -> bool:
+        """Note that it is given records from `offset` on; whether it was given these before."""
+        before, self.given_offset = self.given_offset, offset
+        return before == offset
 
 
 class Settled(Enum):
