@@ -25,6 +25,9 @@ from kavka_operator.words import some
 
 Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus
 
+ANONYMOUS = "ANONYMOUS"
+"""Who every client is of a listener that asks nobody."""
+
 
 def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], now: datetime) -> TopicStatus:
     """The status of a topic."""
@@ -190,17 +193,23 @@ def _with_correction(word: Word, words: str) -> Word:
 
 def _unserved_words(resource: KafkaCluster | Topic | ClientQuota) -> list[Word]:
     """Settings that Kafka knows, that are kept, and that change nothing."""
-    match resource:
-        case KafkaCluster():
-            idle = without_effect(resource.spec.config)
-        case Topic():
-            idle = topic_without_effect(resource.spec.config)
-        case _:
-            return []
+    if isinstance(resource, ClientQuota):
+        return _user_words(resource)
+    is_cluster = isinstance(resource, KafkaCluster)
+    idle = (without_effect if is_cluster else topic_without_effect)(resource.spec.config)
     if not idle:
         return []
     words = f"{some(sorted(idle))}: kept and described, and nothing in this version reads {_them(len(idle))}"
     return [Word("NotServed", "True", "WithoutEffect", words)]
+
+
+def _user_words(quota: ClientQuota) -> list[Word]:
+    """A quota of a user whom no client can be, as long as nobody is asked who they are."""
+    user = quota.spec.entity.user
+    if user is None or user.name in {None, ANONYMOUS}:
+        return []
+    words = f'no client meets it: this version asks nobody who they are, so that every client is user "{ANONYMOUS}"'
+    return [Word("NotServed", "True", "NobodyIsThisUser", words)]
 
 
 def _them(count: int) -> str:

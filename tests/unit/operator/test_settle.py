@@ -179,6 +179,16 @@ def test_a_quota_knows_its_level_and_what_hides_it() -> None:
     assert shadowed.message == "has no effect on any client; user=<default> always wins"
 
 
+def test_a_quota_of_a_user_that_nobody_can_be_says_so() -> None:
+    kafka = FakeKafka()
+    named, anonymous = quota("a", {"user": {"name": "alice"}}), quota("b", {"user": {"name": "ANONYMOUS"}})
+    everybody = quota("c", {"user": {"default": True}})
+    statuses = settle([named, anonymous, everybody], kafka, NOW).statuses
+    told = [statuses[key_of(each)].condition("NotServed") for each in (named, anonymous, everybody)]
+    assert told[0] is not None
+    assert (told[0].reason, told[1:]) == ("NobodyIsThisUser", [None, None])
+
+
 def test_a_broker_that_is_away_changes_nobodys_share() -> None:
     kafka = FakeKafka(brokers=3)
     wanted = quota(limits={"producerByteRate": "10Mi"}, scope="Cluster")
