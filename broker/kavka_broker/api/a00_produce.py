@@ -56,7 +56,7 @@ ACKS = (-1, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"
 LATER_AT_ONCE_MAX = 50
 MANY_BYTES_MIN = 2 * 1024
-BYTES_PER_UNIT = 500  # of a slice
+BYTES_PER_UNIT = 1_000  # of a slice
 ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
 
 Produced = ProduceResponse | asyncio.Future[ProduceResponse | None] | None
