@@ -28,3 +28,16 @@ def test_connections_of_an_address_are_limited_and_freed_again(tmp_path: Path) -
             await other.call(altering.IncrementalAlterConfigsRequest(), IncrementalAlterConfigsResponse, 1)
 
     asyncio.run(run())
+
+
+def test_the_bound_on_memory_outlives_a_change_of_limits(tmp_path: Path) -> None:
+    """What requests have used of it by then still counts."""
+
+    async def run() -> None:
+        async with running(tmp_path) as inside:
+            addresses = inside.server._addresses
+            before = [listener.limits.memory for listener in addresses.of_brokers]
+            addresses.limit_brokers(inside.server.config.altered({"max.connections": "7"}))
+            assert all(one.limits.memory is two for one, two in zip(addresses.of_brokers, before, strict=True))
+
+    asyncio.run(run())
