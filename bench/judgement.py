@@ -2,8 +2,8 @@
 
     .venv/bin/python -m bench.judgement
 
-CPU time of the thread, the least of several rounds. Up to `WALKED_ON_LOOP_MAX` records, or as many as take few steps, are
-judged on the loop; the last column is how long that holds it.
+CPU time of the thread, the least of several rounds. The broker looks at a batch on the loop where that takes few steps;
+where it would not, the line says so.
 """
 
 import random
