@@ -2,7 +2,6 @@
 clients or controllers need, and the roll comes to its end."""
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from random import Random
 
 from hypothesis import given, settings
@@ -189,7 +188,7 @@ def run(world: World, *, trouble: bool) -> bool:
     return False
 
 
-@settings(max_examples=150, deadline=timedelta(seconds=5))
+@settings(max_examples=150)
 @given(worlds(bad=False), st.booleans())
 def test_every_roll_keeps_its_promises_and_ends(world: World, trouble: bool) -> None:
     assert run(world, trouble=trouble)
@@ -199,7 +198,7 @@ def test_every_roll_keeps_its_promises_and_ends(world: World, trouble: bool) -> 
     assert world.look() is None
 
 
-@settings(max_examples=100, deadline=timedelta(seconds=5))
+@settings(max_examples=100)
 @given(worlds(bad=True), st.booleans())
 def test_a_roll_stops_at_the_first_node_that_does_not_come_back(world: World, trouble: bool) -> None:
     assert not run(world, trouble=trouble)
