@@ -19,7 +19,7 @@ Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but no
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import chain, islice
@@ -124,7 +124,7 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
         admission = Admission(request.transactional_id, broker, client)
         if (
             is_long
-            or admission.must_ask(batches_of(request, broker, client))
+            or admission.must_ask(named(request, broker, client))
             or broker.coordinators.has_turn(request.transactional_id)
         ):
             charge(broker, client)
@@ -228,10 +228,13 @@ def keep(request: ProduceRequest, client: Client) -> None:
 
 def is_first(request: ProduceRequest, broker: Broker, client: Client) -> bool:
     """Whether some of it would be the first records of a log whose topic's id is not synced yet."""
-    for name, data in batches_of(request, broker, client):
-        partition = broker.replicas.get(name, data.index)
-        if partition is not None and not partition.log.is_secured and not partition.log.is_failed:
-            return True
+    for name, topic in named(request, broker, client):
+        if name is None:
+            continue
+        for data in topic.partition_data:
+            partition = broker.replicas.get(name, data.index)
+            if partition is not None and not partition.log.is_secured and not partition.log.is_failed:
+                return True
     return False
 
 
@@ -269,7 +272,7 @@ async def produce_in_turn(
     pending = Pending()
     async with turn:
         try:
-            if await broker.slices.whole(admission.look(batches_of(request, broker, client))):
+            if await broker.slices.whole(admission.look(named(request, broker, client))):
                 await admission.ask()
             await broker.replicas.openings.secured()
             parts = await broker.slices.whole(append_in_slices(request, broker, client, pending, admission))
@@ -322,10 +325,9 @@ def joined(request: ProduceRequest, parts: list[list[PartitionProduceResponse]])
     return topics
 
 
-def batches_of(request: ProduceRequest, broker: Broker, client: Client) -> list[tuple[str, PartitionProduceData]]:
-    """Every batch with the name of its topic; none of a topic that is not known."""
-    named = [(name_of(topic, broker, client), topic) for topic in request.topic_data]
-    return [(name, data) for name, topic in named if name is not None for data in topic.partition_data]
+def named(request: ProduceRequest, broker: Broker, client: Client) -> Iterator[tuple[str | None, TopicProduceData]]:
+    """Each topic with its name; None for an id that is not known. One by one: there may be very many."""
+    return ((name_of(topic, broker, client), topic) for topic in request.topic_data)
 
 
 def name_of(topic: TopicProduceData, broker: Broker, client: Client) -> str | None:

@@ -321,7 +321,7 @@ def answer(reading: Reading, fetch: Fetch, broker: Broker, client: Client, now_m
         return refusal
     topics: Topics = {}
     tell(reading.served, fetch, topics)
-    return told(topics, reading, fetch, broker, client)
+    return told([fetched_topic(key, parts) for key, parts in topics.items()], reading, fetch, broker, client)
 
 
 def answer_in_slices(reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> Work[FetchResponse]:
@@ -335,7 +335,12 @@ def answer_in_slices(reading: Reading, fetch: Fetch, broker: Broker, client: Cli
         tell(reading.served[start : start + READ_TOGETHER], fetch, topics)
         if pace.spent(2 * READ_TOGETHER):
             yield
-    return told(topics, reading, fetch, broker, client)
+    fetched = []
+    for key, parts in topics.items():
+        fetched.append(fetched_topic(key, parts))
+        if pace.spent(1):
+            yield
+    return told(fetched, reading, fetch, broker, client)
 
 
 def throttled(reading: Reading, fetch: Fetch, broker: Broker, client: Client, now_ms: int) -> FetchResponse | None:
@@ -365,8 +370,10 @@ def tell(served: Iterable[tuple[SessionPartition, PartitionData]], fetch: Fetch,
             topics.setdefault(wanted.topic, []).append(data)
 
 
-def told(topics: Topics, reading: Reading, fetch: Fetch, broker: Broker, client: Client) -> FetchResponse:
-    answer = FetchResponse(0, 0, fetch.context.session_id, [fetched_topic(key, parts) for key, parts in topics.items()])
+def told(
+    topics: list[FetchableTopicResponse], reading: Reading, fetch: Fetch, broker: Broker, client: Client
+) -> FetchResponse:
+    answer = FetchResponse(0, 0, fetch.context.session_id, topics)
     if reading.leaders and client.version >= ADDRESSES_SINCE:
         answer.node_endpoints = [
             one for leader in reading.leaders for one in endpoint_of(leader, client.listener, broker, NodeEndpoint)

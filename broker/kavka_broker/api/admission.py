@@ -6,12 +6,13 @@
 - What the coordinator cannot say now is NOT_ENOUGH_REPLICAS, upon which every client tries again.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.messages.produce_request import PartitionProduceData
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from kavka_broker.replica.partition import Partition
 from kavka_broker.slices import Pace, Work
@@ -40,21 +41,29 @@ class Admission:
         self._producers: dict[tuple[int, int], None] = {}  # ids and epochs
         self._asked: dict[Place, ProducerStates] = {}
 
-    def look(self, batches: list[tuple[str, PartitionProduceData]]) -> Work[bool]:
+    def look(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> Work[bool]:
         """Whether the transaction is not open yet in one of these partitions."""
         self._asked = {}
         pace = Pace()
-        for topic, data in batches:
-            if pace.spent(UNITS_PER_BATCH):
+        for name, topic in named:
+            if pace.spent(1):
                 yield
-            self._note(topic, data)
+            if name is None:
+                continue
+            for data in topic.partition_data:
+                if pace.spent(UNITS_PER_BATCH):
+                    yield
+                self._note(name, data)
         return bool(self._asked)
 
-    def must_ask(self, batches: list[tuple[str, PartitionProduceData]]) -> bool:
+    def must_ask(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> bool:
         """As `look`, of so few that it takes no second slice."""
         self._asked = {}
-        for topic, data in batches:
-            self._note(topic, data)
+        for name, topic in named:
+            if name is None:
+                continue
+            for data in topic.partition_data:
+                self._note(name, data)
         return bool(self._asked)
 
     async def ask(self) -> None:

@@ -40,6 +40,7 @@ from kavka_broker.protocol.messages.list_partition_reassignments_request import 
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kavka_broker.protocol.uuids import to_text
+from kavka_broker.slices import Slices
 from tests.support.brokers import TOPIC_ID, epoch_of, replicated, state
 from tests.support.cluster import CLUSTER_ID, PROPERTIES, StillClock, enact, uuid
 
@@ -70,7 +71,7 @@ class Node:
         active = Decides(metadata)
         sessions = Sessions(active, config, StillClock(), timers, peers)
         self.broker: Any = SimpleNamespace(
-            active=active, metadata=metadata, config=config, cluster_id=CLUSTER_ID, sessions=sessions
+            active=active, metadata=metadata, config=config, cluster_id=CLUSTER_ID, sessions=sessions, slices=Slices()
         )
 
     def ask(self, request: Message, version: int, peer: Peer | None = None) -> Any:

@@ -24,7 +24,7 @@ from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns
 FEW: Final = 600
 MANY: Final = 1_000
 #: Of those whose turns are slices: more than one holds.
-SLICED: Final = {"Produce": (2_000, 3_000), "Fetch": (4_000, 5_000)}
+SLICED: Final = {"Produce": (4_000, 6_000), "Fetch": (6_000, 8_000)}
 #: Something else may have had a long turn meanwhile: what grows does so each time.
 ATTEMPTS: Final = 3
 ANSWER_SECONDS: Final = 20
