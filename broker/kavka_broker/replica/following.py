@@ -91,6 +91,8 @@ def append(partition: Partition, data: PartitionData, now_ms: int) -> None:
         try:
             log_.append_as_follower(memoryview(records), now_ms, leader_epoch=partition.leader_epoch)
         finally:
+            # An empty log may have begun anew in front of its start, and have found no room for what begins there.
+            partition.high_watermark = min(partition.high_watermark, log_.log_end_offset)
             partition.sync_soon()  # the first batches may be there, and the next fetch waits for their sync
         partition.bytes_in += len(records)
     partition.follow_high_watermark(data.high_watermark)

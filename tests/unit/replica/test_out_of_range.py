@@ -1,11 +1,14 @@
 """A follower whose leader does not know what it fetches, though the leader's log spans it."""
 
+import pytest
+
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.topics import PartitionState
 from kavka_broker.core.partition.follower import Resume
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
+from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.following import resume_between
+from kavka_broker.replica.following import Next, resume_between, take
 from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
@@ -21,3 +24,19 @@ def test_one_whose_epochs_are_another_logs_gets_on() -> None:
     log.epochs = LeaderEpochs([EpochStart(9, 0)])
     assert resume_between(partition, 0, 5) is Resume.GO_ON
     assert (log.log_end_offset, list(log.epochs.entries)) == (2, [EpochStart(3, 0)])
+
+
+@pytest.mark.parametrize("space_bytes", range(0, 600, 50))
+def test_a_full_disk_leaves_no_high_watermark_beyond_a_log_that_begins_anew(space_bytes: int) -> None:
+    """DeleteRecords put the leader's start into the middle of a batch, so an empty log begins anew in front of it."""
+    disk = SimDisk()
+    log = Log.open(disk, "/data/t-0", LogConfig(), now_ms=0)
+    partition = Partition("t", 0, log, PartitionState((1, 2), (1, 2), 1, 3), 2, SystemClock())
+    partition.restart_at(81)
+    records = build_batch([(None, b"v" * 100)] * 6, base_offset=78, leader_epoch=3)
+    disk.space_bytes = space_bytes
+    assert take(partition, PartitionData(0, 0, 84, log_start_offset=81, records=memoryview(records)), 0) is Next.LATER
+    assert partition.high_watermark <= log.log_end_offset
+    disk.space_bytes = None
+    assert take(partition, PartitionData(0, 0, 84, log_start_offset=81, records=memoryview(records)), 0) is Next.FETCH
+    assert (log.log_start_offset, partition.high_watermark, log.log_end_offset) == (81, 84, 84)
