@@ -1,7 +1,7 @@
 """Clients flood the node that leads everything; what the cluster itself says is answered all the same.
 
 What a step of that node takes is counted in calls of functions, of which each takes `CALL_SECONDS` of simulated time:
-as on a slow machine, and the same on each. So whoever waits for too long is fenced or outvoted, as it would be in truth.
+as on a slow machine, and the same on each. So whoever waits for too long is fenced or outvoted, as it would be there.
 """
 
 import asyncio
