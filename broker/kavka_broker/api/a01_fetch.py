@@ -15,7 +15,8 @@
 Versions: flexible from 12; topic ids from 13.
 """
 
-from collections.abc import Awaitable, Collection, Iterable
+import asyncio
+from collections.abc import Awaitable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field
 
 from kavka_broker.api.broker import Broker, Client
@@ -121,10 +122,10 @@ def fetch(
     if wanted.feed is None:
         lists = [one.watched(stable_only=wanted.is_committed_only) for one in reading.watched]
     waiter = FetchWaiter(lists, missing_bytes, request.max_wait_ms, broker.timers)
-    if wanted.feed is not None:
-        wanted.feed.waiter = waiter
-        client.hurry = waiter.interrupt
-    return answer_later(waiter, wanted, broker, client)
+    if wanted.feed is None:
+        return answer_later(waiter, wanted, broker, client)
+    listen(waiter, wanted.feed, client)
+    return until_answered(answer_later(waiter, wanted, broker, client), waiter, wanted)
 
 
 async def fetch_prepared(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse:
@@ -157,41 +158,71 @@ def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, clien
     )
 
 
+def listen(waiter: FetchWaiter, feed: Feed, client: Client) -> None:
+    """What is new for the follower ends its wait from here on, and so does its next request."""
+    feed.waiter, client.hurry = waiter, waiter.interrupt
+    if client.is_hurried:
+        waiter.interrupt()
+
+
+def until_answered(
+    answering: Coroutine[None, None, FetchResponse], waiter: FetchWaiter | None, wanted: Fetch
+) -> Awaitable[FetchResponse]:
+    """The answer, behind which nothing waits for news any more: not where its connection ends first either."""
+    task, feed = asyncio.ensure_future(answering), wanted.feed
+    assert feed is not None
+
+    def end(_: "asyncio.Task[FetchResponse]") -> None:
+        if waiter is not None:
+            waiter.give_up()
+        if feed.waiter is waiter:
+            feed.waiter = None
+        if wanted.context.session is None:
+            feed.close()
+
+    task.add_done_callback(end)
+    return task
+
+
 async def answer_later(waiter: FetchWaiter, wanted: Fetch, broker: Broker, client: Client) -> FetchResponse:
     """Wait for enough to read or the end of `max_wait_ms`, then read again."""
     await waiter.future
-    feed = wanted.feed
-    if feed is not None:
-        if feed.waiter is waiter:
-            feed.waiter = None
-        wanted.partitions = with_news(wanted.partitions, feed)
+    if wanted.feed is not None:
+        wanted.partitions = with_news(wanted.partitions, wanted.feed)
     reading = begun(wanted)
     read_all(wanted, wanted.partitions, reading, broker)
     return answer(reading, wanted, broker, client, int(broker.clock.monotonic_ms()))
 
 
-async def fetch_in_slices(request: FetchRequest, wanted: Fetch, broker: Broker, client: Client) -> FetchResponse:
-    """As `begin` goes on, with so many partitions that the others have their turn in between."""
+def fetch_in_slices(request: FetchRequest, wanted: Fetch, broker: Broker, client: Client) -> Awaitable[FetchResponse]:
+    """As `fetch` goes on, with so many partitions that the others have their turn in between."""
     client.has_long_answer = True
     needed_bytes = min(request.min_bytes, wanted.bytes_max)
     waiter = None
     if needed_bytes > 0 and request.max_wait_ms > 0:
         waiter = FetchWaiter([], needed_bytes, request.max_wait_ms, broker.timers)
-    feed = wanted.feed
-    if feed is not None and waiter is not None:
-        feed.waiter, client.hurry = waiter, waiter.interrupt
+    answering = answer_in_turn(waiter, wanted, needed_bytes, broker, client)
+    if wanted.feed is None:
+        return answering
+    if waiter is not None:
+        listen(waiter, wanted.feed, client)
+    return until_answered(answering, waiter, wanted)
+
+
+async def answer_in_turn(
+    waiter: FetchWaiter | None, wanted: Fetch, needed_bytes: int, broker: Broker, client: Client
+) -> FetchResponse:
+    """Read, and where that is too little wait and read again; each in slices."""
     try:
         reading = await broker.slices.whole(read_in_slices(wanted, waiter, broker))
         if waiter is not None and must_wait(reading, wanted, needed_bytes, waiter):
             await waiter.future
-            if feed is not None:
-                wanted.partitions = with_news(wanted.partitions, feed)
+            if wanted.feed is not None:
+                wanted.partitions = with_news(wanted.partitions, wanted.feed)
             reading = await broker.slices.whole(read_in_slices(wanted, None, broker))
     finally:
         if waiter is not None:
             waiter.give_up()
-        if feed is not None and feed.waiter is waiter:
-            feed.waiter = None
     return await broker.slices.whole(answer_in_slices(reading, wanted, broker, client))
 
 

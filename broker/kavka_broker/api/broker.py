@@ -200,6 +200,7 @@ class Client:
     has_long_answer: bool = False
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
+    is_hurried: bool = False  # it had arrived before the long poll began to wait
 
     def throttle(self, throttle_time_ms: int, held: HeldTime) -> None:
         """Have the connection muted for so long."""

@@ -159,9 +159,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _hurry(self) -> None:
         """Another request has come behind the one that waits: tell it, if it can do with less time."""
-        hurry = self._exchanges[-1].client.hurry
-        if hurry is not None:
-            hurry()
+        client = self._exchanges[-1].client
+        client.is_hurried = True
+        if client.hurry is not None:
+            client.hurry()
 
     def _begin_all(self) -> None:
         outbox = self.outbox

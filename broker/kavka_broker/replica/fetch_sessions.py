@@ -123,7 +123,9 @@ class FetchSession:
 
     def serve_last(self, partition: SessionPartition) -> None:
         """It was served now: the others come first next time."""
-        self.partitions.move_to_end((partition.topic, partition.index))
+        key = partition.topic, partition.index
+        if key in self.partitions:
+            self.partitions.move_to_end(key)
 
 
 class FetchContext:

@@ -343,6 +343,7 @@ class Fetcher:
             self._looking_up.update((key, one) for key, one in lost.items() if self._followed.get(key) is one)
             return
         for key, followed in lost.items():
+            await asyncio.sleep(0)  # to begin a log anew, or to doubt its epochs, is all of a turn
             place = (followed.partition.topic, key[1])
             if self._followed.get(key) is not followed or not followed.is_current:
                 continue

@@ -130,24 +130,25 @@ class LogCleaner:
                 found = None
                 await _wait(self._stopping, WAIT_MS_MAX)
             if found is None:
-                await self._rest()
+                await self._rest(self._freed)
             else:
                 name = found.log.name
                 self._workers[name] = asyncio.create_task(self._work(found), name=f"log cleaner of {name}")
 
-    async def _rest(self) -> None:
-        """Wait for `log.cleaner.backoff.ms`, or until a cleaning is done."""
+    async def _rest(self, until: asyncio.Event) -> None:
+        """Wait for `log.cleaner.backoff.ms`, or until something has happened."""
         began_ms = self._clock.monotonic_ms()
-        while not self._stopping.is_set() and not self._freed.is_set():
+        while not self._stopping.is_set() and not until.is_set():
             left_ms = began_ms + self._config()["log.cleaner.backoff.ms"] - self._clock.monotonic_ms()
             if left_ms <= 0:
                 return
-            await _wait(self._freed, min(left_ms, WAIT_MS_MAX))
+            await _wait(until, min(left_ms, WAIT_MS_MAX))
 
     async def _work(self, found: Cleanable) -> None:
         try:
-            if await self._clean(found):
-                self._freed.set()
+            if not await self._clean(found):
+                await self._rest(self._stopping)  # and keeps its place: a full disk is not written to all the time
+            self._freed.set()
         except AssertionError as error:
             self._crash(error)
         except Exception as error:  # a defect of ours, and no reason to clean nothing any more

@@ -58,10 +58,13 @@ class Openings:
         if not self._is_started or not self._logs.remembers_former(topic, index):
             return False
         self._former[topic_id, index] = PartitionName(topic, index)
-        if self._forgetting is None:
+        self._forget_soon()
+        return True
+
+    def _forget_soon(self) -> None:
+        if self._former and self._forgetting is None:
             self._forgetting = asyncio.get_running_loop().create_task(self._forget(), name="forgetting former logs")
             self._forgetting.add_done_callback(self._forgotten)
-        return True
 
     def open_all(self) -> None:
         """At a start nothing else is done yet."""
@@ -79,7 +82,10 @@ class Openings:
             return
         self._open_slice()
         self._secure_soon()
-        if self._waiting:
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._waiting and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="opening logs")
             self._task.add_done_callback(self._ended)
 
@@ -125,6 +131,7 @@ class Openings:
     def _secured(self, task: "asyncio.Task[None]") -> None:
         self._securing = None
         self._crash_of(task)
+        self._secure_soon()
 
     async def _forget(self) -> None:
         while self._former:
@@ -138,6 +145,7 @@ class Openings:
     def _forgotten(self, task: "asyncio.Task[None]") -> None:
         self._forgetting = None
         self._crash_of(task)
+        self._forget_soon()  # somebody may have come after it had looked
 
     async def _run(self) -> None:
         while self._waiting:
@@ -147,11 +155,13 @@ class Openings:
 
     def _open_slice(self) -> None:
         for place in list(islice(self._waiting, SLICE_MAX)):
+            self._former.pop(place, None)  # it may have been asked for once more: once is enough
             self._open(*place, self._waiting.pop(place))
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._task = None
         self._crash_of(task)
+        self._go_on()
 
     def _crash_of(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

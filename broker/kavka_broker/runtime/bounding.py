@@ -64,7 +64,7 @@ class Bounding:
         for host in hosts:
             try:
                 found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            except OSError as problem:
+            except (OSError, UnicodeError) as problem:
                 log.warning("config.unresolved", key="max.connections.per.ip.overrides", host=host, reason=str(problem))
             else:
                 self._addresses[host] = tuple(address[0] for *_, address in found if isinstance(address[0], str))

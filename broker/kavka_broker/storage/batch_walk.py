@@ -161,15 +161,17 @@ def whole_until(file: File, position: int, limit: int, floor: int) -> tuple[int,
     return walk.position, walk.next_offset
 
 
-def whole_in(view: memoryview, at: int, limit: int, floor: int) -> tuple[int, int] | None:
-    """As `whole_until`, in bytes that are read already, as for most fetches. None where it is not so plain."""
+def whole_in(view: memoryview, at: int, limit: int, floor: int, room: int) -> tuple[int, int] | None:
+    """As `whole_until`, in bytes that are read already, as for most fetches; the file has `room` from their first one on.
+    None where it is not so plain.
+    """
     end, next_offset = len(view) - EXTENT_BYTES, floor
     while at <= end:
         base_offset, length, magic, last_offset_delta = EXTENT.unpack_from(view, at)
         if magic != MAGIC or length < LENGTH_MIN or base_offset < next_offset or last_offset_delta < 0:
             return None
         if at + PREFIX_BYTES + length > limit:
-            return at, base_offset
+            return (at, base_offset) if at + PREFIX_BYTES + length <= room else None
         at += PREFIX_BYTES + length
         next_offset = base_offset + last_offset_delta + 1
     return None

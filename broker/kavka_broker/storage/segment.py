@@ -242,7 +242,7 @@ class Segment:
         """
         near = self.offsets.batch_before(limit)
         start, floor = (near, offset) if position < near < limit else (position, self.base_offset)
-        found = whole_in(view, start - position, limit - position, floor)
+        found = whole_in(view, start - position, limit - position, floor, self.file.size - position)
         if found is not None:
             return position + found[0], found[1]
         try:

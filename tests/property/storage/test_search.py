@@ -63,6 +63,6 @@ def test_the_end_of_whole_batches_is_where_the_walk_says(
     if limit + HEADER_BYTES > file.size:
         return
     view = file.read(position, min(room + EXTENT_BYTES, file.size - position))
-    end = whole_in(view, 0, room, BASE_OFFSET)
+    end = whole_in(view, 0, room, BASE_OFFSET, file.size - position)
     assert end is not None
     assert (position + end[0], end[1]) == whole_until(file, position, limit, BASE_OFFSET)

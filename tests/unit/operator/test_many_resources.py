@@ -177,7 +177,7 @@ def test_what_is_written_is_json_and_reads_as_yaml(layout: Layout) -> None:
     assert json.loads(text) == yaml.safe_load(text) == held.value("topic.a.yaml") == value
 
 
-@pytest.mark.parametrize("value", [{"day": date(2026, 1, 2)}, {"a": {1: "one"}}, {"a": float("inf")}])
+@pytest.mark.parametrize("value", [{"day": date(2026, 1, 2)}, {"a": {1: "one"}}, {"a": float("inf")}, {"a": "\ud800"}])
 def test_what_json_cannot_say_is_read_as_it_was_written(layout: Layout, value: dict[str, object]) -> None:
     folder.Folder(layout.status).write("topic.a.yaml", value)
     assert folder.Folder(layout.status).value("topic.a.yaml") == value

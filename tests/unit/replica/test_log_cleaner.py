@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.replica.log_cleaner import LogCleaner
+from kavka_broker.replica.log_cleaner import Cleanable, LogCleaner
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.cluster import StillClock
@@ -245,3 +245,24 @@ def test_a_topic_deleted_under_its_cleaning_takes_nothing_of_the_next_one(monkey
 
         assert play(act).logs.online
     assert False in ends
+
+
+def test_logs_that_cannot_be_cleaned_are_not_tried_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk refuses each; every thread keeps its place for `log.cleaner.backoff.ms`."""
+    tried = list[str]()
+
+    async def refuse(found: Cleanable) -> bool:
+        tried.append(str(found.log.name))
+        return False
+
+    async def act(world: World) -> None:
+        monkeypatch.setattr(world.cleaner, "_clean", refuse)
+        for number in range(4):
+            world.log(f"other{number}", 3)
+        world.cleaner.start()
+        for _ in range(200):
+            await asyncio.sleep(0)
+        await world.cleaner.stop()
+
+    play(act, log_cleaner_threads="2")
+    assert len(tried) == 2

@@ -6,6 +6,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from kavka_broker.replica.openings import SLICE_MAX, Openings
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.names import PartitionName
 from tests.support.in_process import InProcess, batch, code_of, running
 from tests.support.sim_disk import SimDisk
 
@@ -47,6 +49,87 @@ def test_a_slice_a_turn_in_their_order() -> None:
             await asyncio.sleep(0)
         assert set(counts) == {SLICE_MAX, 2 * SLICE_MAX, 3 * SLICE_MAX - 1}
         assert opened == sorted(opened)
+
+    asyncio.run(scenario())
+
+
+class Former:
+    """Logs of which some had others of their name before; what is forgotten is so before the thread ends."""
+
+    has_unsecured = False
+
+    def __init__(self, *names: PartitionName) -> None:
+        self.names = set(names)
+        self.has_forgotten, self.may_end = threading.Event(), threading.Event()
+
+    def remembers_former(self, topic: str, partition: int) -> bool:
+        return PartitionName(topic, partition) in self.names
+
+    def forget_former(self, names: set[PartitionName]) -> None:
+        self.names -= names
+        self.has_forgotten.set()
+        self.may_end.wait(20)
+
+
+def opening(former: Former) -> tuple[Openings, list[str]]:
+    opened = list[str]()
+
+    def opens(topic_id: bytes, index: int, has_forgotten: bool) -> None:
+        if has_forgotten or not openings.forget_first(topic_id.decode(), topic_id, index):
+            opened.append(f"{topic_id.decode()}-{index}")
+
+    openings = Openings(opens, cast(LogManager, former), never)
+    openings.start()
+    return openings, opened
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0)
+
+
+def test_one_that_is_asked_for_again_while_a_thread_forgets_is_opened_once() -> None:
+    async def scenario() -> None:
+        former = Former(PartitionName("a", 0))
+        openings, opened = opening(former)
+        openings.add(b"a", 0)
+        openings.open_soon()
+        await until(former.has_forgotten.is_set)
+        openings.add(b"a", 0)
+        openings.open_soon()
+        former.may_end.set()
+        await until(lambda: not len(openings))
+        await openings.stop()
+        assert opened == ["a-0"]
+
+    asyncio.run(scenario())
+
+
+def test_who_comes_in_the_turn_in_which_the_work_ends_is_not_forgotten() -> None:
+    async def scenario() -> None:
+        former = Former(PartitionName("a", 0))
+        former.may_end.set()
+        openings, opened = opening(former)
+        openings.add(b"a", 0)
+        openings.open_soon()
+        forgetting = openings._forgetting
+        assert forgetting is not None
+        await until(forgetting.done)
+        former.names.add(PartitionName("b", 0))
+        openings.add(b"b", 0)
+        openings.open_soon()
+        await until(lambda: "b-0" in opened)
+        for index in range(SLICE_MAX + 1):
+            openings.add(b"c", index)
+        openings.open_soon()
+        task = openings._task
+        assert task is not None
+        await until(task.done)
+        openings.add(b"d", 0)
+        openings.open_soon()
+        await until(lambda: "d-0" in opened)
+        await openings.stop()
 
     asyncio.run(scenario())
 

@@ -71,3 +71,25 @@ def test_hosts_are_resolved_and_asked_for_again_where_they_could_not(
 
     asyncio.run(scenario())
     assert [record.getMessage() for record in caplog.records] == ["config.unresolved"]
+
+
+def test_a_name_that_cannot_be_one_does_not_keep_the_others_from_being_resolved(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def getaddrinfo(host: str, *_: Any, **__: Any) -> Any:
+        if host == "a..b":
+            raise UnicodeError("label empty or too long")
+        return [(socket.AF_INET, 1, 6, "", ("10.0.0.8", 0))]
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
+        quotas = ConnectionQuotas()
+        Bounding(quotas, Timers(SystemClock(), loop)).follow(config(max_connections_per_ip_overrides="a..b:5,good:1"))
+        async with asyncio.timeout(20):
+            while not quotas.bounds.per_address:
+                await asyncio.sleep(0)
+        assert quotas.bounds.per_address == {"10.0.0.8": 1}
+
+    asyncio.run(scenario())
+    assert [record.getMessage() for record in caplog.records] == ["config.unresolved"]

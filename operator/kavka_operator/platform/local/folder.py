@@ -90,12 +90,21 @@ def _text_of(value: dict[str, Any]) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
         if json.loads(text) == value:
-            return text
+            return text if text.isascii() or is_utf8(text) else json.dumps(value, indent=2) + "\n"
     except TypeError:
         pass
     # JSON has no dates, and no keys but text: whoever reads it shall find what was written.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=110))
+
+
+def is_utf8(text: str) -> bool:
+    """Whether it can be written as it is: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def parsed(text: str) -> Any:

@@ -1,0 +1,81 @@
+"""A follower's fetches of more partitions than are read in one go: what is new meanwhile, and who comes behind them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.api import a01_fetch
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from tests.support.in_process import Client, InProcess
+from tests.unit.api import test_follower_fetch as narrow
+from tests.unit.api.test_follower_fetch import VERSION, call, fetch, opened, parts_of, play, size, write
+
+WIDE = 20
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(narrow, "PARTITIONS", WIDE + 1)
+    monkeypatch.setattr(a01_fetch, "AT_ONCE_MAX", WIDE // 2)
+
+
+async def settled(inside: InProcess, client: Client, topic_id: bytes) -> int:
+    """A session in which nothing is new."""
+    while len(list(inside.broker.replicas)) <= WIDE:
+        await asyncio.sleep(0.001)
+    session = await opened(client, topic_id, dict.fromkeys(range(WIDE + 1), 0))
+    await call(client, fetch(topic_id, {}, session=(session, 1)))
+    return session
+
+
+def test_what_is_appended_before_it_is_looked_at_wakes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch_of = a01_fetch.fetch_of
+
+    def and_then_an_append(request: object, *others: object) -> a01_fetch.Fetch:
+        made = fetch_of(request, *others)  # type: ignore[arg-type]
+        asyncio.get_running_loop().call_soon(write, appended_to[0], WIDE)
+        return made
+
+    appended_to: list[InProcess] = []
+
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        session = await settled(inside, client, topic_id)
+        appended_to.append(inside)
+        monkeypatch.setattr(a01_fetch, "fetch_of", and_then_an_append)
+        client.send(fetch(topic_id, dict.fromkeys(range(WIDE), 0), session=(session, 2), wait_ms=60_000), VERSION)
+        async with asyncio.timeout(20):
+            answer = parts_of(await client.receive(FetchResponse, VERSION))
+        assert [index for index, part in answer.items() if size(part)] == [WIDE]
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("count", [3, WIDE])
+def test_the_next_request_ends_its_wait(tmp_path: Path, count: int) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        session = await settled(inside, client, topic_id)
+        client.send(fetch(topic_id, dict.fromkeys(range(count), 0), session=(session, 2), wait_ms=60_000), VERSION)
+        client.send(fetch(topic_id, {}, session=(session, 3)), VERSION)
+        async with asyncio.timeout(20):
+            await client.receive(FetchResponse, VERSION)
+            await client.receive(FetchResponse, VERSION)
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("count", [3, WIDE])
+def test_one_without_a_session_leaves_nothing_behind_where_its_connection_ends(tmp_path: Path, count: int) -> None:
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        await settled(inside, client, topic_id)
+        feeds = inside.broker.replicas.leader("t", 0).feeds
+        before, one = len(feeds), await inside.connect()
+        one.send(fetch(topic_id, dict.fromkeys(range(count), 0), wait_ms=60_000), VERSION)
+        async with asyncio.timeout(20):
+            while len(feeds) == before:
+                await asyncio.sleep(0.001)
+            one.close()
+            while len(feeds) > before:
+                await asyncio.sleep(0.001)
+
+    play(tmp_path, scenario)
