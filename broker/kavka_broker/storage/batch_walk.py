@@ -162,7 +162,7 @@ def whole_until(file: File, position: int, limit: int, floor: int) -> tuple[int,
 
 
 def whole_in(view: memoryview, at: int, limit: int, floor: int, room: int) -> tuple[int, int] | None:
-    """As `whole_until`, in bytes that are read already, as for most fetches; the file has `room` from their first one on.
+    """As `whole_until`, in bytes that are read already, as for most fetches; the file has `room` from the first on.
     None where it is not so plain.
     """
     end, next_offset = len(view) - EXTENT_BYTES, floor
