@@ -46,6 +46,8 @@ class Client:
         self._epochs: dict[Place, int] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
         self.topic_ids: dict[str, bytes] = {}
+        # Ids and epochs of producers that anybody has got in this run, and who.
+        self.given: dict[tuple[int, int], str] = {}
 
     def stream(self, what: str) -> random.Random:
         """Chance of its own for something new, so that what was drawn before stays as it was."""

@@ -38,7 +38,6 @@ from tests.sim.watchdog import watching
 
 STARTING_SECONDS_MAX: Final = 60.0
 HEALING_SECONDS_MAX: Final = 90.0
-BESIDE: Final = (durability,)  # modules whose invariants are registered as they are imported
 TOPIC: Final = "t"
 
 
@@ -117,9 +116,11 @@ class Simulation:
         self.availability = Availability(self)
         self.anomalies: list[str] = []  # of the workloads
         self._readings = 0
+        self._given: dict[tuple[int, int], str] = {}  # ids of producers
         self._ended = self.loop.create_future()
         self.events.failed = self.fail
-        self.events.listeners["isr.proposed"] = partial(joins_complete, self.invariants)
+        self.events.listeners["isr.proposed"] = [partial(joins_complete, self.invariants)]
+        self.events.listeners["connection.closed"] = [self.events.closed]
         self.nodes = [self._make_node(node_id) for node_id in range(1, shape.nodes + 1)]
         self.places: list[Place] = [(TOPIC, index) for index in range(shape.partitions)]
         self.addresses = [(node.host, CLIENT_PORT) for node in self.nodes]
@@ -154,6 +155,7 @@ class Simulation:
         node.disk.has_journal_by_directory = shape.has_journal_by_directory
         node.on_start.append(self._watch)
         node.on_power_loss.append(self.invariants.lost_power)
+        node.on_end.append(partial(durability.checkpoint_is_synced, self.invariants))
         return node
 
     def began_cleanly(self, node_id: int, life: int) -> bool:
@@ -372,7 +374,7 @@ class Simulation:
         self.run_client(reader, reader.read_once((node.host, CLIENT_PORT)))
 
     def run_client(self, client: Any, work: Coroutine[Any, Any, None] | None = None) -> "Running":
-        client.pace = self.shape.pace
+        client.pace, client.given = self.shape.pace, self._given
         work = client.run() if work is None else work
         task = self.loop.create_task(work, name=client.name, context=client.process.context())
         task.add_done_callback(self._client_ended)

@@ -7,6 +7,7 @@
 | fenced-commit | or one of a static member, after another had its place |
 | two-owners | two members of one generation have the same partition |
 | generation-back | an assignment of an old generation, after a member of a later one had its own |
+| member-lost | a member was told that it is in a generation, and its leader was not |
 | passed-over | a commit covers a record that no member of the group has read |
 """
 
@@ -73,6 +74,8 @@ class GroupRecord:
         self._owners: dict[tuple[int, Place], str] = {}
         self._assigned: list[tuple[float, int]] = []  # when a member heard of its assignment, and the generation
         self._holders: dict[str, list[tuple[float, str]]] = {}  # of an instance: since when, and which member
+        self._joined: dict[tuple[str, int], dict[str, None]] = {}  # by leader and generation: who has heard of it
+        self._members: dict[tuple[str, int], list[str]] = {}  # and who is in it, as its leader was told
         self._read: dict[Place, set[int]] = {}
         self._covered: dict[Place, int] = {}
         self.forgettings: Callable[[], int] = int  # how often a coordinator has forgotten anything that had expired
@@ -103,6 +106,18 @@ class GroupRecord:
             known = self._owners.setdefault((generation, place), owner)
             if known != owner:
                 self.problems.append(f"two-owners: {known} and {owner} have {place_text(place)} in {generation}")
+
+    def joined(self, member_id: str, leader_id: str, generation: int, members: list[str]) -> None:
+        """A member without a static id is in a generation; `members` are all, if it is the leader."""
+        key = leader_id, generation
+        self._joined.setdefault(key, {})[member_id] = None
+        if members:
+            self._members[key] = members
+        if key in self._members:
+            lost = [one for one in self._joined.pop(key) if one not in self._members[key]]
+            self.problems += [
+                f"member-lost: {one} has joined {generation}, its leader does not hear of it" for one in lost
+            ]
 
     @property
     def _may_be_forgotten(self) -> bool:

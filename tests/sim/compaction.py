@@ -4,13 +4,13 @@ Records go by right, so the logs are not compared batch by batch as those of oth
 
 | anomaly | meaning |
 |---|---|
-| last-lost | the newest acknowledged record of a key is gone: a value in any case, a tombstone before its horizon |
+| last-lost | the newest acknowledged record of a key is gone (a tombstone before its horizon), without a newer one |
 | moved | a record stands at another offset than it was acknowledged at, or with another value |
 | went-back | a reader was given an offset again, or one below where it was |
 | replicas-part | two replicas have other newest records of a key |
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -18,9 +18,10 @@ from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import Record, Source, read_records
 from tests.sim.clients import Admin, Client
 from tests.sim.history import History, Place, Send
-from tests.sim.invariants import INVARIANTS
+from tests.sim.invariants import INVARIANTS, Invariant, Invariants, Seen
 from tests.sim.producers import EPOCH_MS, Producer
 from tests.sim.readers import Reader
+from tests.sim.weak import WeakProducer
 from tests.sim.workloads import Workload
 
 TOPIC: Final = "compacted"
@@ -52,13 +53,34 @@ def name_of(record: Record) -> str:
     return name if is_whole else f"{record} is named {name}"
 
 
+def keyed(name: str, timestamp_ms: int) -> Record:
+    """The record of this name."""
+    written = None if is_tombstone(name) else name.encode()
+    return Record(-1, timestamp_ms, key_of(name).encode(), written, [(NAME, name.encode())])
+
+
 class KeyedProducer(Producer):
     """Writes and deletes keys."""
 
     def source(self, value: str) -> Source:
-        written = None if is_tombstone(value) else value.encode()
-        timestamp_ms = EPOCH_MS + self.loop.milliseconds()
-        return Record(-1, timestamp_ms, key_of(value).encode(), written, [(NAME, value.encode())])
+        return keyed(value, EPOCH_MS + self.loop.milliseconds())
+
+
+class Overwriter(WeakProducer):
+    """Writes with acks=1, so that a leader that is alone takes more and more of it, the keys that were written last:
+    what replaced them is lost when that leader has to follow again, and they may not have gone by then.
+    """
+
+    place = PLACE
+    others: Sequence[KeyedProducer] = ()
+
+    def new_values(self) -> list[str]:
+        newest = max(one.numbers for one in self.others)
+        first = max(0, newest - self.random.randint(1, 12))
+        return [f"{self.name} {self._numbers} {index}.{first}" for index in range(self.random.randint(2, 9))]
+
+    def source(self, value: str) -> Source:
+        return keyed(value, EPOCH_MS + self.loop.milliseconds())
 
 
 class KeyedReader(Reader):
@@ -69,7 +91,7 @@ class KeyedReader(Reader):
 
 
 class Compaction(Workload):
-    """Two producers, a reader that is always there, and the replicas' logs at the end."""
+    """Two producers, one that asks for less, a reader that is always there, and the replicas' logs at the end."""
 
     share = 0.35
 
@@ -83,7 +105,10 @@ class Compaction(Workload):
 
     async def begin(self, admin: Admin) -> None:
         self.history = History()
-        self.simulation.rules[TOPIC] = [one for one in INVARIANTS if one.name in HOLD]
+        holding = [one for one in INVARIANTS if one.name in HOLD]
+        why = "What a leader that is alone has taken may be lost, and with it what has replaced an older record."
+        self.simulation.rules[TOPIC] = [*holding, Invariant("CleansWhatIsCommitted", self._cleaned, why, False)]
+        self._committed = 0
         self._retention_ms = self.random.choice(RETENTIONS_MS)
         configs = {
             "cleanup_policy": "compact",
@@ -96,8 +121,17 @@ class Compaction(Workload):
 
     def clients(self) -> Iterable[Client]:
         self._producers = [self.as_client(KeyedProducer, f"keyed{number}", [PLACE]) for number in (1, 2)]
+        overwriter = self.as_client(Overwriter, "overwriter")
+        overwriter.others = self._producers
         self._reader = self.as_client(KeyedReader, "reader of keys", [PLACE])
-        return [*self._producers, self._reader]
+        return [*self._producers, overwriter, self._reader]
+
+    def _cleaned(self, invariants: Invariants, seen: Seen) -> Iterator[str]:
+        if seen.is_leader:
+            self._committed = max(self._committed, seen.high_watermark)
+        log = log_on(invariants.simulation.nodes[seen.node_id - 1])
+        if log is not None and log.cleaned_offset > self._committed:
+            yield f"it is clean up to {log.cleaned_offset}; committed is what is below {self._committed}"
 
     async def judge(self) -> list[str]:
         last = self.as_client(KeyedReader, "last reader of keys", [PLACE])
@@ -110,19 +144,23 @@ class Compaction(Workload):
         return [problem for rule in rules for problem in [*rule][:3]] + self.history.notes
 
     def _newest(self) -> Iterator[Send]:
-        """The newest acknowledged record of each key, unless one may be newer of which nobody knows."""
-        newest, unknown = dict[str, Send](), dict[str, None]()
+        """The newest acknowledged record of each key."""
+        newest = dict[str, Send]()
         for send in self.history.sends.values():
-            if send.offset is None:
-                unknown[key_of(send.value)] = None
-            elif send.offset >= (newest.get(key_of(send.value), send).offset or 0):
+            if send.offset is not None and send.offset >= (newest.get(key_of(send.value), send).offset or 0):
                 newest[key_of(send.value)] = send
-        return (send for key, send in newest.items() if key not in unknown)
+        return iter(newest.values())
 
     def _lost(self, found: dict[int, str]) -> Iterator[str]:
+        last_of = {key_of(name): offset for offset, name in sorted(found.items())}
+        # With a horizon of no time a tombstone goes, and so may one of which nobody knows that it was written.
+        unknown = {key_of(send.value) for send in self.history.sends.values() if send.offset is None}
+        drops = self._retention_ms == "0"
         for send in self._newest():
-            may_go = is_tombstone(send.value) and self._retention_ms == "0"
-            if send.offset is not None and found.get(send.offset) != send.value and not may_go:
+            key = key_of(send.value)
+            may_go = drops and (is_tombstone(send.value) or key in unknown)
+            is_replaced = last_of.get(key, -1) > (send.offset or 0)
+            if send.offset is not None and found.get(send.offset) != send.value and not may_go and not is_replaced:
                 yield f"last-lost: {key_of(send.value)} was {send.value} at {send.offset}; {found.get(send.offset)} is"
 
     def _moved(self, found: dict[int, str]) -> Iterator[str]:

@@ -9,9 +9,13 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 
+from crc32c import crc32c
+
+from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import HEADER_BYTES
 from kavka_broker.storage.checkpoints import LOG_STARTS
 from kavka_broker.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, parse_offset_file
+from kavka_broker.storage.producer_snapshot import decode
 from tests.sim.history import Place
 from tests.sim.node import Node
 from tests.support.sim_inode import SECTOR_BYTES, SimInode
@@ -26,6 +30,9 @@ HEADER_FIELDS: Final = {
 UNPROTECTED: Final = ("leader epoch",)
 
 WAYS: Final = ("bit", "zeros", "short", "exchanged", "gone")
+OTHERS_SHARE: Final = 0.7
+SNAPSHOT_HEAD_BYTES: Final = 6
+SNAPSHOT_ENTRY_BYTES: Final = 46
 
 Ends = Mapping[Place, int]
 Damage = Callable[[Node, Random, Ends], str | None]
@@ -138,6 +145,30 @@ def producer_snapshot(node: Node, chance: Random, _: Ends) -> str | None:
     return spoil(node, chance, small_files(node, (".snapshot",)))
 
 
+def unmarked_snapshot(node: Node, chance: Random, _: Ends) -> str | None:
+    """One that does not say whose it is, as Apache Kafka writes them: its own, or that of another log."""
+    paths = small_files(node, (".snapshot",))
+    if not paths:
+        return None
+    path = chance.choice(paths)
+    directory = path.rpartition("/")[0]
+    others = [one for one in paths if not one.startswith(f"{directory}/")]
+    source = chance.choice(others) if others and chance.random() < OTHERS_SHARE else path
+    try:
+        body = unmarked(bytes(inode_at(node, source).data))
+    except ProtocolViolation:
+        return None  # it is damaged already
+    node.disk.overwrite(path, body)
+    return f"{node.host}:{path}: without a mark, as {source}"
+
+
+def unmarked(data: bytes) -> bytes:
+    """The snapshot as Kafka would write it: version, CRC, and behind that the count and the producers."""
+    count = len(decode(data))
+    body = data[SNAPSHOT_HEAD_BYTES:][: 4 + count * SNAPSHOT_ENTRY_BYTES]
+    return data[:2] + crc32c(body).to_bytes(4, "big") + body
+
+
 def epochs(node: Node, chance: Random, _: Ends) -> str | None:
     return spoil(node, chance, small_files(node, (LEADER_EPOCHS,)))
 
@@ -161,5 +192,6 @@ def checkpoint(node: Node, chance: Random, _: Ends) -> str | None:
 
 LOGS: Final[dict[str, Damage]] = {"payload": payload_bit, "header": header_bit, "zeros": zeroed_sector}
 FILES: Final[dict[str, Damage]] = {
-    "index": index, "snapshot": producer_snapshot, "epochs": epochs, "topic id": topic_id, "checkpoint": checkpoint,
+    "index": index, "snapshot": producer_snapshot, "unmarked": unmarked_snapshot, "epochs": epochs,
+    "topic id": topic_id, "checkpoint": checkpoint,
 }  # fmt: skip

@@ -16,7 +16,9 @@ from random import Random
 from typing import Any, Final
 
 from kavka_broker.controller.promises import COPY, SYNCED
+from kavka_broker.controller.snapshots import parse_id
 from kavka_broker.core.raft.quorum_state import FILE_NAME
+from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.storage.names import LOG
 from tests.sim.damage import inode_at, turn_header_bit, turn_payload_bit
 from tests.sim.disk_faults import METADATA_DIRECTORY, end, start_again
@@ -71,8 +73,18 @@ def has_told_all(node: Node, synced_offset: int) -> bool:
     return bool(words) and words[-1].isdigit() and int(words[-1]) >= synced_offset
 
 
+Found = tuple[str, int, BatchHeader]  # a batch: path, position, header
+
+
+def behind_newest_snapshot(node: Node, found: list[Found]) -> list[Found]:
+    """The batch that follows on what the newest snapshot stands for."""
+    ids = [parse_id(name) for name in node.disk.peek(HOME)]
+    end_offset = max((one.end_offset for one in ids if one is not None), default=-1)
+    return [one for one in found if one[2].base_offset == end_offset]
+
+
 def damaged_log(node: Node, chance: Random) -> str | None:
-    """A bit of a batch, a sector, or the end of a segment of the metadata log."""
+    """A bit of a batch, a sector, the end of a segment of the metadata log, or all around the newest snapshot's end."""
     found = [
         (f"{HOME}/{name}", position, header)
         for name, inode in node.disk.peek(HOME).items()
@@ -81,9 +93,14 @@ def damaged_log(node: Node, chance: Random) -> str | None:
     ]
     if not found:
         return None
+    how = chance.choice(("header", "payload", "zeros", "short", "edge"))
+    if how == "edge":
+        found = behind_newest_snapshot(node, found) or found
     path, position, header = chance.choice(found)
-    how = chance.choice(("header", "payload", "zeros", "short"))
     match how:
+        case "edge":
+            start = max(0, position - position % SECTOR_BYTES - SECTOR_BYTES)
+            node.disk.wipe(path, start, position + header.size_bytes - start)
         case "header":
             how = turn_header_bit(node, chance, path, position)
         case "payload":

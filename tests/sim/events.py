@@ -7,15 +7,19 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from kavka_broker.logs import LOGGER_NAME
 from tests.sim.loop import PROCESS, SimLoop
 
 STORY_LINES_MAX = 20_000
+Listener = Callable[[str, Mapping[str, Any]], None]
 
 #: What no broker may ever have to say here.
 NEVER = {"fetch.corrupt": "a leader served a batch with a wrong CRC"}
+
+#: For which else a broker closes a connection here: nobody sends what cannot be.
+CLOSED_FOR: Final = ("produce with acks=0", "idle for")
 
 
 class Events(logging.Handler):
@@ -29,7 +33,7 @@ class Events(logging.Handler):
         # Told of every defect.
         self.failed: Callable[[str], None] = lambda why: None
         # By event: who is told of it, with the process and what it says.
-        self.listeners: dict[str, Callable[[str, Mapping[str, Any]], None]] = {}
+        self.listeners: dict[str, list[Listener]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno < logging.INFO and record.getMessage() not in self.listeners:
@@ -40,8 +44,8 @@ class Events(logging.Handler):
         self.counts[record.getMessage()] += 1
         if record.getMessage() in NEVER:
             self.failed(f"{NEVER[record.getMessage()]}: {who}: {fields}")
-        if record.getMessage() in self.listeners:
-            self.listeners[record.getMessage()](who, getattr(record, "fields", {}))
+        for listener in [*self.listeners.get(record.getMessage(), ())]:
+            listener(who, getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[1] is not None:
             text = logging.Formatter().formatException(record.exc_info)
             self.failed(f"{who}: {record.getMessage()} {fields}\n{text}")
@@ -51,6 +55,11 @@ class Events(logging.Handler):
         self.loop.trace(who, what)
         mark = {"WARNING": "!", "ERROR": "!!"}.get(level, "")
         self.lines.append(f"{self.loop.time():10.4f} {who:<12} {mark:<2} {what}")
+
+    def closed(self, process: str, fields: Mapping[str, Any]) -> None:
+        """NobodyIsTurnedAway: a request that is as it should be may fail, and gets an answer that says so."""
+        if not str(fields["reason"]).startswith(CLOSED_FOR):
+            self.failed(f"NobodyIsTurnedAway: {process} has closed a connection: {fields['reason']}")
 
     @contextmanager
     def taking(self) -> Iterator[None]:

@@ -214,6 +214,9 @@ class Member(Reader, Grouped):
         if answer.error_code:
             self.refused(answer.error_code)
         self.member_id, self.generation = answer.member_id, answer.generation_id
+        if not self.instance:
+            members = [one.member_id for one in answer.members]
+            self.record.joined(self.member_id, answer.leader, self.generation, members)
         return answer
 
     async def _sync(self, joined: JoinGroupResponse) -> None:

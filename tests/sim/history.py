@@ -10,6 +10,7 @@ must never be, whatever was killed or cut:
 | inconsistent-offsets | two values at one offset: read by two clients, twice by one, or acknowledged and read |
 | duplicate | one value at two offsets, though its producer is idempotent |
 | nonmonotonic-poll | a reader with an assigned partition went back, or over a record that was there |
+| given-twice | two producers have got one id |
 | phantom | a value that nobody sent |
 | nonmonotonic-send | offsets of one producer's acknowledged values, in the order of sending, go back |
 """

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
 from kavka_broker.protocol.metadata_records import frame
 from tests.sim.history import Place, place_text
-from tests.sim.observed import Committed, Truth, View, Written, damaged_on, place_of, written_at
+from tests.sim.observed import Committed, Truth, View, Written, amiss_on, damaged_on, place_of, written_at
 
 
 @dataclass(slots=True)
@@ -481,7 +481,7 @@ class Invariants:
                 if state.adding or state.removing:
                     missing.append(f"{place_text(place)} is being reassigned: {state}")
                 missing += self._parted(place, state.replicas)
-        missing += [f"{node.host}: {one} is damaged" for node in self.simulation.nodes for one in damaged_on(node)]
+        missing += [what for node in self.simulation.nodes for what in amiss_on(node, self.image)]
         return missing + self._parted(METADATA)
 
     def _parted(self, place: Place, node_ids: Sequence[int] = ()) -> list[str]:

@@ -30,6 +30,7 @@ from tests.sim.loop import NOBODY, PROCESS, Process, SimLoop
 CONNECT_SECONDS_MAX = 127.0
 FIRST_FREE_PORT = 40_000
 END, RESET = "end", "reset"
+ANSWERS = -1  # instead of requests
 
 Piece = bytes | str
 Link = tuple[str, str]
@@ -81,9 +82,16 @@ class Network:
             pipe.is_held = False
         self._wake()
 
-    def hold(self, host: str, api_key: int) -> "Hold":
-        """Of each connection of this host that asks such a request nothing arrives from there on."""
-        self.holds[host] = Hold(api_key)
+    def hold(self, host: str, api_key: int, peer: str = "") -> "Hold":
+        """Of each connection of this host that asks such a request nothing arrives from there on; with `peer` only of
+        those to it.
+        """
+        self.holds[host] = Hold(api_key, peer)
+        return self.holds[host]
+
+    def hold_answers(self, host: str, peer: str) -> "Hold":
+        """What this host answers `peer` does not arrive, from now on."""
+        self.holds[host] = Hold(ANSWERS, peer)
         return self.holds[host]
 
     def hold_no_more(self, host: str) -> None:
@@ -224,12 +232,17 @@ class Socket:
 class Hold:
     """Connections whose packets are on a long way, so that they may arrive after their sender's end."""
 
-    api_key: int
+    api_key: int  # of requests, or ANSWERS
+    peer: str = ""  # to this host; else to any
     pipes: "list[Pipe]" = field(default_factory=list)
 
-    def takes(self, piece: Piece) -> bool:
+    def takes(self, pipe: "Pipe", piece: Piece) -> bool:
         """Whether this is a request of the kind."""
-        return isinstance(piece, bytes) and int.from_bytes(piece[4:6], "big") == self.api_key
+        if not isinstance(piece, bytes) or self.peer not in ("", pipe.target.process.host):
+            return False
+        if self.api_key == ANSWERS:
+            return pipe.source.is_accepting
+        return int.from_bytes(piece[4:6], "big") == self.api_key
 
 
 @dataclass(slots=True, eq=False)
@@ -264,7 +277,7 @@ class Pipe:
 
     def _may_be_held(self, piece: Piece) -> None:
         hold = self.network.holds.get(self.source.process.host)
-        if hold is not None and not self.is_held and hold.takes(piece):
+        if hold is not None and not self.is_held and hold.takes(self, piece):
             self.is_held = True
             hold.pipes.append(self)
 
@@ -343,6 +356,7 @@ class Transport(asyncio.Transport):
         self.out: Pipe
         self.is_open = True
         self.is_reading_paused = False
+        self.is_accepting = peer[1] >= FIRST_FREE_PORT  # the side that answers
         self._is_closing = False
         self._is_writing_paused = False
         self._high_bytes = 65_536

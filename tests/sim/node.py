@@ -174,6 +174,7 @@ class Node:
         # Told of every new process, before anything of it runs.
         self.on_start: list[Callable[[Node], None]] = []
         self.on_power_loss: list[Callable[[Node], None]] = []
+        self.on_end: list[Callable[[Node], None]] = []  # killed, or without power: before anything of it is gone
         self._failed = failed
         self._is_stopping = False
 
@@ -317,6 +318,7 @@ class Node:
         """kill -9: the system stays, with what was written; connections are reset."""
         if self.is_alive:
             self.events.say(self.process.name, "killed")
+            self._tell_end()
             self.process.die()
             self.disk.kill()
 
@@ -325,10 +327,15 @@ class Node:
         self.network.power_off(self.host)
         if self.is_alive:
             self.events.say(self.process.name, "without power")
+            self._tell_end()
             self.process.die()
         self.has_flipped |= self.has_unwritten_logs
         self.disk.crash(self.random)
         for tell in self.on_power_loss:
+            tell(self)
+
+    def _tell_end(self) -> None:
+        for tell in self.on_end:
             tell(self)
 
     async def stop(self, reason: str) -> None:

@@ -93,6 +93,7 @@ class File:
             yield written
 
 
+FED_WITHIN_MS: Final = 3_000
 NO_FILE: Final = SimInode(0)
 
 
@@ -106,6 +107,7 @@ class View:
     start_offset: int = 0
     version: int = 0  # grows with every change
     losses: int = 0  # how often batches went
+    opened: tuple[int, int] = (0, 0)  # the life, and the losses, in which its producers were looked at
     _files: list[File] = field(default_factory=list)
     _segments: Any = None  # the list from which the files are known
 
@@ -208,3 +210,19 @@ def damaged_on(node: Any) -> list[str]:
     """
     replicas = getattr(getattr(node.server, "broker", None), "replicas", None)
     return [str(one) for one in replicas or () if one.is_damaged and len(one.state.replicas) > 1]
+
+
+def amiss_on(node: Any, image: Any) -> list[str]:
+    """What a node has to mend before the cluster is whole."""
+    return [*(f"{node.host}: {one} is damaged" for one in damaged_on(node)), *fed_in_vain(node, image)]
+
+
+def fed_in_vain(node: Any, image: Any) -> list[str]:
+    """Topics that are gone, and that a fetch session of a follower which is used still names."""
+    if not node.is_serving:
+        return []
+    used_since_ms = node.broker.clock.monotonic_ms() - FED_WITHIN_MS
+    sessions = (one for one in node.broker.fetch_sessions._sessions.values() if one.feed is not None)
+    named = {topic for one in sessions if one.last_used_ms > used_since_ms for topic, _ in one.partitions}
+    gone = sorted(one for one in named if isinstance(one, bytes) and image.topics.by_id(one) is None)
+    return [f"{node.host}: a fetch session of a follower names {one.hex()}, which is gone" for one in gone]

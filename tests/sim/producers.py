@@ -66,7 +66,13 @@ class Producer(Client):
         self._places = places
         self._numbers = 0
         self._codecs = self.stream("codecs")
+        self._mine: dict[tuple[int, int], None] = {}
         self.is_stopping = False
+
+    @property
+    def numbers(self) -> int:
+        """How many values it has sent."""
+        return self._numbers
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -105,7 +111,11 @@ class Producer(Client):
         while True:
             answer = await self.ask_any(InitProducerIdRequest(None), InitProducerIdResponse)
             if isinstance(answer, InitProducerIdResponse) and not answer.error_code:
-                return answer.producer_id, answer.producer_epoch
+                identity = answer.producer_id, answer.producer_epoch
+                if self.given.setdefault(identity, self.name) != self.name or identity in self._mine:
+                    self.history.note(f"given-twice: {self.name} has got {identity}, as {self.given[identity]} had")
+                self._mine[identity] = None
+                return identity
             await self.pause()
 
     async def _deliver(self, place: Place, identity: tuple[int, int], batches: deque[Batch]) -> None:

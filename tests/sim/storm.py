@@ -4,7 +4,8 @@ Each seed draws its own mix: some kinds of fault never, others often (swarm test
 where the rest is quiet). Waves go on side by side, each with chance and pace of its own: of processes, links and disks
 that stop (`faults`), of calls, clocks and media that are not as they should be (`disk_faults`), and in a few seeds
 of damage to a node that is down: to the metadata of a voter (`damaged_metadata`), to whole segments
-(`damaged_segments`), and of processes without a free descriptor (`descriptors`).
+(`damaged_segments`), of processes without a free descriptor (`descriptors`), and of what has to meet its moment
+(`occasions`).
 """
 
 import asyncio
@@ -17,11 +18,12 @@ from tests.sim.damaged_segments import SEGMENT_FAULTS
 from tests.sim.descriptors import DESCRIPTOR_FAULTS
 from tests.sim.disk_faults import DISK_FAULTS
 from tests.sim.faults import FAULTS, Fault
+from tests.sim.occasions import OCCASIONS
 
 Simulation = Any
 PACES: Final = (0.1, 0.4, 1.0, 2.5)  # seconds from one fault to the next
 DISK_PACES: Final = (0.7, 1.5, 4.0)
-RARE: Final[dict[str, Fault]] = {**METADATA_FAULTS, **SEGMENT_FAULTS, **DESCRIPTOR_FAULTS}
+RARE: Final[dict[str, Fault]] = {**METADATA_FAULTS, **SEGMENT_FAULTS, **DESCRIPTOR_FAULTS, **OCCASIONS}
 RARE_PACES: Final = (1.5, 4.0)
 RARE_SHARE: Final = 0.15  # of the seeds, for each kind
 SHARE, DISK_SHARE = 0.45, 0.35  # of the kinds that a seed draws

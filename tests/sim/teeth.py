@@ -23,7 +23,7 @@ from kavka_broker.replica import following
 from kavka_broker.replica import partition as replica_partition
 from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log_reading import ReadableLog
-from tests.sim import teeth_of_cleaning, teeth_of_clients, teeth_of_disks, teeth_of_mends
+from tests.sim import teeth_of_cleaning, teeth_of_clients, teeth_of_disks, teeth_of_mends, teeth_of_strangers
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
 
 BESIDE: Final = (
@@ -31,6 +31,7 @@ BESIDE: Final = (
     teeth_of_clients,
     teeth_of_disks,
     teeth_of_mends,
+    teeth_of_strangers,
 )  # modules whose teeth are registered as they are imported
 ALL: Final = TEETH
 
@@ -84,8 +85,8 @@ def expansion_before_the_epoch_start(patch: Patch) -> None:
     patch.setattr(LeaderState, "joining", joining)
 
 
-@tooth("the high watermark waits for the ISR that is known, not for the one asked for (KIP-497)", "kill "
-       "bad_weather slow_disk kill_all", 80, hectic=True)  # fmt: skip
+@tooth("the high watermark waits for the ISR that is known, not for the one asked for (KIP-497)", "late_answer "
+       "kill pause", 10, hectic=True)  # fmt: skip
 def pending_isr_ignored(patch: Patch) -> None:
     def committed_end(self: LeaderState, end_offset: int, min_isr: int, *_: Any) -> int:
         if len(self.isr) < min_isr:

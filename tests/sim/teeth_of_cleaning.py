@@ -1,7 +1,10 @@
 """Defects of the log cleaner."""
 
-from kavka_broker.core.cleaning import retention
+from collections.abc import Sequence
+
+from kavka_broker.core.cleaning import retention, selection
 from kavka_broker.core.cleaning.retention import Terms
+from kavka_broker.core.cleaning.selection import LogView
 from kavka_broker.protocol.records.entries import Entry
 from kavka_broker.protocol.records.retained import RetainedBatch
 from kavka_broker.storage.cleaning.offset_map import ENTRY_BYTES, HASH_BYTES, OffsetMap
@@ -49,3 +52,11 @@ def offsets_close_up(patch: Patch) -> None:
         add(self, entry._replace(offset=self._header.base_offset + self.count))
 
     patch.setattr(RetainedBatch, "add", close_up)
+
+
+@tooth("the cleaner passes the high watermark, up to the active segment", "isolate", 5, workloads="compaction")
+def what_may_be_lost_replaces_what_stays(patch: Patch) -> None:
+    def first_uncleanable(view: LogView, bases: Sequence[int], first_dirty: int, now_ms: int) -> int:
+        return bases[-1]
+
+    patch.setattr(selection, "_first_uncleanable", first_uncleanable)

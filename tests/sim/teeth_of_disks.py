@@ -1,6 +1,7 @@
 """Defects of names, directories, media and late packets."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kavka_broker.core.metadata import registration_commands
@@ -12,15 +13,17 @@ from kavka_broker.storage.disk import is_passing
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.log_reading import ReadableLog
+from kavka_broker.storage.log_segments import SegmentedLog
 from kavka_broker.storage.log_sync import SyncedLog
+from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.set_aside import Aside, SetAside
 from tests.sim.teething import Patch, tooth
 
 
 @tooth(
     "a log whose rename fails is forgotten, and a topic of the same name goes on in its directory",
-    "full_disk failing_calls kill",
-    20,
+    "log_in_the_way kill",
+    8,
     workloads="transients",
 )
 def failed_rename_forgets_the_log(patch: Patch) -> None:
@@ -102,7 +105,7 @@ def reading(tell: Callable[[Any, int, Exception], Exception], kind: type[Excepti
     return wrapped
 
 
-@tooth("a batch that cannot be, such as one of a wrong length, fails the whole fetch", "damaged_log", 20)
+@tooth("a batch that cannot be, such as one of a wrong length, fails the whole fetch", "damaged_log", 5)
 def damage_fails_the_fetch(patch: Patch) -> None:
     patch.setattr(ReadableLog, "read", reading(lambda log, offset, cause: cause, ProtocolViolation))
 
@@ -110,3 +113,24 @@ def damage_fails_the_fetch(patch: Patch) -> None:
 @tooth("a leader that cannot read what it has goes on leading", "bad_sector", 10)
 def unreadable_leader_leads(patch: Patch) -> None:
     patch.setattr(ReadableLog, "read", reading(lambda log, offset, cause: log._storage_error("read", cause), OSError))
+
+
+@tooth("a snapshot of producers is believed whoever wrote it, if it says whose it is", "damaged_files", 20)
+def another_logs_snapshot_believed(patch: Patch) -> None:
+    patch.setattr(ProducerSnapshots, "_is_own", lambda *_: True)
+
+
+@tooth("a snapshot of producers that does not say whose it is is not held against the batches", "damaged_files", 10)
+def unmarked_snapshot_believed(patch: Patch) -> None:
+    patch.setattr(SegmentedLog, "bears_out", lambda *_: True)
+
+
+@tooth("a sync that has failed counts as done", "failing_disk dropped_pages kill", 2, is_synced=True)
+def failed_sync_counts(patch: Patch) -> None:
+    sync = SyncedLog._sync
+
+    def try_to(self: SyncedLog, *args: Any, **how: Any) -> None:
+        with suppress(OSError):
+            sync(self, *args, **how)
+
+    patch.setattr(SyncedLog, "_sync", try_to)

@@ -57,7 +57,7 @@ def unregistered_for_good(patch: Patch) -> None:
     patch.setattr(Lifecycle, "_is_replaced", property(is_replaced_by_another))
 
 
-@tooth("what a metadata log keeps in front of a damage leaves a gap before the snapshot", "damaged_metadata kill", 30,
+@tooth("what a metadata log keeps in front of a damage leaves a gap before the snapshot", "damaged_metadata kill", 15,
        metadata_log_max_record_bytes_between_snapshots="2000")  # fmt: skip
 def gap_before_the_snapshot(patch: Patch) -> None:
     def cut(self: MetadataLog) -> None:

@@ -16,4 +16,4 @@ def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(ALL) >= 28
+    assert len(ALL) >= 70

@@ -1,7 +1,7 @@
 """Transactions as they lie in logs: opened, committed and aborted as an Apache Kafka broker of the same cluster would.
 
 No client can open one here yet, so batches are handed to the leader's partition in its own process; the markers come
-by WriteTxnMarkers. What must never be:
+by WriteTxnMarkers. In some seeds the topic is compacted; no two records of it have one key. What must never be:
 
 | anomaly | meaning |
 |---|---|
@@ -12,6 +12,7 @@ by WriteTxnMarkers. What must never be:
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from random import Random
 from typing import Any, Final
 
 from kavka_broker.peers import Unreachable
@@ -29,7 +30,9 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.partition import ACKS_ALL
 from kavka_broker.storage.batch_check import Origin
 from tests.sim.clients import ANSWER_MS, Admin, Client
-from tests.sim.history import WORST_MAX, Place
+from tests.sim.compaction import HOLD
+from tests.sim.history import WORST_MAX, History, Place
+from tests.sim.invariants import INVARIANTS
 from tests.sim.loop import Ended
 from tests.sim.producers import EPOCH_MS, Producer
 from tests.sim.readers import Reader
@@ -37,6 +40,7 @@ from tests.sim.workloads import Workload
 
 TOPIC: Final = "txn"
 PLACE: Final[Place] = (TOPIC, 0)
+COMPACTED_SHARE: Final = 0.4
 FINAL: Final = (ErrorCode.INVALID_PRODUCER_EPOCH,)
 
 
@@ -91,7 +95,7 @@ class Transactor(Producer):
         for _ in range(50):
             leader = await self._leading_node()
             batch = build_batch(
-                [(None, value.encode()) for value in values],
+                [(value.encode(), value.encode()) for value in values],
                 timestamp_ms=EPOCH_MS + self.loop.milliseconds(),
                 producer_id=producer_id,
                 producer_epoch=epoch,
@@ -198,9 +202,20 @@ class Transactions(Workload):
 
     share = 0.25
 
+    @classmethod
+    def settings(cls, random: Random) -> dict[str, str]:
+        return {"log.cleaner.backoff.ms": random.choice(("50", "500"))}
+
     async def begin(self, admin: Admin) -> None:
-        segments = self.random.choice(("1000", "4000", "1048576"))
-        await admin.create(TOPIC, 1, self.shape.replication_factor, internal_segment_bytes=segments)
+        configs = {"internal_segment_bytes": self.random.choice(("1000", "4000", "1048576"))}
+        chance = Random(f"compacted transactions {self.simulation.seed}")
+        if chance.random() < COMPACTED_SHARE:
+            self.history = History()
+            self.simulation.rules[TOPIC] = [one for one in INVARIANTS if one.name in HOLD]
+            configs |= {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.0"}
+            configs |= {"internal_segment_bytes": "1000", "delete_retention_ms": chance.choice(("0", "3000"))}
+            self.simulation.say(f"{TOPIC}: {configs}")
+        await admin.create(TOPIC, 1, self.shape.replication_factor, **configs)
 
     def clients(self) -> Iterable[Client]:
         self.fates = Fates()

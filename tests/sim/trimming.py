@@ -136,6 +136,15 @@ class Trimming(Workload):
         self._keeper.key = "retention.bytes" if self.mode == "size" else "retention.ms"
         return [self._producer, self._reader, self._trimmer if by_request else self._keeper]
 
+    def missing(self) -> list[str]:
+        """Followers that have not heard of what was deleted; by retention each replica deletes for itself."""
+        if self._trim.is_by_size or self._trim.is_by_time:
+            return []
+        seen = self.simulation.invariants.seen_at(PLACE)
+        least = max((one.log_start_offset for one in seen if one.is_leader), default=0)
+        behind = [one for one in seen if one.log_start_offset < least]
+        return [f"{one} begins at {one.log_start_offset}, its leader at {least}" for one in behind]
+
     async def judge(self) -> list[str]:
         last = self.as_client(SlowReader, "last trim reader", [PLACE])
         found = await self.running(last, last.read_all(PLACE))

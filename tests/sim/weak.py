@@ -11,7 +11,7 @@ from typing import Final
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
-from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.protocol.records.record import Source, build_batch
 from tests.sim.clients import ANSWER_MS, Admin, Client
 from tests.sim.history import Place
 from tests.sim.producers import CODECS, EPOCH_MS
@@ -28,6 +28,7 @@ class WeakProducer(Client):
     """Sends each value once, with these acks."""
 
     acks = 1
+    place = PLACE
     is_stopping = False
     _numbers = 0
 
@@ -41,29 +42,36 @@ class WeakProducer(Client):
             await self._send()
 
     async def _send(self) -> None:
+        topic, index = place = self.place
         self._numbers += 1
-        values = [f"{self.name}.{self._numbers}.{index}" for index in range(self.random.randint(1, 6))]
-        peer = await self.leader(PLACE)
-        self.history.sent(self.name, PLACE, values)
+        values = self.new_values()
+        peer = await self.leader(place)
+        self.history.sent(self.name, place, values)
         records = build_batch(
-            [(None, value.encode()) for value in values],
+            [self.source(value) for value in values],
             timestamp_ms=EPOCH_MS + self.loop.milliseconds(),
             compression=self.random.choice(CODECS),
         )
-        data = TopicProduceData(TOPIC, self.topic_ids[TOPIC], [PartitionProduceData(PLACE[1], records)])
+        data = TopicProduceData(topic, self.topic_ids[topic], [PartitionProduceData(index, records)])
         timeout_ms = ANSWER_MS if self.acks else NO_ANSWER_MS
         try:
             answer = await peer.ask(
                 ProduceRequest(None, self.acks, 2_000, [data]), ProduceResponse, timeout_ms=timeout_ms
             )
         except Unreachable:
-            self.forget_leader(PLACE)
+            self.forget_leader(place)
             return
         told = answer.responses[0].partition_responses[0]
         if told.error_code:
-            self.forget_leader(PLACE)
+            self.forget_leader(place)
         else:
-            self.told |= {value: told.base_offset + index for index, value in enumerate(values)}
+            self.told |= {value: told.base_offset + number for number, value in enumerate(values)}
+
+    def new_values(self) -> list[str]:
+        return [f"{self.name}.{self._numbers}.{index}" for index in range(self.random.randint(1, 6))]
+
+    def source(self, value: str) -> Source:
+        return None, value.encode()
 
 
 class Weak(Workload):

@@ -1,0 +1,122 @@
+"""Faults that come at one moment: a leader asks for a larger in-sync set, a topic goes and another takes its name.
+
+Drawn blindly they hardly ever meet it: it lasts a few milliseconds.
+"""
+
+import asyncio
+import errno
+from collections.abc import Mapping
+from random import Random
+from typing import Any, Final
+
+from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
+from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from tests.sim.clients import Admin
+from tests.sim.faults import Fault, begin
+from tests.sim.history import History
+from tests.sim.network import Hold
+from tests.sim.node import Node
+from tests.support.sim_disk import DiskError
+
+Simulation = Any
+
+FETCH: Final = 1
+PROPOSAL: Final = "isr.proposed"
+PROPOSAL_SECONDS_MAX: Final = 8.0
+LATE_SECONDS: Final = (0.2, 1.5)
+IN_PLACE_SECONDS: Final = (0.5, 3.0)
+
+
+async def late_answer(simulation: Simulation) -> None:
+    """A leader asks for a larger in-sync set. What the controller tells it then comes late, and so does the next fetch
+    of the follower that is to come in: nobody can know whether it has.
+    """
+    held: asyncio.Future[list[Hold]] = simulation.loop.create_future()
+
+    def proposed(process: str, fields: Mapping[str, Any]) -> None:
+        if "added" in fields and not held.done():
+            holds = hold_back(simulation, process, fields["added"][0])
+            if holds:
+                held.set_result(holds)
+
+    listeners = simulation.events.listeners[PROPOSAL]
+    listeners.append(proposed)
+    try:
+        async with asyncio.timeout(PROPOSAL_SECONDS_MAX):
+            holds = await held
+    except TimeoutError:
+        return
+    finally:
+        listeners.remove(proposed)
+    try:
+        await asyncio.sleep(simulation.chance.uniform(*LATE_SECONDS))
+    finally:
+        for hold in holds:
+            simulation.network.release(hold)
+
+
+def hold_back(simulation: Simulation, process: str, joining_id: int) -> list[Hold]:
+    """The controller's answers to the leader in this process, and the fetches of the follower; none where the leader
+    is the controller itself.
+    """
+    leader = next(one for one in simulation.nodes if one.process.name == process)
+    controller, joining = active_controller(simulation), simulation.nodes[joining_id - 1]
+    hosts = [joining.host] if controller is None else [joining.host, controller.host]
+    if controller in (None, leader) or any(one in simulation.network.holds for one in hosts):
+        return []
+    begin(simulation, "late_answer", f"{controller.host} to {leader.host}, {joining.host} is to come in")
+    holds = [simulation.network.hold_answers(controller.host, leader.host)]
+    if joining is not controller:
+        holds.append(simulation.network.hold(joining.host, FETCH, leader.host))
+    simulation.loop.call_later(LATE_SECONDS[0], let_go, simulation, hosts, holds)
+    return holds
+
+
+def let_go(simulation: Simulation, hosts: list[str], holds: list[Hold]) -> None:
+    """Hold no more connections than those that were met so far."""
+    for host in hosts:
+        if simulation.network.holds.get(host) in holds:
+            simulation.network.hold_no_more(host)
+
+
+def active_controller(simulation: Simulation) -> Node | None:
+    found = [one for one in simulation.nodes if one.is_serving and one.broker.quorum.is_leader]
+    return max(found, key=lambda one: int(one.broker.quorum.epoch), default=None)
+
+
+async def log_in_the_way(simulation: Simulation) -> None:
+    """A topic with records is deleted, its log cannot be renamed on one node, and another topic takes its name."""
+    chance: Random = simulation.chance
+    found = [
+        (node, one.topic, one.log.directory)
+        for node in simulation.nodes
+        if node.is_serving
+        for one in node.broker.replicas
+        if one.topic.startswith("spare") and one.log.log_end_offset
+    ]
+    if not found:
+        return
+    node, topic, directory = chance.choice(found)
+    begin(simulation, "log_in_the_way", f"{node.host} {directory}")
+    error = DiskError(frozenset({"rename"}), directory, errno.ENOSPC)
+    node.disk.errors = [*node.disk.errors, error]
+    await recreated(simulation, topic)
+    await asyncio.sleep(chance.uniform(*IN_PLACE_SECONDS))
+    node.disk.errors = [one for one in node.disk.errors if one is not error]
+
+
+async def recreated(simulation: Simulation, topic: str) -> None:
+    """Delete a topic, and make another one of the name."""
+    admin = Admin("replacer", simulation.loop, simulation.addresses, History())
+    admin.process.host = "changer"
+
+    async def replace() -> None:
+        await admin.ask_any(DeleteTopicsRequest([DeleteTopicState(topic)], [topic], 1_000), DeleteTopicsResponse)
+        await admin.ask_any(CreateTopicsRequest([CreatableTopic(topic, 2, -1)], 1_000), CreateTopicsResponse)
+
+    await simulation.loop.create_task(replace(), context=admin.process.context())
+
+
+OCCASIONS: Final[dict[str, Fault]] = {"late_answer": late_answer, "log_in_the_way": log_in_the_way}
