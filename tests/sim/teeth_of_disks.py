@@ -125,7 +125,7 @@ def unmarked_snapshot_believed(patch: Patch) -> None:
     patch.setattr(SegmentedLog, "bears_out", lambda *_: True)
 
 
-@tooth("a sync that has failed counts as done", "failing_disk dropped_pages kill", 2, is_synced=True)
+@tooth("a sync that has failed counts as done", "failing_disk dropped_pages kill", 5, is_synced=True)
 def failed_sync_counts(patch: Patch) -> None:
     sync = SyncedLog._sync
 
