@@ -35,6 +35,11 @@ def free_ports(count: int) -> list[int]:
             return ports
 
 
+def _hears_ctrl_c() -> None:
+    """Where the tests themselves run in the background a shell has them ignore it, and their children with them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Kavka:
     """The command, with everything it leaves below one directory."""
 
@@ -100,8 +105,9 @@ spec:
         """A command that goes on; its output is in `output`."""
         with self.output.open("ab") as output:
             process = subprocess.Popen(
-                self._command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True, cwd=ROOT
-            )
+                self._command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True, cwd=ROOT,
+                preexec_fn=_hears_ctrl_c,  # noqa: PLW1509 - one call of the kernel
+            )  # fmt: skip
         self.started.append(process)
         return process
 
