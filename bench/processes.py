@@ -18,6 +18,7 @@ from pathlib import Path
 STOP_SECONDS_MAX = 30.0
 AUTOGROUP_PAUSE_SECONDS = 0.15
 CLIENT_SECONDS_MAX = 300.0
+PROCESSES = Path("/proc")
 
 _running: list[subprocess.Popen[bytes]] = []
 
@@ -45,13 +46,21 @@ def favour(nice: int, *pids: int) -> None:
     """Give this process, its clients and `pids` more of a machine that others use too.
 
     With the kernel's autogroups a nice value weighs only inside one session; this weighs whole sessions, the same for
-    all. It needs root, and is left undone without a word where it cannot be done.
+    all. It needs root, and is left undone without a word where it cannot be done. The session of this process is that
+    of the shell that called it: it weighs as before at the end, or whatever is called next would starve its nodes.
     """
+    own = PROCESSES / str(os.getpid()) / "autogroup"
+    with contextlib.suppress(OSError, IndexError):
+        atexit.register(_weigh, own, own.read_text().split()[-1])
     for pid in (os.getpid(), *pids):
-        with contextlib.suppress(OSError):
-            Path(f"/proc/{pid}/autogroup").write_text(str(nice))
+        _weigh(PROCESSES / str(pid) / "autogroup", str(nice))
         # The kernel refuses a second change that comes too soon.
         time.sleep(AUTOGROUP_PAUSE_SECONDS)
+
+
+def _weigh(session: Path, nice: str) -> None:
+    with contextlib.suppress(OSError):
+        session.write_text(nice)
 
 
 def stop(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM) -> None:
