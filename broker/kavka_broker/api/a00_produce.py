@@ -59,6 +59,7 @@ MANY_BYTES_MIN = 2 * 1024
 BYTES_PER_UNIT = 1_000  # of a slice
 ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
 
+Parts = list[list[PartitionProduceResponse]]  # the answers of each batch, in the order of the request
 Produced = ProduceResponse | asyncio.Future[ProduceResponse | None] | None
 Admit = Callable[[Partition, PartitionProduceData], None]
 
@@ -255,10 +256,7 @@ async def produce_in_slices(request: ProduceRequest, broker: Broker, client: Cli
         await append_later(request, pending, None, broker, client)
     finally:
         client.let_go()
-    answer = ProduceResponse(
-        await broker.slices.whole(joined(request, parts)), client.throttle_time_ms, pending.endpoints
-    )
-    return await Acknowledgement(request, answer, pending.waiting, broker.timers).future
+    return await acknowledged(request, parts, pending, broker, client)
 
 
 async def produce_in_turn(
@@ -279,9 +277,15 @@ async def produce_in_turn(
             await append_later(request, pending, admission, broker, client)
         finally:
             admission.end()
-    answer = ProduceResponse(
-        await broker.slices.whole(joined(request, parts)), client.throttle_time_ms, pending.endpoints
-    )
+    return await acknowledged(request, parts, pending, broker, client)
+
+
+async def acknowledged(
+    request: ProduceRequest, parts: Parts, pending: Pending, broker: Broker, client: Client
+) -> ProduceResponse | None:
+    """The answer of what was appended in slices, once it is acknowledged as was asked for."""
+    responses = await broker.slices.whole(joined(request, parts))
+    answer = ProduceResponse(responses, client.throttle_time_ms, pending.endpoints)
     return await Acknowledgement(request, answer, pending.waiting, broker.timers).future
 
 
@@ -298,7 +302,7 @@ def append_request(
 
 def append_in_slices(
     request: ProduceRequest, broker: Broker, client: Client, pending: Pending, admission: Admission | None
-) -> Work[list[list[PartitionProduceResponse]]]:
+) -> Work[Parts]:
     """As `append_request`, batch by batch, with an answer for each."""
     admit = None if admission is None else admission.check
     pace = Pace()
@@ -312,7 +316,7 @@ def append_in_slices(
     return parts
 
 
-def joined(request: ProduceRequest, parts: list[list[PartitionProduceResponse]]) -> Work[list[TopicProduceResponse]]:
+def joined(request: ProduceRequest, parts: Parts) -> Work[list[TopicProduceResponse]]:
     """The answers by their topics, in the order of the request."""
     answers, pace = chain.from_iterable(parts), Pace()
     topics = []

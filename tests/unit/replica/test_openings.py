@@ -158,6 +158,12 @@ async def all_open(inside: InProcess, count: int) -> None:
             await asyncio.sleep(0)
 
 
+async def delete(inside: InProcess, name: str) -> None:
+    topic = inside.broker.metadata.topics.get(name)
+    assert topic is not None
+    await inside.broker.active.submit(lambda *_: delete_topic(topic))
+
+
 def test_who_asks_for_one_that_waits_for_its_turn_comes_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
@@ -189,9 +195,7 @@ def test_a_topic_that_is_deleted_before_its_turn_leaves_nothing(tmp_path: Path) 
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("t", MANY)
-            topic = inside.broker.metadata.topics.get("t")
-            assert topic is not None
-            await inside.broker.active.submit(lambda metadata, _: delete_topic(topic))
+            await delete(inside, "t")
             await inside.create("u")
             await all_open(inside, 1)
             assert [str(one) for one in inside.broker.replicas] == ["u-0"]
@@ -213,9 +217,7 @@ def test_a_topic_made_anew_under_its_name_is_not_synced_for_on_the_loop(
                 one.append_as_leader(memoryview(bytearray(batch(b"former"))), 0, 0)
                 one.flush()
             logs.write_checkpoints(lambda one: one.log_end_offset)
-            topic = inside.broker.metadata.topics.get("t")
-            assert topic is not None
-            await inside.broker.active.submit(lambda metadata, _: delete_topic(topic))
+            await delete(inside, "t")
             assert logs.remembers_former("t", 0)
             by_the_loop = list[str]()
             for name in ("fsync", "fdatasync"):
@@ -252,9 +254,7 @@ def test_a_disk_that_lets_nothing_be_forgotten_is_told_by_whoever_makes_the_log(
             await inside.create("t")
             await all_open(inside, 1)
             logs.write_checkpoints(lambda _: 1)
-            former = inside.broker.metadata.topics.get("t")
-            assert former is not None
-            await inside.broker.active.submit(lambda metadata, _: delete_topic(former))
+            await delete(inside, "t")
 
             def refuse(*_: object, **__: object) -> None:
                 raise OSError(28, "No space left on device")
