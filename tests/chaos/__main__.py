@@ -61,7 +61,8 @@ def main() -> int:
         shutil.rmtree(root, ignore_errors=True)
     print(report.text())
     if chosen.json:
-        chosen.json.write_text(json.dumps(dataclasses.asdict(report), indent=1))
+        content = dataclasses.asdict(report) | {"others": report.others.text()}
+        chosen.json.write_text(json.dumps(content, indent=1))
     return 1 if report.anomalies else 0
 
 

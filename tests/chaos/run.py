@@ -7,7 +7,7 @@ the report, and too much of it is a failure. Which faults come, and whom they hi
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,12 +15,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.chaos.asking import partitions_of
+from tests.chaos.latencies import Others, p99_ms
 from tests.chaos.moves import Mover
 from tests.chaos.nemeses import ALL, Nemesis
 from tests.chaos.nodes import Cluster
 from tests.chaos.transient import Transient
 from tests.chaos.workload import GROUP, QUIET, TOPIC, Workload
-from tests.sim.history import Place
 
 PARTITIONS: Final = 6
 WHOLE_SECONDS_MAX: Final = 90.0
@@ -70,6 +70,7 @@ class Report:
     acknowledged: int = 0
     unknown: int = 0
     moves: dict[str, int] = field(default_factory=dict)
+    others: Others = field(default_factory=Others)
     last_strike: str = ""
     topics: int = 0  # that came, were written, read and deleted
     anomalies: list[str] = field(default_factory=list)
@@ -86,6 +87,7 @@ class Report:
             whole = max(fault.whole_after_seconds for fault in own)
             lines.append(f"{name:18}{len(own):6}{gap:30.1f}{whole:24.1f}")
         lines += [f"{fault.name}: {fault.note}" for fault in self.faults if fault.note]
+        lines += [line for line in (self.others.text(),) if line]
         lines += [f"left out: {what}" for what in self.left_out]
         lines.append(f"{self.sent:,} values sent, {self.acknowledged:,} acknowledged, {self.unknown:,} of unknown fate")
         moved = ", ".join(f"{name} {count}" for name, count in sorted(self.moves.items()))
@@ -108,6 +110,9 @@ def run(cluster: Cluster, plan: Plan, say: Callable[[str], None] = print) -> Rep
     transient.start()
     try:
         wait_for_acknowledgements(workload)
+        time.sleep(plan.calm_seconds)
+        workload.latencies.reset()  # what came before waited for connections, ids and caches
+        time.sleep(plan.calm_seconds)
         if plan.has_moves:
             mover.start()
         for nemesis in schedule(cluster, plan, report, began):
@@ -150,14 +155,14 @@ def suffer(
 ) -> Fault:
     """One fault from the strike until all is whole again."""
     chance = random.Random(f"{plan.seed} {len(report.faults)}")
-    calm = {place: workload.latencies.p99_ms([place]) for place in workload.places}
+    report.others.were_calm(workload.latencies.of(workload.places))
     workload.gaps.reset()
     workload.latencies.reset()
     struck = time.monotonic()
     what = nemesis.strike(cluster, chance)
     report.last_strike = f"{nemesis.name}: {what}"
     time.sleep(chance.uniform(*plan.fault_seconds))
-    note = of_the_others(cluster, workload, calm)
+    note = beside_the_slow(cluster, workload, report.others)
     healed = time.monotonic()
     cluster.start_all()
     wait_whole(cluster, (TOPIC, INTERNAL))
@@ -177,7 +182,7 @@ def suffer(
     return fault
 
 
-def of_the_others(cluster: Cluster, workload: Workload, calm: Mapping[Place, float]) -> str:
+def beside_the_slow(cluster: Cluster, workload: Workload, others: Others) -> str:
     """What a slow node has cost those who have no replica on it; nothing said where none is slow."""
     if not cluster.struck:
         return ""
@@ -186,12 +191,9 @@ def of_the_others(cluster: Cluster, workload: Workload, calm: Mapping[Place, flo
         seen = partitions_of(asked.address, TOPIC)
     except TimeoutError:
         return f"node {asked.node_id}, which is not slow, did not answer in time"
-    others = [(TOPIC, one.index) for one in seen if not set(one.replicas) & set(cluster.struck)]
-    if not others:
-        return "every partition has a replica there"
-    before = max(calm[place] for place in others)
-    now = workload.latencies.p99_ms(others)
-    return f"p99 of {len(others)} partitions without a replica there {now:.0f} ms, before {before:.0f} ms"
+    found = workload.latencies.of([(TOPIC, one.index) for one in seen if not set(one.replicas) & set(cluster.struck)])
+    others.were_beside(found)
+    return f"p99 of partitions without a replica there {p99_ms(found):.0f} ms" if found else "no partition beside it"
 
 
 def create_topic(cluster: Cluster) -> None:

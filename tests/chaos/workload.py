@@ -11,11 +11,13 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.chaos.latencies import Latencies
 from tests.sim.history import History, Place
 
 TOPIC: Final = "chaos"
@@ -28,7 +30,7 @@ PAUSE_SECONDS: Final = 0.02
 ANSWER_SECONDS: Final = 2.0
 MOVING_SECONDS_MAX: Final = 90.0
 BEHIND_THE_NODES: Final = 10
-LATENCIES_MAX: Final = 20_000
+VALUES_A_SECOND: Final = 50  # of the producer that one partition has for itself
 QUIET: Final = {"log_level": 0, "socket.timeout.ms": 10_000, "reconnect.backoff.max.ms": 1000}
 
 
@@ -54,26 +56,6 @@ class Gaps:
         return max([*self.longest.values(), *(now - then for then in self.last.values())], default=0.0)
 
 
-@dataclass(slots=True)
-class Latencies:
-    """How long acknowledgements took, by partition, since the last `reset`: the first `LATENCIES_MAX` of each."""
-
-    seconds: dict[Place, list[float]] = field(default_factory=dict)
-
-    def acknowledged(self, place: Place, seconds: float) -> None:
-        found = self.seconds.setdefault(place, [])
-        if len(found) < LATENCIES_MAX:
-            found.append(seconds)
-
-    def reset(self) -> None:
-        self.seconds.clear()
-
-    def p99_ms(self, places: Sequence[Place]) -> float:
-        """Of all these partitions together; nan where nothing was acknowledged."""
-        found = sorted(one for place in places for one in self.seconds.get(place, ()))
-        return 1000 * found[len(found) * 99 // 100] if found else float("nan")
-
-
 class Workload:
     """Producers and readers in threads, until told to stop."""
 
@@ -95,6 +77,7 @@ class Workload:
         self._lock = threading.Lock()
         self._rate = values_a_second
         self._producers = [self._thread(self._produce, f"p{number}") for number in range(producers)]
+        self._producers += [self._thread(partial(self._produce, only=place), f"o{place[1]}") for place in self.places]
         self._readers = [self._thread(self._read, f"c{number}") for number in range(readers)]
 
     def _thread(self, work: Callable[[str], None], name: str) -> threading.Thread:
@@ -131,33 +114,37 @@ class Workload:
 
     # --- producing ----------------------------------------------------------------------------------------------
 
-    def _produce(self, name: str) -> None:
+    def _produce(self, name: str, only: Place | None = None) -> None:
         generation, number = 0, 0
         while not self.is_stopping:
             generation += 1
-            number = self._produce_until_fatal(f"{name}.{generation}", number)
+            number = self._produce_until_fatal(f"{name}.{generation}", number, only)
 
-    def _produce_until_fatal(self, name: str, number: int) -> int:
+    def _produce_until_fatal(self, name: str, number: int, only: Place | None) -> int:
         """Send until the producer cannot go on or the run ends; the number that comes next."""
         producer = Producer({
             **QUIET, "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "acks": "all",
             "linger.ms": 5, "delivery.timeout.ms": DELIVERY_MS_MAX, "request.timeout.ms": 10_000,
             "queue.buffering.max.messages": 20_000,
         })  # fmt: skip
+        places, rate = (self.places, self._rate) if only is None else ([only], VALUES_A_SECOND)
         is_fatal = False
         while not (self.is_stopping or is_fatal):
-            for place in self.places:
+            for place in places:
                 number += 1
-                is_fatal = is_fatal or not self._send(producer, name, place, f"{name}:{place[1]}:{number}")
-            producer.poll(len(self.places) / self._rate)
+                value = f"{name}:{place[1]}:{number}"
+                is_fatal = is_fatal or not self._send(producer, name, place, value, is_timed=only is not None)
+            producer.poll(len(places) / rate)
         left = producer.flush(DELIVERY_MS_MAX / 1000)
         with self._lock:
             self.history.given_up += left + is_fatal
         return number
 
-    def _send(self, producer: Producer, name: str, place: Place, value: str) -> bool:
+    def _send(self, producer: Producer, name: str, place: Place, value: str, is_timed: bool) -> bool:
         def on_delivery(error: KafkaError | None, message: Message) -> None:
             self._delivered(error, message, value, place)
+            if error is None and is_timed:
+                self.latencies.acknowledged(place, message.latency() or 0.0)
 
         with self._lock:
             self.history.sent(name, place, [value])
@@ -182,7 +169,6 @@ class Workload:
         with self._lock:
             self.history.acknowledged([value], offset if offset is not None and offset >= 0 else None)
             self.gaps.acknowledged(place)
-            self.latencies.acknowledged(place, message.latency() or 0.0)
             self.acknowledged_ends[place] = max(offset or 0, self.acknowledged_ends.get(place, 0))
 
     # --- reading ------------------------------------------------------------------------------------------------
