@@ -29,7 +29,7 @@ from kavka_broker.api.broker import Broker, Client, Peer
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.api.registry import APIS
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.request_memory import SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.codec import decoder, encode

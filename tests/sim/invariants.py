@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
-from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
+from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY
 from kavka_broker.protocol.metadata_records import frame
 from tests.sim.history import Place, place_text
 from tests.sim.observed import Committed, Truth, View, Written, amiss_on, damaged_on, place_of, written_at

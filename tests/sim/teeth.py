@@ -14,8 +14,8 @@ from kavka_broker.api import follower_fetch
 from kavka_broker.controller import quorum
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.snapshots import build
-from kavka_broker.core.metadata import alter_partition, registration_commands
-from kavka_broker.core.metadata.leadership import withdraw
+from kavka_broker.core.metadata.decide import in_sync_sets, registrations
+from kavka_broker.core.metadata.decide.leadership import withdraw
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.core.raft import quorum_state
@@ -118,8 +118,8 @@ def repetitions_not_recognised(patch: Patch) -> None:
        changes="elect_preferred reassign", replica_lag_time_max_ms="1000",
        broker_session_timeout_ms="2000")  # fmt: skip
 def stale_alter_partition_accepted(patch: Patch) -> None:
-    patch.setattr(alter_partition, "_refusal", lambda *_: None)
-    patch.setattr(alter_partition, "_ineligible", lambda *_: None)
+    patch.setattr(in_sync_sets, "_refusal", lambda *_: None)
+    patch.setattr(in_sync_sets, "_ineligible", lambda *_: None)
 
 
 @tooth(
@@ -127,24 +127,24 @@ def stale_alter_partition_accepted(patch: Patch) -> None:
 )
 def unclean_broker_stays_eligible(patch: Patch) -> None:
     patch.setattr(
-        registration_commands, "forfeit", lambda metadata, broker_id, policy, **_: withdraw(metadata, broker_id, policy)
+        registrations, "forfeit", lambda metadata, broker_id, policy, **_: withdraw(metadata, broker_id, policy)
     )
 
 
 @tooth("whoever registers is taken for one that has closed its logs, whatever epoch it says it closed them in",
        "power_loss kill pause", 10, is_synced=False)  # fmt: skip
 def broker_epoch_ignored_at_registration(patch: Patch) -> None:
-    replaced = registration_commands._replaced
+    replaced = registrations._replaced
 
     def trusting(metadata: Any, before: Any, command: Any, policy: Any) -> Any:
         return replaced(metadata, before, replace(command, previous_epoch=before.epoch), policy)
 
-    patch.setattr(registration_commands, "_replaced", trusting)
+    patch.setattr(registrations, "_replaced", trusting)
 
 
 @tooth("an ISR may hold an earlier incarnation of a broker (KIP-903)", "power_loss kill pause", 20, is_synced=False)
 def broker_epochs_ignored(patch: Patch) -> None:
-    patch.setattr(alter_partition, "_ineligible", lambda *_: None)
+    patch.setattr(in_sync_sets, "_ineligible", lambda *_: None)
     patch.setattr(LeaderState, "_is_eligible", lambda *_: True)
 
 

@@ -9,7 +9,7 @@ from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.group import membership
 from kavka_broker.core.group import offsets as group_offsets
 from kavka_broker.core.group.effects import TimerKind
-from kavka_broker.core.metadata import partition_change
+from kavka_broker.core.metadata.decide import partition_change
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.storage import checkpoints, retention

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from kavka_broker.core.metadata import registration_commands
+from kavka_broker.core.metadata.decide import registrations
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.replica_manager import ReplicaManager
@@ -60,7 +60,7 @@ def follower_answers_before_its_sync(patch: Patch) -> None:
 
 @tooth("a registration that shares directories with the present one replaces it, whoever serves", "late_packets", 20)
 def late_registration_replaces_the_living(patch: Patch) -> None:
-    patch.setattr(registration_commands, "_check_replaces", lambda *_: None)
+    patch.setattr(registrations, "_check_replaces", lambda *_: None)
 
 
 @tooth("two logs of one partition in two directories refuse the start", "", 10)

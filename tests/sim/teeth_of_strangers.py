@@ -11,8 +11,8 @@ from kavka_broker.coordinator.loading import Latest
 from kavka_broker.core.cleaning.transactions import CleanedTransactions
 from kavka_broker.core.group import rebalance
 from kavka_broker.core.group.state import ClassicGroup
-from kavka_broker.core.metadata import partition_change
-from kavka_broker.core.metadata.producer_ids import ProducerIds
+from kavka_broker.core.metadata.decide import partition_change
+from kavka_broker.core.metadata.image.producer_ids import ProducerIds
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.core.raft import election

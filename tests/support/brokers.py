@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kavka_broker.core.metadata.alter_partition import IsrChange, Member, Outcome, alter_partitions
-from kavka_broker.core.metadata.broker_commands import Heartbeat, Standing, heartbeat
-from kavka_broker.core.metadata.configs import ResourceType
-from kavka_broker.core.metadata.features import ELR_FEATURE
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.policy import MIN_INSYNC
-from kavka_broker.core.metadata.topic_commands import CreateTopic
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing, heartbeat
+from kavka_broker.core.metadata.decide.in_sync_sets import IsrChange, Member, Outcome, alter_partitions
+from kavka_broker.core.metadata.decide.policy import MIN_INSYNC
+from kavka_broker.core.metadata.decide.topics import CreateTopic
+from kavka_broker.core.metadata.image.configs import ResourceType
+from kavka_broker.core.metadata.image.features import ELR_FEATURE
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord

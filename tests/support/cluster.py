@@ -13,11 +13,12 @@ from kavka_broker.controller.policy import policy_of
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.broker_commands import Heartbeat, Register, heartbeat, leave, register
-from kavka_broker.core.metadata.brokers import Endpoint
-from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topic_commands import Created, CreateTopic, Defaults, create_topics
+from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, heartbeat, leave
+from kavka_broker.core.metadata.decide.registrations import Register, register
+from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, Defaults, create_topics
+from kavka_broker.core.metadata.image.brokers import Endpoint
+from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError
 from tests.support.sim_disk import SimDisk
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from kavka_broker.controller.format import AS_CONFIGURED, Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
+from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, create_topics
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header

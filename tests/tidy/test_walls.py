@@ -21,6 +21,7 @@ PLANTS = (
     ("layers", "kavka_broker.replica.partition", "kavka_broker.coordinator.shard"),
     ("layers", "kavka_broker.quotas.byte_quota", "kavka_broker.membership.lifecycle"),
     ("layers", "kavka_broker.timers", "kavka_broker.logs"),
+    ("metadata", "kavka_broker.core.metadata.image.topics", "kavka_broker.core.metadata.decide.policy"),
     ("coordinator", "kavka_broker.coordinator.shard", "kavka_broker.controller.controller"),
     ("pure", "kavka_broker.core.placement", "random"),
     ("api", "kavka_broker.api.a00_produce", "kavka_broker.net.connection"),

@@ -30,7 +30,7 @@ from kavka_broker.api.admission import UNITS_PER_BATCH, Admission
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
 from kavka_broker.api.registry import api
-from kavka_broker.core.metadata.topic_names import INTERNAL
+from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import (

@@ -26,7 +26,7 @@ from kavka_broker.api.metadata_answers import (
     topic_answer,
 )
 from kavka_broker.api.registry import api
-from kavka_broker.core.metadata.topic_names import INTERNAL, METADATA_TOPIC, problem_with
+from kavka_broker.core.metadata.image.topic_names import INTERNAL, METADATA_TOPIC, problem_with
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import (

@@ -15,7 +15,7 @@ from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
 from kavka_broker.coordinator.shard import Waiting
 from kavka_broker.core.group.offsets import Commit
-from kavka_broker.core.metadata.topics import Topic
+from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,

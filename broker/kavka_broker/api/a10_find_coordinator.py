@@ -17,8 +17,8 @@ from kavka_broker.api.registry import api
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.transaction_coordinators import TRANSACTIONS_TOPIC
-from kavka_broker.core.metadata.brokers import Registration
-from kavka_broker.core.metadata.features import METADATA_VERSION, METADATA_VERSION_OLDEST
+from kavka_broker.core.metadata.image.brokers import Registration
+from kavka_broker.core.metadata.image.features import METADATA_VERSION, METADATA_VERSION_OLDEST
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse

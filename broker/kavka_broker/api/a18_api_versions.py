@@ -11,7 +11,7 @@ import re
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import APIS, BOTH, api
-from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, SUPPORTED_LEVELS
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import (

@@ -19,8 +19,7 @@ from kavka_broker.api.registry import BOTH, api
 from kavka_broker.controller.auto_create import defaults
 from kavka_broker.core.config.describe import Layers, describe_topic
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topic_commands import (
+from kavka_broker.core.metadata.decide.topics import (
     Created,
     CreateTopic,
     Defaults,
@@ -28,6 +27,7 @@ from kavka_broker.core.metadata.topic_commands import (
     too_many,
     wanted_partitions,
 )
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import (

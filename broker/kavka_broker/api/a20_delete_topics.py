@@ -14,9 +14,9 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topic_commands import delete_topic
-from kavka_broker.core.metadata.topics import Topic
+from kavka_broker.core.metadata.decide.topics import delete_topic
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState

@@ -16,7 +16,7 @@ from collections.abc import Awaitable
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
-from kavka_broker.core.metadata.topic_names import INTERNAL
+from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest
 from kavka_broker.protocol.messages.delete_records_response import (

@@ -21,8 +21,8 @@ from kavka_broker.core.config.describe import (
     describe_group,
     describe_topic,
 )
-from kavka_broker.core.metadata.configs import Resource, ResourceType
-from kavka_broker.core.metadata.topic_names import problem_with
+from kavka_broker.core.metadata.image.configs import Resource, ResourceType
+from kavka_broker.core.metadata.image.topic_names import problem_with
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kavka_broker.protocol.messages.describe_configs_response import (

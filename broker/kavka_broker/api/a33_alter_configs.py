@@ -13,9 +13,9 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.config_commands import replace_configs
-from kavka_broker.core.metadata.configs import Resource
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.decide.configs import replace_configs
+from kavka_broker.core.metadata.image.configs import Resource
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_configs_request import AlterConfigsRequest

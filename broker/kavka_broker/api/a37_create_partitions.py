@@ -12,8 +12,8 @@ from collections import Counter
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topic_commands import GrowTopic, grow_topics
+from kavka_broker.core.metadata.decide.topics import GrowTopic, grow_topics
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kavka_broker.protocol.messages.create_partitions_response import (

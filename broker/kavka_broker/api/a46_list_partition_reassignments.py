@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
-from kavka_broker.core.metadata.reassignments import is_moving
-from kavka_broker.core.metadata.topics import Topic
+from kavka_broker.core.metadata.decide.reassignments import is_moving
+from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kavka_broker.protocol.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import SMALL_BYTES_MAX, api
-from kavka_broker.core.metadata.quotas import AnyEntity, Component, parts_of
+from kavka_broker.core.metadata.image.quotas import AnyEntity, Component, parts_of
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from kavka_broker.protocol.messages.describe_client_quotas_response import (

@@ -11,7 +11,7 @@ Versions: flexible from 0; times from 1; directories and addresses from 2.
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
-from kavka_broker.core.metadata.topic_names import METADATA_TOPIC
+from kavka_broker.core.metadata.image.topic_names import METADATA_TOPIC
 from kavka_broker.core.raft.replicas import Replica
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_quorum_request import DescribeQuorumRequest

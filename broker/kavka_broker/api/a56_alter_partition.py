@@ -1,7 +1,7 @@
 """AlterPartition (56): a leader proposes another in-sync set, and learns the state that holds.
 
 - A stale broker epoch is STALE_BROKER_EPOCH for the whole request; the rest is judged partition by partition
-  (`core.metadata.alter_partition`).
+  (`core.metadata.decide.in_sync_sets`).
 - From version 3 each member comes with its broker epoch (KIP-903).
 - Answered when the change is committed.
 Versions: flexible throughout; by topic ids throughout.
@@ -14,8 +14,8 @@ from kavka_broker.api.division import Each
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.alter_partition import IsrChange, Member, Outcome, alter_partitions
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.decide.in_sync_sets import IsrChange, Member, Outcome, alter_partitions
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.alter_partition_request import AlterPartitionRequest, PartitionData
 from kavka_broker.protocol.messages.alter_partition_response import AlterPartitionResponse, TopicData

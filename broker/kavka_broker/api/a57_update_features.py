@@ -11,8 +11,8 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import BOTH, SMALL_BYTES_MAX, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.feature_commands import Direction, UpdateFeature, update_features
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.decide.features import Direction, UpdateFeature, update_features
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kavka_broker.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse

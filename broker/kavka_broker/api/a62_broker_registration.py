@@ -1,7 +1,7 @@
 """BrokerRegistration (62): a broker joins, fenced at first; its epoch is the answer.
 
 - Another cluster's id is INCONSISTENT_CLUSTER_ID.
-- Who may register, and what becomes of a former incarnation: `core.metadata.registration_commands`.
+- Who may register, and what becomes of a former incarnation: `core.metadata.decide.registrations`.
 - The session of the new incarnation begins with its first heartbeat.
 - A broker that migrates from ZooKeeper is refused: there is nothing to migrate from.
 Versions: flexible throughout; the epoch of a clean stop comes from version 3.
@@ -11,9 +11,9 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import CONTROLLER, SMALL_BYTES_MAX, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.brokers import Endpoint
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.registration_commands import Register, register
+from kavka_broker.core.metadata.decide.registrations import Register, register
+from kavka_broker.core.metadata.image.brokers import Endpoint
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.broker_registration_request import BrokerRegistrationRequest

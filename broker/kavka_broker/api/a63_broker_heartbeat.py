@@ -1,6 +1,6 @@
 """BrokerHeartbeat (63): a broker lives, and asks to be unfenced, fenced, or to stop.
 
-- What comes of it: `core.metadata.heartbeat_commands`. STALE_BROKER_EPOCH tells an incarnation that it was replaced.
+- What comes of it: `core.metadata.decide.heartbeats`. STALE_BROKER_EPOCH tells an incarnation that it was replaced.
 - The session is prolonged as soon as the heartbeat arrives, and watches the connection that it came by.
 - Answered when what it led to is committed.
 Versions: flexible throughout; failed directories from 1, cordoned ones from 2.
@@ -8,7 +8,7 @@ Versions: flexible throughout; failed directories from 1, cordoned ones from 2.
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import CONTROLLER, api
-from kavka_broker.core.metadata.heartbeat_commands import Heartbeat
+from kavka_broker.core.metadata.decide.heartbeats import Heartbeat
 from kavka_broker.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kavka_broker.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 

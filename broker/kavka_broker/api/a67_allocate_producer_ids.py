@@ -7,8 +7,8 @@ Versions: flexible throughout.
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.producer_ids import Block
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.producer_ids import Block
 from kavka_broker.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kavka_broker.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 

@@ -7,7 +7,7 @@ Versions: flexible throughout.
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import CONTROLLER, SMALL_BYTES_MAX, api
-from kavka_broker.core.metadata.registration_commands import register_controller
+from kavka_broker.core.metadata.decide.registrations import register_controller
 from kavka_broker.protocol.messages.controller_registration_request import ControllerRegistrationRequest
 from kavka_broker.protocol.messages.controller_registration_response import ControllerRegistrationResponse
 from kavka_broker.protocol.messages.metadata.register_controller_record import (

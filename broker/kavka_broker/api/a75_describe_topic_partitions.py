@@ -17,8 +17,8 @@ from typing import Final
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.metadata_answers import TOPIC_OPERATIONS, UNITS_PER_PARTITION, offline, topic_answer
 from kavka_broker.api.registry import api
-from kavka_broker.core.metadata.topic_names import INTERNAL, problem_with
-from kavka_broker.core.metadata.topics import Topic
+from kavka_broker.core.metadata.image.topic_names import INTERNAL, problem_with
+from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from kavka_broker.protocol.messages.describe_topic_partitions_response import (

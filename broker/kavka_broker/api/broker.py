@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
     from kavka_broker.core.config.broker import BrokerConfig
-    from kavka_broker.core.metadata.image import Metadata
+    from kavka_broker.core.metadata.image.metadata import Metadata
     from kavka_broker.membership.channel import ControllerChannel
     from kavka_broker.membership.lifecycle import Lifecycle
     from kavka_broker.membership.lingering import Lingering

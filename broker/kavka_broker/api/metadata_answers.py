@@ -8,10 +8,10 @@ from typing import Final
 
 from kavka_broker.api.broker import Broker
 from kavka_broker.core.config.describe import Layers
-from kavka_broker.core.metadata.brokers import Brokers, Endpoint, Registration
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topic_names import INTERNAL
-from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
+from kavka_broker.core.metadata.image.brokers import Brokers, Endpoint, Registration
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topic_names import INTERNAL
+from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
 from kavka_broker.slices import Pace, Work

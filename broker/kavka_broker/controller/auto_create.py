@@ -1,7 +1,7 @@
 """What a topic gets that does not say how many partitions and replicas it wants."""
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.topic_commands import Defaults
+from kavka_broker.core.metadata.decide.topics import Defaults
 
 
 def defaults(config: BrokerConfig) -> Defaults:

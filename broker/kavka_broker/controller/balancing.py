@@ -17,9 +17,9 @@ from kavka_broker.controller.policy import policy_of
 from kavka_broker.controller.sessions import Decider
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.elections import ELECTIONS_MAX, balance, rescue
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.policy import Policy
+from kavka_broker.core.metadata.decide.elections import ELECTIONS_MAX, balance, rescue
+from kavka_broker.core.metadata.decide.policy import Policy
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.timers import Timer, Timers

@@ -9,7 +9,7 @@ from copy import copy
 from struct import Struct
 from typing import Final
 
-from kavka_broker.core.metadata.features import METADATA_VERSION_LATEST, record_version
+from kavka_broker.core.metadata.image.features import METADATA_VERSION_LATEST, record_version
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message

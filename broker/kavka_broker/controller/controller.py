@@ -29,7 +29,7 @@ from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.recovery import is_new, opening_records
 from kavka_broker.controller.snapshots import SnapshotId
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

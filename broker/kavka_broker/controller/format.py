@@ -22,7 +22,7 @@ from typing import Final
 from kavka_broker.controller.snapshots import BOOTSTRAP, GENESIS, build, file_name
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import format_properties, parse_properties
-from kavka_broker.core.metadata.features import INITIAL_LEVELS
+from kavka_broker.core.metadata.image.features import INITIAL_LEVELS
 from kavka_broker.core.raft.voters import Voter, voters_record
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord

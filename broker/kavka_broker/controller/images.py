@@ -7,7 +7,7 @@ new ones, as if they had been committed one by one.
 
 from collections.abc import Iterator
 
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord

@@ -17,7 +17,7 @@ from kavka_broker.controller.images import become
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.recovery import check_features, readable
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.seams import Clock

@@ -28,7 +28,7 @@ from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.controller.runner import Handle, RunBlocking, Runner
 from kavka_broker.controller.snapshots import SnapshotId, build
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.features import METADATA_VERSION_LATEST, level_in
+from kavka_broker.core.metadata.image.features import METADATA_VERSION_LATEST, level_in
 from kavka_broker.core.raft.effects import Effect
 from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.settings import Identity

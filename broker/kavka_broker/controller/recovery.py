@@ -15,9 +15,9 @@ from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import render
-from kavka_broker.core.metadata.configs import ResourceType
-from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION, SUPPORTED_LEVELS
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.configs import ResourceType
+from kavka_broker.core.metadata.image.features import ELR_FEATURE, KRAFT_VERSION, SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.voter_history import VoterHistory
 from kavka_broker.core.raft.voters import Voter, read_voters, static_voters, voters_record

@@ -23,10 +23,10 @@ from typing import Final, Protocol, TypeVar
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.brokers import Registration
-from kavka_broker.core.metadata.heartbeat_commands import Heartbeat, Standing, fence, heartbeat
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.registration_commands import Presence
+from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing, fence, heartbeat
+from kavka_broker.core.metadata.decide.registrations import Presence
+from kavka_broker.core.metadata.image.brokers import Registration
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

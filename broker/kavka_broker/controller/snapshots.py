@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Final
 
 from kavka_broker.controller.batches import control_batch, metadata_batch, read_batch
-from kavka_broker.core.metadata.features import METADATA_VERSION_LATEST, level_in
+from kavka_broker.core.metadata.image.features import METADATA_VERSION_LATEST, level_in
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Buffer, Message

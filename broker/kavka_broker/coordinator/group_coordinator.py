@@ -14,7 +14,7 @@ from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.settings import GroupSettings
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message

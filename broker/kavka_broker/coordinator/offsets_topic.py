@@ -3,7 +3,7 @@
 from typing import Final, Protocol
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
 from kavka_broker.coordinator.partitioning import partition_of
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.peers import Peer, Peers, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kavka_broker.core.config.listeners import Listener as Address
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.peers import Unreachable

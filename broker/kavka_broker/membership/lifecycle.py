@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from kavka_broker.core.config.listeners import Listener
-from kavka_broker.core.metadata.brokers import Registration
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.brokers import Registration
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.peers import Unreachable

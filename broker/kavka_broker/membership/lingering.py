@@ -9,7 +9,7 @@ refused connection at most; Apache Kafka shows it for the nine seconds that it t
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.message import Message
 from kavka_broker.timers import Timer, Timers
 

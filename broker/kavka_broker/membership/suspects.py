@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.protocol.message import Message
 from kavka_broker.timers import Timer, Timers

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -7,7 +7,7 @@ it stays, and leads. A log that is not this partition's, or is not there, holds 
 
 from typing import Final
 
-from kavka_broker.core.metadata.topics import PartitionState, Topic
+from kavka_broker.core.metadata.image.topics import PartitionState, Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage.log import Log

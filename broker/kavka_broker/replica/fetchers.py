@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.brokers import Brokers
+from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.logs import get
 from kavka_broker.peers import Peers
 from kavka_broker.replica.fetcher import Fetcher, FetchSettings

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from kavka_broker.core.metadata.brokers import Brokers
+from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.partition.isr_change import AlterIsr, IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import Contact, Settled
 from kavka_broker.logs import get

@@ -17,8 +17,8 @@ Apache Kafka makes the new log unless it knows of a directory that has failed.
 
 from collections.abc import Collection
 
-from kavka_broker.core.metadata.brokers import LOST_DIRECTORY, NOT_CHOSEN
-from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
+from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY, NOT_CHOSEN
+from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import to_text
 from kavka_broker.storage.log_manager import LogManager

@@ -9,7 +9,7 @@ proposes changes of the in-sync set. As a follower it takes what its fetcher bri
 
 import asyncio
 
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import LeaderState, Settled

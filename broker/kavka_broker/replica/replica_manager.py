@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
-from kavka_broker.core.metadata.configs import ResourceType
-from kavka_broker.core.metadata.effective import EffectiveConfig
-from kavka_broker.core.metadata.image import ABOUT_BROKERS, Metadata
-from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState, Topic
+from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY
+from kavka_broker.core.metadata.image.configs import ResourceType
+from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.metadata import ABOUT_BROKERS, Metadata
+from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.core.partition.isr_change import AlterIsr
 from kavka_broker.logs import get
 from kavka_broker.peers import Peers

@@ -6,8 +6,8 @@ by each node for the whole cluster; changes of in-sync sets by the broker that l
 
 from collections.abc import Iterable
 
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topics import RECOVERING
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import RECOVERING
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.replica.replica_manager import ReplicaManager

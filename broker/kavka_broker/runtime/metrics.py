@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, ByteQuota

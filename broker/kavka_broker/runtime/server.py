@@ -22,8 +22,8 @@ from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
-from kavka_broker.core.metadata.effective import EffectiveConfig
-from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.logs import get
 from kavka_broker.membership.controller_registration import register_controller
 from kavka_broker.membership.lifecycle import CannotJoin

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.log_cleaner import LogCleaner

@@ -18,8 +18,8 @@ from kavka_broker.controller.sessions import Sessions
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.effective import EffectiveConfig
-from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.membership.alter_partition import AlterPartitionSender
 from kavka_broker.membership.assign_directories import DirectoryAssigner

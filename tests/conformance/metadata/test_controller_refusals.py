@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.config.properties import parse_properties
-from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.protocol.errors import ErrorCode as E
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages import add_raft_voter_request as adding

@@ -9,7 +9,7 @@ from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.recovery import recover
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.core.metadata.features import METADATA_VERSION
+from kavka_broker.core.metadata.image.features import METADATA_VERSION
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest

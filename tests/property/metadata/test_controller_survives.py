@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_broker.controller.controller import Controller
-from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
+from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, create_topics
 from tests.support.cluster import Machine, register_broker
 
 Step = tuple[str, int]

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from kavka_broker.api.registry import APIS
-from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.message import Message, Struct
 from kavka_broker.protocol.messages import (

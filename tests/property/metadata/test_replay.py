@@ -6,12 +6,10 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from kavka_broker.controller.snapshots import build, read
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.broker_commands import Heartbeat, heartbeat, leave, register
-from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs
-from kavka_broker.core.metadata.configs import Resource, ResourceType
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.quotas import Alteration
-from kavka_broker.core.metadata.topic_commands import (
+from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
+from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, heartbeat, leave
+from kavka_broker.core.metadata.decide.registrations import register
+from kavka_broker.core.metadata.decide.topics import (
     Created,
     CreateTopic,
     Defaults,
@@ -20,7 +18,10 @@ from kavka_broker.core.metadata.topic_commands import (
     delete_topic,
     grow_topics,
 )
-from kavka_broker.core.metadata.topics import NO_LEADER
+from kavka_broker.core.metadata.image.configs import Resource, ResourceType
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.quotas import Alteration
+from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord

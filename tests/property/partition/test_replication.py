@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kavka_broker.core.metadata.topics import NO_LEADER
+from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError
 from tests.unit.partition.world import Node, World, records_of
 

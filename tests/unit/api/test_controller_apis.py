@@ -12,8 +12,8 @@ from kavka_broker.api.registry import APIS, load
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.features import SUPPORTED_LEVELS
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message

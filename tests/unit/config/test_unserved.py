@@ -7,7 +7,7 @@ import pytest
 from kavka_broker.core.config.broker import KEYS, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError, render
 from kavka_broker.core.config.unserved import PROMISES, check_promises, topic_without_effect, without_effect
-from kavka_broker.core.metadata.configs import Configs
+from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.runtime.addresses import StartError, check
 from kavka_broker.runtime.unserved import tell, tell_altered

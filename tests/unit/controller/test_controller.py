@@ -12,10 +12,10 @@ from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.controller.snapshots import GENESIS, SnapshotId, build, file_name
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.features import INITIAL_LEVELS
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.producer_ids import Block
-from kavka_broker.core.metadata.topic_commands import Created, CreateTopic, Defaults, create_topics
+from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, Defaults, create_topics
+from kavka_broker.core.metadata.image.features import INITIAL_LEVELS
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.producer_ids import Block
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.voters import Voter, voters_record
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation

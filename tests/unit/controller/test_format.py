@@ -13,7 +13,7 @@ from kavka_broker.controller.format import (
 )
 from kavka_broker.controller.snapshots import GENESIS, file_name, read
 from kavka_broker.core.config.properties import parse_properties
-from kavka_broker.core.metadata.features import INITIAL_LEVELS
+from kavka_broker.core.metadata.image.features import INITIAL_LEVELS
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.voters_record import VotersRecord

@@ -1,8 +1,8 @@
 """Images as wholes: copies are equal, and one that becomes another tells what changed."""
 
 from kavka_broker.controller.images import become, copy_of
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topic_commands import CreateTopic
+from kavka_broker.core.metadata.decide.topics import CreateTopic
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord, EntityData

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.snapshots import SnapshotId, build
-from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
+from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, create_topics
 from tests.support.cluster import START_MS, Machine, register_broker
 
 WITHIN_SECONDS = 5

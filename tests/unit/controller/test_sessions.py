@@ -12,8 +12,9 @@ from kavka_broker.controller.balancing import Balancing
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.broker_commands import Heartbeat, Presence, Standing
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing
+from kavka_broker.core.metadata.decide.registrations import Presence
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from tests.support.brokers import epoch_of, propose, replicated, state
 from tests.support.cluster import PROPERTIES, StillClock, enact, join, uuid

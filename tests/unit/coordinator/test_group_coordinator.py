@@ -15,8 +15,8 @@ from kavka_broker.coordinator.upkeep import RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue

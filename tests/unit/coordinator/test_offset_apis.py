@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.metadata.topic_commands import delete_topic
+from kavka_broker.core.metadata.decide.topics import delete_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,

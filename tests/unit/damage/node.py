@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 from kavka_broker.controller.format import format_directory
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.topic_commands import CreateTopic, Defaults, create_topics
+from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, create_topics
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.control import ControlType, build_marker

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.message import Message
 from tests.sim.loop import SimLoop

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kavka_broker.core.metadata.alter_partition import IsrChange, Member, alter_partitions
-from kavka_broker.core.metadata.broker_commands import leave
-from kavka_broker.core.metadata.reassignments import Reassign, reassign
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.decide.heartbeats import leave
+from kavka_broker.core.metadata.decide.in_sync_sets import IsrChange, Member, alter_partitions
+from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from tests.support.brokers import TOPIC_ID, epoch_of, proposal, propose, replicated, state, told

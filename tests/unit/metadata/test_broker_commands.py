@@ -2,10 +2,10 @@
 
 import pytest
 
-from kavka_broker.core.metadata.broker_commands import leave
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topic_commands import CreateTopic
-from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState
+from kavka_broker.core.metadata.decide.heartbeats import leave
+from kavka_broker.core.metadata.decide.topics import CreateTopic
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
     BrokerRegistrationChangeRecord,
 )

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs, replace_configs
-from kavka_broker.core.metadata.configs import Resource, ResourceType
-from kavka_broker.core.metadata.features import ELR_FEATURE
+from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs, replace_configs
+from kavka_broker.core.metadata.image.configs import Resource, ResourceType
+from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from tests.support.cluster import cluster, enact

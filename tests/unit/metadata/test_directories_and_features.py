@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import pytest
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.broker_commands import leave
-from kavka_broker.core.metadata.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
-from kavka_broker.core.metadata.config_commands import Change, Operation, alter_configs
-from kavka_broker.core.metadata.configs import Resource, ResourceType
-from kavka_broker.core.metadata.directory_commands import Assign, assign_directories
-from kavka_broker.core.metadata.feature_commands import Direction, UpdateFeature, update_features
-from kavka_broker.core.metadata.features import ELR_FEATURE, METADATA_VERSION
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.policy import MIN_INSYNC, Policy
-from kavka_broker.core.metadata.topics import NO_LEADER, PartitionState
+from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
+from kavka_broker.core.metadata.decide.directories import Assign, assign_directories
+from kavka_broker.core.metadata.decide.features import Direction, UpdateFeature, update_features
+from kavka_broker.core.metadata.decide.heartbeats import leave
+from kavka_broker.core.metadata.decide.policy import MIN_INSYNC, Policy
+from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from kavka_broker.core.metadata.image.configs import Resource, ResourceType
+from kavka_broker.core.metadata.image.features import ELR_FEATURE, METADATA_VERSION
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord

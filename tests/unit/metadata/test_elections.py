@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.metadata.broker_commands import leave
-from kavka_broker.core.metadata.configs import ResourceType
-from kavka_broker.core.metadata.elections import ELECTIONS_MAX, Election, balance, elect_leaders, rescue
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.policy import UNCLEAN_ELECTION, Policy
-from kavka_broker.core.metadata.topic_commands import CreateTopic
-from kavka_broker.core.metadata.topics import NO_LEADER
+from kavka_broker.core.metadata.decide.elections import ELECTIONS_MAX, Election, balance, elect_leaders, rescue
+from kavka_broker.core.metadata.decide.heartbeats import leave
+from kavka_broker.core.metadata.decide.policy import UNCLEAN_ELECTION, Policy
+from kavka_broker.core.metadata.decide.topics import CreateTopic
+from kavka_broker.core.metadata.image.configs import ResourceType
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from kavka_broker.core.metadata.broker_commands import Heartbeat, Standing, heartbeat, leave, register
-from kavka_broker.core.metadata.brokers import FENCE, UNFENCE
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topic_commands import CreateTopic
-from kavka_broker.core.metadata.topics import NO_LEADER
+from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing, heartbeat, leave
+from kavka_broker.core.metadata.decide.registrations import register
+from kavka_broker.core.metadata.decide.topics import CreateTopic
+from kavka_broker.core.metadata.image.brokers import FENCE, UNFENCE
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
     BrokerRegistrationChangeRecord,

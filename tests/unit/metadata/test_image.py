@@ -7,9 +7,9 @@ import pytest
 
 import kavka_broker.protocol.messages.metadata as records_package
 from kavka_broker.controller.batches import metadata_batch, read_batch
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.producer_ids import BLOCK_SIZE
-from kavka_broker.core.metadata.topics import changed
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.producer_ids import BLOCK_SIZE
+from kavka_broker.core.metadata.image.topics import changed
 from kavka_broker.protocol.errors import InvariantViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kavka_broker.core.metadata.partition_change import difference, settle
-from kavka_broker.core.metadata.policy import Rules
-from kavka_broker.core.metadata.topics import NO_LEADER, RECOVERED, RECOVERING, PartitionState, changed
+from kavka_broker.core.metadata.decide.partition_change import difference, settle
+from kavka_broker.core.metadata.decide.policy import Rules
+from kavka_broker.core.metadata.image.topics import NO_LEADER, RECOVERED, RECOVERING, PartitionState, changed
 from tests.support.cluster import uuid
 
 ELR = Rules(min_insync=2, tracks_eligible=True)

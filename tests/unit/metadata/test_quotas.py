@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka_broker.core.metadata.quotas import Alteration, Component, MatchType, Quotas, parts_of
+from kavka_broker.core.metadata.image.quotas import Alteration, Component, MatchType, Quotas, parts_of
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord

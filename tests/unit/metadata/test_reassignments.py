@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.metadata.broker_commands import leave, register
-from kavka_broker.core.metadata.features import ELR_FEATURE
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.reassignments import Reassign, is_moving, reassign
-from kavka_broker.core.metadata.topics import NO_LEADER
+from kavka_broker.core.metadata.decide.heartbeats import leave
+from kavka_broker.core.metadata.decide.reassignments import Reassign, is_moving, reassign
+from kavka_broker.core.metadata.decide.registrations import register
+from kavka_broker.core.metadata.image.features import ELR_FEATURE
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord

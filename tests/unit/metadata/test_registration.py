@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kavka_broker.core.metadata.broker_commands import Presence, fence, leave, register, register_controller, unregister
-from kavka_broker.core.metadata.topics import NO_LEADER
+from kavka_broker.core.metadata.decide.heartbeats import fence, leave
+from kavka_broker.core.metadata.decide.registrations import Presence, register, register_controller, unregister
+from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord

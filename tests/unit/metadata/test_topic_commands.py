@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from kavka_broker.core.metadata import topic_commands
-from kavka_broker.core.metadata.broker_commands import leave
-from kavka_broker.core.metadata.brokers import FENCE, UNASSIGNED_DIRECTORY
-from kavka_broker.core.metadata.topic_commands import (
+from kavka_broker.core.metadata.decide import topics as decide_topics
+from kavka_broker.core.metadata.decide.heartbeats import leave
+from kavka_broker.core.metadata.decide.topics import (
     PARTITIONS_PER_REQUEST_MAX,
     Created,
     CreateTopic,
@@ -17,6 +16,7 @@ from kavka_broker.core.metadata.topic_commands import (
     delete_topic,
     grow_topics,
 )
+from kavka_broker.core.metadata.image.brokers import FENCE, UNASSIGNED_DIRECTORY
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
     BrokerRegistrationChangeRecord,
@@ -228,7 +228,7 @@ def refuse_to_place(*_: object) -> None:
 @pytest.mark.parametrize("count", [2 + PARTITIONS_PER_REQUEST_MAX + 1, 2**31 - 1])
 def test_too_many_new_partitions_are_refused_before_any_is_placed(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = cluster(1, 2, topics={"t": 2})
-    monkeypatch.setattr(topic_commands, "place", refuse_to_place)
+    monkeypatch.setattr(decide_topics, "place", refuse_to_place)
     (refusal,) = grow_topics(metadata, [GrowTopic("t", count)]).response
     assert refusal is not None
     assert refusal.code is ErrorCode.POLICY_VIOLATION
@@ -244,6 +244,6 @@ def test_the_bound_counts_all_topics_of_a_request() -> None:
 
 
 def test_too_many_partitions_of_new_topics_are_refused_before_any_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_commands, "place", refuse_to_place)
+    monkeypatch.setattr(decide_topics, "place", refuse_to_place)
     wanted = CreateTopic("t", uuid(9), 2**31 - 1, 1)
     assert refused(wanted) is ErrorCode.POLICY_VIOLATION

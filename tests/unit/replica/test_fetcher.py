@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.core.metadata.brokers import Brokers, Endpoint, Registration
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.image.brokers import Brokers, Endpoint, Registration
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.topic_commands import delete_topic
+from kavka_broker.core.metadata.decide.topics import delete_topic
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.storage import partition_metadata

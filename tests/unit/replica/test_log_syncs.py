@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica import log_syncs

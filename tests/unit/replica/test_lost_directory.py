@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.directory_commands import Assign, assign_directories
+from kavka_broker.core.metadata.decide.directories import Assign, assign_directories
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from kavka_broker.core.metadata.brokers import Brokers
+from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange, Member
 from kavka_broker.core.partition.leader import Settled
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY, UNTOLD_DIRECTORY
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY, UNTOLD_DIRECTORY
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord

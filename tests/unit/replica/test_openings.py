@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.topic_commands import delete_topic
+from kavka_broker.core.metadata.decide.topics import delete_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.replica.openings import SLICE_MAX, Openings

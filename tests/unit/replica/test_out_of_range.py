@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.core.partition.follower import Resume
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
 from kavka_broker.protocol.messages.fetch_response import PartitionData

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.partition import Partition

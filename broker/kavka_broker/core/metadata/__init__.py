@@ -1,1 +1,1 @@
-"""The image of the cluster's metadata: one manager a concern, changed by nothing but replayed records."""
+"""The metadata of the cluster: the `image`, which only replayed records change, and what `decide` makes of it."""

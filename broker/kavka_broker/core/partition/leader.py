@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrChange, Member
 from kavka_broker.protocol.errors import ErrorCode
 

@@ -11,11 +11,11 @@ from typing import Final
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.topic import check_topic_config
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.brokers import UNASSIGNED_DIRECTORY, Brokers
-from kavka_broker.core.metadata.configs import ResourceType
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.topic_names import check_new_name
-from kavka_broker.core.metadata.topics import PartitionState, Topic
+from kavka_broker.core.metadata.image.brokers import UNASSIGNED_DIRECTORY, Brokers
+from kavka_broker.core.metadata.image.configs import ResourceType
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topic_names import check_new_name
+from kavka_broker.core.metadata.image.topics import PartitionState, Topic
 from kavka_broker.core.placement import TooFewBrokers, place
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message

@@ -16,13 +16,13 @@ from kavka_broker.core.config.topic import check_topic_config
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.config.unserved import check_promises
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.configs import Resource, ResourceType
-from kavka_broker.core.metadata.features import ELR_FEATURE
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.partition_change import difference
-from kavka_broker.core.metadata.policy import MIN_INSYNC
-from kavka_broker.core.metadata.topic_names import problem_with
-from kavka_broker.core.metadata.topics import Topic
+from kavka_broker.core.metadata.decide.partition_change import difference
+from kavka_broker.core.metadata.decide.policy import MIN_INSYNC
+from kavka_broker.core.metadata.image.configs import Resource, ResourceType
+from kavka_broker.core.metadata.image.features import ELR_FEATURE
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topic_names import problem_with
+from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord

@@ -8,8 +8,8 @@ every controller decides alike whatever its file says.
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.core.metadata.features import ELR_FEATURE
-from kavka_broker.core.metadata.image import Metadata
+from kavka_broker.core.metadata.image.features import ELR_FEATURE
+from kavka_broker.core.metadata.image.metadata import Metadata
 
 MIN_INSYNC: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kavka_broker.core.metadata.topics import Topics
+from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 LENGTH_MAX: Final = 249  # with "-" and a partition number it is still a file name

@@ -1,7 +1,7 @@
 """A broker registers, and is taken out of the cluster.
 
 A registration begins fenced: the broker leads nothing until it has replayed its own registration and asked for more
-(`heartbeat_commands`). Its epoch is the offset of the registration in the log, so whatever an earlier incarnation still
+(`heartbeats`). Its epoch is the offset of the registration in the log, so whatever an earlier incarnation still
 sends is told apart.
 
 A second process under the same id is refused while the first is unfenced or still heard of, unless it names one of
@@ -21,11 +21,11 @@ from enum import Enum, auto
 from typing import Final
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.brokers import NOT_CHOSEN, Endpoint, Registration
-from kavka_broker.core.metadata.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, RELEASES, named
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.leadership import forfeit, withdraw
-from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy
+from kavka_broker.core.metadata.decide.leadership import forfeit, withdraw
+from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy
+from kavka_broker.core.metadata.image.brokers import NOT_CHOSEN, Endpoint, Registration
+from kavka_broker.core.metadata.image.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, RELEASES, named
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.register_controller_record import RegisterControllerRecord

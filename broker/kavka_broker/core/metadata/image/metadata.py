@@ -10,13 +10,13 @@ A transaction in the metadata log (records between a begin and an end) shows not
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from kavka_broker.core.metadata.brokers import Brokers
-from kavka_broker.core.metadata.configs import Configs
-from kavka_broker.core.metadata.features import Features
-from kavka_broker.core.metadata.kept import KINDS, Kept
-from kavka_broker.core.metadata.producer_ids import ProducerIds
-from kavka_broker.core.metadata.quotas import Quotas
-from kavka_broker.core.metadata.topics import Topics
+from kavka_broker.core.metadata.image.brokers import Brokers
+from kavka_broker.core.metadata.image.configs import Configs
+from kavka_broker.core.metadata.image.features import Features
+from kavka_broker.core.metadata.image.kept import KINDS, Kept
+from kavka_broker.core.metadata.image.producer_ids import ProducerIds
+from kavka_broker.core.metadata.image.quotas import Quotas
+from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.protocol.errors import InvariantViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord

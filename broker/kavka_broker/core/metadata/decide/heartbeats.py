@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.brokers import FENCE, UNFENCE, Registration
-from kavka_broker.core.metadata.features import CORDONED_SINCE
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.leadership import take_up, withdraw
-from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy
+from kavka_broker.core.metadata.decide.leadership import take_up, withdraw
+from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy
+from kavka_broker.core.metadata.image.brokers import FENCE, UNFENCE, Registration
+from kavka_broker.core.metadata.image.features import CORDONED_SINCE
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
     BrokerRegistrationChangeRecord,

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.brokers import LOST_DIRECTORY
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.partition_change import difference, settle, usable_in
-from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy, rules_of
+from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
+from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy, rules_of
+from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 

@@ -8,7 +8,7 @@ back from a crash is told apart from what it was before (KIP-101).
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from kavka_broker.core.metadata.brokers import UNTOLD_DIRECTORY
+from kavka_broker.core.metadata.image.brokers import UNTOLD_DIRECTORY
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord

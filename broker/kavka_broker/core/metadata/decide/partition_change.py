@@ -22,9 +22,9 @@ for those of a replica that counts. Without KIP-966 the ISR never becomes empty:
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from kavka_broker.core.metadata.brokers import Brokers
-from kavka_broker.core.metadata.policy import Rules
-from kavka_broker.core.metadata.topics import (
+from kavka_broker.core.metadata.decide.policy import Rules
+from kavka_broker.core.metadata.image.brokers import Brokers
+from kavka_broker.core.metadata.image.topics import (
     LEADER_UNCHANGED,
     NO_LEADER,
     RECOVERING,

@@ -14,11 +14,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.partition_change import difference, settle, usable_in
-from kavka_broker.core.metadata.policy import BY_DEFAULT, Policy, Rules, rules_of
-from kavka_broker.core.metadata.topic_commands import check_replicas, directory_for
-from kavka_broker.core.metadata.topics import PartitionState
+from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
+from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy, Rules, rules_of
+from kavka_broker.core.metadata.decide.topics import check_replicas, directory_for
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 

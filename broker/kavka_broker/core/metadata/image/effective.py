@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LogConfig, with_overrides
-from kavka_broker.core.metadata.configs import Configs
+from kavka_broker.core.metadata.image.configs import Configs
 
 
 class EffectiveConfig:

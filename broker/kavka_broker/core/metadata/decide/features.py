@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.configs import Resource, ResourceType
-from kavka_broker.core.metadata.features import (
+from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, MIN_INSYNC, Policy
+from kavka_broker.core.metadata.image.configs import Resource, ResourceType
+from kavka_broker.core.metadata.image.features import (
     ELIGIBLE_LEADERS_SINCE,
     ELR_FEATURE,
     KRAFT_VERSION,
@@ -23,8 +24,7 @@ from kavka_broker.core.metadata.features import (
     is_lossy,
     named,
 )
-from kavka_broker.core.metadata.image import Metadata
-from kavka_broker.core.metadata.policy import BY_DEFAULT, MIN_INSYNC, Policy
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord

@@ -1,0 +1,1 @@
+"""What is true of the cluster: one file a concern, changed by nothing but replayed records."""
