@@ -47,6 +47,11 @@ class Slices:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()  # given to whoever waits longest
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether some work has been begun and is not over."""
+        return self._turn.locked()
+
     async def turn(self) -> None:
         """Wait for the next turn: what its caller does before it waits again should be no more than a slice."""
         async with self._turn:

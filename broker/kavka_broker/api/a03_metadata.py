@@ -23,7 +23,6 @@ from kavka_broker.api.metadata_answers import (
     TOPIC_OPERATIONS,
     endpoints,
     some_broker,
-    topic_answer,
 )
 from kavka_broker.api.registry import api
 from kavka_broker.core.metadata.image.topic_names import INTERNAL, METADATA_TOPIC, problem_with
@@ -62,7 +61,7 @@ async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> 
 def all_topics(broker: Broker, client: Client) -> Work[list[MetadataResponseTopic]]:
     answers, pace = [], Pace()
     for topic in list(broker.metadata.topics):
-        shown = yield from topic_answer(broker.metadata, topic, client.listener, pace)
+        shown = yield from broker.topic_answers.answer(broker.metadata, topic, client.listener, pace)
         answers.append(shown)
     return answers
 
@@ -124,7 +123,7 @@ def find(wanted: MetadataRequestTopic, broker: Broker, client: Client, pace: Pac
             if problem_with(wanted.name) is not None:
                 code = ErrorCode.INVALID_TOPIC_EXCEPTION
             return MetadataResponseTopic(code, wanted.name, is_internal=wanted.name in INTERNAL)
-    return (yield from topic_answer(broker.metadata, topic, client.listener, pace))
+    return (yield from broker.topic_answers.answer(broker.metadata, topic, client.listener, pace))
 
 
 def answer(

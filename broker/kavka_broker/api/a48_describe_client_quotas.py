@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import SMALL_BYTES_MAX, api
-from kavka_broker.core.metadata.image.quotas import AnyEntity, Component, parts_of
+from kavka_broker.core.metadata.image.quota_filter import Component, matching
+from kavka_broker.core.metadata.image.quotas import AnyEntity, parts_of
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from kavka_broker.protocol.messages.describe_client_quotas_response import (
@@ -33,7 +34,7 @@ def describe_client_quotas(
     del client
     components = [Component(one.entity_type, one.match_type, one.match) for one in request.components]
     try:
-        found = broker.metadata.quotas.matching(components, strict=request.strict)
+        found = matching(broker.metadata.quotas, components, strict=request.strict)
     except BrokerError as reason:
         return DescribeClientQuotasResponse(0, reason.code, reason.message, None)
     return broker.slices.run(describe_all(found))

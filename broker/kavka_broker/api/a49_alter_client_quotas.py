@@ -14,8 +14,8 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.quotas import Alteration, alter
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.metadata.image.quotas import Alteration
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
@@ -47,7 +47,7 @@ async def alter_client_quotas(
     ]
 
     def decide(metadata: Metadata, _: int) -> Decision[list[EntryData]]:
-        decision = alter(metadata, alterations)
+        decision = alter_all(metadata, alterations)
         return Decision([], decision.response) if request.validate_only else decision
 
     try:
@@ -56,13 +56,13 @@ async def alter_client_quotas(
         return AlterClientQuotasResponse(entries=[answered(alteration, error) for alteration in alterations])
 
 
-def alter(metadata: Metadata, alterations: Sequence[Alteration]) -> Decision[list[EntryData]]:
+def alter_all(metadata: Metadata, alterations: Sequence[Alteration]) -> Decision[list[EntryData]]:
     """Each entity's records, or the reason why it stays as it is."""
     records: list[Message] = []
     answers = []
     for alteration in alterations:
         try:
-            records += metadata.quotas.alter(alteration).records
+            records += alter(metadata.quotas, alteration).records
             answers.append(answered(alteration))
         except BrokerError as reason:
             answers.append(answered(alteration, reason))

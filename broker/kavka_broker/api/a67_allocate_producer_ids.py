@@ -7,8 +7,8 @@ Versions: flexible throughout.
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.producer_ids import Block, allocate
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.metadata.image.producer_ids import Block
 from kavka_broker.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kavka_broker.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
@@ -21,7 +21,7 @@ async def allocate_producer_ids(
 
     def decide(metadata: Metadata, _: int) -> Decision[Block]:
         metadata.brokers.at_epoch(request.broker_id, request.broker_epoch)
-        return metadata.producer_ids.allocate(request.broker_id, request.broker_epoch)
+        return allocate(metadata.producer_ids, request.broker_id, request.broker_epoch)
 
     block = await broker.active.submit(decide)
     return AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.size)

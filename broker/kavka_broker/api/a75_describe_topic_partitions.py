@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.metadata_answers import TOPIC_OPERATIONS, UNITS_PER_PARTITION, offline, topic_answer
+from kavka_broker.api.metadata_answers import TOPIC_OPERATIONS
 from kavka_broker.api.registry import api
+from kavka_broker.api.topic_answers import UNITS_PER_PARTITION, offline
 from kavka_broker.core.metadata.image.topic_names import INTERNAL, problem_with
 from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.errors import ErrorCode
@@ -80,7 +81,7 @@ def page(
 def describe(
     topic: Topic, indexes: range, broker: Broker, listener: str, pace: Pace
 ) -> Work[DescribeTopicPartitionsResponseTopic]:
-    known = yield from topic_answer(broker.metadata, topic, listener, pace)
+    known = yield from broker.topic_answers.answer(broker.metadata, topic, listener, pace)
     partitions = []
     for partition in known.partitions[indexes.start : indexes.stop]:
         state = topic.partitions[partition.partition_index]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from kavka_broker.api.large_requests import LargeRequests
 from kavka_broker.api.preparation import Preparation
+from kavka_broker.api.topic_answers import TopicAnswers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.slices import Slices
 
@@ -99,6 +100,7 @@ class Broker:
     slices: Slices = field(default_factory=Slices, init=False)
     preparation: Preparation = field(default_factory=Preparation, init=False)
     large_requests: LargeRequests = field(default_factory=LargeRequests, init=False)
+    topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
     # Serves a request that came in an envelope; its answer, with header and without size.
     serve_enveloped: Callable[[memoryview, Peer], Awaitable[tuple[Message | None, bytes]]] = field(init=False)
 

@@ -8,6 +8,8 @@ from kavka_broker.controller.snapshots import build, read
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, heartbeat, leave
+from kavka_broker.core.metadata.decide.producer_ids import allocate
+from kavka_broker.core.metadata.decide.quotas import Alteration, alter
 from kavka_broker.core.metadata.decide.registrations import register
 from kavka_broker.core.metadata.decide.topics import (
     Created,
@@ -20,7 +22,6 @@ from kavka_broker.core.metadata.decide.topics import (
 )
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.metadata.image.quotas import Alteration
 from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
@@ -129,14 +130,14 @@ class LiveRun(RuleBasedStateMachine):
     @rule(parts=PARTS, limits=LIMITS)
     def quotas_are_altered(self, parts: list[tuple[str, str | None]], limits: list[tuple[str, float | None]]) -> None:
         try:
-            decision = self.live.quotas.alter(Alteration(parts, limits))
+            decision = alter(self.live.quotas, Alteration(parts, limits))
         except BrokerError:
             return
         self._decide(decision)
 
     @rule(broker_id=BROKERS)
     def producer_ids_are_given(self, broker_id: int) -> None:
-        self._decide(self.live.producer_ids.allocate(broker_id, 0))
+        self._decide(allocate(self.live.producer_ids, broker_id, 0))
 
     @invariant()
     def who_follows_sees_the_same(self) -> None:

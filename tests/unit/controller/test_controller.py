@@ -12,10 +12,10 @@ from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.controller.snapshots import GENESIS, SnapshotId, build, file_name
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.producer_ids import Block, allocate
 from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, Defaults, create_topics
 from kavka_broker.core.metadata.image.features import INITIAL_LEVELS
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.metadata.image.producer_ids import Block
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.voters import Voter, voters_record
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
@@ -468,12 +468,11 @@ def test_producer_ids_are_given_once_across_restarts() -> None:
             async with machine.leading() as controller:
                 epoch = await join(controller, machine)
 
-                def allocate(metadata: Metadata, _: int, epoch: int = epoch) -> Decision[Block]:
-                    return metadata.producer_ids.allocate(1, epoch)
+                def decide(metadata: Metadata, _: int, epoch: int = epoch) -> Decision[Block]:
+                    return allocate(metadata.producer_ids, 1, epoch)
 
                 given += [
-                    block.first
-                    for block in await asyncio.gather(controller.submit(allocate), controller.submit(allocate))
+                    block.first for block in await asyncio.gather(controller.submit(decide), controller.submit(decide))
                 ]
         assert given == sorted(set(given))
 

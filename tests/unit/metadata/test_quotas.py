@@ -2,7 +2,9 @@
 
 import pytest
 
-from kavka_broker.core.metadata.image.quotas import Alteration, Component, MatchType, Quotas, parts_of
+from kavka_broker.core.metadata.decide.quotas import Alteration, alter
+from kavka_broker.core.metadata.image.quota_filter import Component, MatchType, matching
+from kavka_broker.core.metadata.image.quotas import Quotas, parts_of
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
@@ -18,8 +20,8 @@ CALLED_DEFAULT: Parts = [("user", "<default>")]
 ADDRESS: Parts = [("ip", "192.0.2.7")]
 
 
-def alter(quotas: Quotas, parts: Parts, **limits: float | None) -> None:
-    for record in quotas.alter(Alteration(parts, list(limits.items()))).records:
+def set_limits(quotas: Quotas, parts: Parts, **limits: float | None) -> None:
+    for record in alter(quotas, Alteration(parts, list(limits.items()))).records:
         assert isinstance(record, ClientQuotaRecord)
         quotas.replay(record)
 
@@ -27,17 +29,17 @@ def alter(quotas: Quotas, parts: Parts, **limits: float | None) -> None:
 def furnished() -> Quotas:
     quotas = Quotas()
     for number, parts in enumerate([ALICE, ALICE_APP, ANYBODY, ANY_APP, CALLED_DEFAULT], 1):
-        alter(quotas, parts, producer_byte_rate=float(number))
-    alter(quotas, ADDRESS, connection_creation_rate=10.0)
+        set_limits(quotas, parts, producer_byte_rate=float(number))
+    set_limits(quotas, ADDRESS, connection_creation_rate=10.0)
     return quotas
 
 
 def test_a_limit_is_set_changed_and_removed() -> None:
     quotas = Quotas()
-    alter(quotas, ALICE, producer_byte_rate=5.0)
-    alter(quotas, ALICE, producer_byte_rate=6.0, request_percentage=200.0)
+    set_limits(quotas, ALICE, producer_byte_rate=5.0)
+    set_limits(quotas, ALICE, producer_byte_rate=6.0, request_percentage=200.0)
     assert quotas.of(Entity("alice")) == {"producer_byte_rate": 6.0, "request_percentage": 200.0}
-    alter(quotas, ALICE, producer_byte_rate=None)
+    set_limits(quotas, ALICE, producer_byte_rate=None)
     assert quotas.limits == {"request_percentage": {Entity("alice"): 200.0}}
 
 
@@ -49,9 +51,9 @@ def test_a_user_called_default_is_not_the_default() -> None:
 
 def test_what_says_the_same_writes_nothing() -> None:
     quotas = furnished()
-    assert not quotas.alter(Alteration(ALICE, [("producer_byte_rate", 1.0)])).records
-    assert not quotas.alter(Alteration([("user", "bob")], [("producer_byte_rate", None)])).records
-    assert not quotas.alter(Alteration(ALICE, [("nope", None)])).records
+    assert not alter(quotas, Alteration(ALICE, [("producer_byte_rate", 1.0)])).records
+    assert not alter(quotas, Alteration([("user", "bob")], [("producer_byte_rate", None)])).records
+    assert not alter(quotas, Alteration(ALICE, [("nope", None)])).records
 
 
 @pytest.mark.parametrize(
@@ -77,22 +79,22 @@ def test_what_says_the_same_writes_nothing() -> None:
 )
 def test_what_cannot_be_limited_is_an_invalid_request(parts: Parts, key: str, limit: float) -> None:
     with pytest.raises(BrokerError) as refusal:
-        Quotas().alter(Alteration(parts, [(key, limit)]))
+        alter(Quotas(), Alteration(parts, [(key, limit)]))
     assert refusal.value.code is ErrorCode.INVALID_REQUEST
     assert refusal.value.message
 
 
 def test_a_key_that_is_there_twice_is_refused() -> None:
     with pytest.raises(BrokerError, match="there twice"):
-        Quotas().alter(Alteration(ALICE, [("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)]))
+        alter(Quotas(), Alteration(ALICE, [("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)]))
 
 
 def test_a_rate_may_be_off_a_whole_number_by_what_a_double_is() -> None:
-    alter(Quotas(), ALICE, producer_byte_rate=100.0000001)
+    set_limits(Quotas(), ALICE, producer_byte_rate=100.0000001)
 
 
 def found(*components: Component, strict: bool = False) -> list[Parts]:
-    found = furnished().matching(components, strict=strict)
+    found = matching(furnished(), components, strict=strict)
     entities = dict.fromkeys(one[0] for one in found if one is not None)
     return [list(parts_of(entity).items()) for entity in entities]
 
@@ -139,6 +141,6 @@ def test_a_filter_without_sense_is_refused(components: list[Component], code: Er
 
 def test_an_address_and_its_default() -> None:
     quotas = Quotas()
-    alter(quotas, [("ip", None)], connection_creation_rate=7.0)
-    alter(quotas, [("ip", "2001:db8::7")], connection_creation_rate=8.0)
+    set_limits(quotas, [("ip", None)], connection_creation_rate=7.0)
+    set_limits(quotas, [("ip", "2001:db8::7")], connection_creation_rate=8.0)
     assert quotas.limits["connection_creation_rate"] == {IpEntity(DEFAULT): 7.0, IpEntity("2001:db8::7"): 8.0}

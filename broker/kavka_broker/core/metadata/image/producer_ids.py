@@ -5,23 +5,8 @@ are 2^63 of them.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
 
-from kavka_broker.core.decision import Decision
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.producer_ids_record import ProducerIdsRecord
-
-BLOCK_SIZE: Final = 1000
-PRODUCER_ID_MAX: Final = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The ids from `first` to `first + size - 1`."""
-
-    first: int
-    size: int
 
 
 class ProducerIds:
@@ -35,13 +20,6 @@ class ProducerIds:
         return isinstance(other, ProducerIds) and self._last == other._last
 
     __hash__ = None  # type: ignore[assignment]
-
-    def allocate(self, broker_id: int, broker_epoch: int) -> Decision[Block]:
-        """The next block, for one broker."""
-        first = self.next_producer_id
-        if first > PRODUCER_ID_MAX - BLOCK_SIZE:
-            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "every producer id has been given out")
-        return Decision([ProducerIdsRecord(broker_id, broker_epoch, first + BLOCK_SIZE)], Block(first, BLOCK_SIZE))
 
     def replay(self, record: ProducerIdsRecord) -> None:
         assert record.next_producer_id >= self.next_producer_id, "producer ids would be given out twice"

@@ -64,15 +64,15 @@ class PartitionState(NamedTuple):
 
 
 class Topic:
-    """One topic. `answers` is a place for readers to keep what they made of it; every change empties it."""
+    """One topic. `changes` counts the records that have changed it here, so that a reader knows what is old."""
 
-    __slots__ = ("answers", "name", "partitions", "topic_id")
+    __slots__ = ("changes", "name", "partitions", "topic_id")
 
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
         self.topic_id = topic_id
         self.partitions: dict[int, PartitionState] = {}
-        self.answers: dict[str, Any] = {}
+        self.changes = 0
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -93,7 +93,7 @@ class Topic:
 
 
 class Topics:
-    """All topics. Commands are in `topic_commands`; here is what is true and how records change it."""
+    """All topics. What may change is in `decide.topics`; here is what is true and how records change it."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
@@ -141,11 +141,11 @@ class Topics:
                 topic = self._topic(record.topic_id)
                 self.partition_count += record.partition_id not in topic.partitions
                 topic.partitions[record.partition_id] = _partition(record)
-                topic.answers.clear()
+                topic.changes += 1
             case PartitionChangeRecord():
                 topic = self._topic(record.topic_id)
                 topic.partitions[record.partition_id] = changed(topic.partitions[record.partition_id], record)
-                topic.answers.clear()
+                topic.changes += 1
             case RemoveTopicRecord(topic_id):
                 self._remove(self._topic(topic_id))
             case ClearElrRecord(topic_name):
@@ -179,7 +179,7 @@ class Topics:
                 if state.elr or state.last_known_elr:
                     epoch = state.partition_epoch + 1
                     topic.partitions[partition] = state._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
-            topic.answers.clear()
+            topic.changes += 1
 
     def records(self) -> Iterator[Message]:
         for name in self.names():

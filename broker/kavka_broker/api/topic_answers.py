@@ -1,0 +1,91 @@
+"""A topic's part of a Metadata answer, made once and kept until the topic or any broker changes.
+
+Clients with a thousand topics ask again and again for what hardly ever changes.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from kavka_broker.core.metadata.image.brokers import Brokers
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topic_names import INTERNAL
+from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
+from kavka_broker.slices import Pace, Work
+
+UNITS_PER_PARTITION: Final = 3  # of a slice
+#: Answers kept for each topic of the cluster: clients mostly use one listener, and seldom more than two.
+KEPT_PER_TOPIC_MAX: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer, and what it was made of."""
+
+    topic: Topic
+    changes: int  # of the topic
+    generation: int  # of the brokers
+    answer: MetadataResponseTopic
+
+
+class TopicAnswers:
+    """The answers of one node, by topic id and listener. The one that was made first is dropped first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[bytes, str], Kept] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def answer(self, metadata: Metadata, topic: Topic, listener: str, pace: Pace) -> Work[MetadataResponseTopic]:
+        """A topic as Metadata shows it. Shared between answers: not to be changed."""
+        if pace.spent(1):
+            yield
+        changes, generation = topic.changes, metadata.brokers.generation
+        kept = self._kept.get((topic.topic_id, listener))
+        if kept is not None and kept.topic is topic and (kept.changes, kept.generation) == (changes, generation):
+            return kept.answer
+        answer = MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, is_internal=topic.name in INTERNAL)
+        for index in sorted(topic.partitions):
+            answer.partitions.append(_partition(metadata.brokers, index, topic.partitions[index], listener))
+            if pace.spent(UNITS_PER_PARTITION):
+                yield
+        self._keep(Kept(topic, changes, generation, answer), listener, KEPT_PER_TOPIC_MAX * len(metadata.topics))
+        return answer
+
+    def _keep(self, kept: Kept, listener: str, kept_max: int) -> None:
+        """What was made of a topic that has changed meanwhile is not kept: its `changes` are not those of now."""
+        if kept.changes != kept.topic.changes:
+            return
+        self._kept[kept.topic.topic_id, listener] = kept
+        while len(self._kept) > kept_max:
+            self._kept.popitem(last=False)
+
+
+def _partition(brokers: Brokers, index: int, state: PartitionState, listener: str) -> MetadataResponsePartition:
+    leader = brokers.get(state.leader)
+    error = ErrorCode.NONE
+    if leader is None or leader.fenced:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    elif listener not in leader.endpoints:
+        error = ErrorCode.LISTENER_NOT_FOUND
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=state.leader if error is ErrorCode.NONE else NO_LEADER,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=offline(brokers, state, listener),
+    )
+
+
+def offline(brokers: Brokers, state: PartitionState, listener: str) -> list[int]:
+    """The replicas on brokers that are fenced, gone, or not reachable by this listener."""
+    return [
+        broker_id
+        for broker_id in state.replicas
+        if (one := brokers.get(broker_id)) is None or one.fenced or listener not in one.endpoints
+    ]

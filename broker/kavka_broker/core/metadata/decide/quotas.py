@@ -1,0 +1,92 @@
+"""Limits of an entity are set and taken away (KIP-546)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.image.quotas import CLIENT_ID, IP, TYPES, USER, AnyEntity, Quotas, entity_data
+from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, IP_KEYS, WHOLE_KEYS, Default, Entity, IpEntity
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
+
+#: How far from a whole number a limit may be and still count as one: it travels as a double.
+WHOLE_TOLERANCE: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """New limits of one entity; None takes a limit away."""
+
+    parts: Sequence[tuple[str, str | None]]
+    limits: Sequence[tuple[str, float | None]]
+
+
+def alter(quotas: Quotas, alteration: Alteration) -> Decision[AnyEntity]:
+    """Set and take away limits of one entity. Raises BrokerError with INVALID_REQUEST."""
+    entity = entity_of(alteration.parts)
+    allowed = IP_KEYS if isinstance(entity, IpEntity) else CLIENT_KEYS
+    records = []
+    keys = [key for key, _ in alteration.limits]
+    if len(set(keys)) < len(keys):
+        raise _invalid(f"a quota of {entity} is there twice; send each key once")
+    for key, limit in alteration.limits:
+        if key not in allowed and limit is not None:
+            words = ", ".join(sorted(allowed))
+            raise _invalid(f'"{key}" is not a quota of {entity}; it can have {words}')
+        if limit is None:
+            if entity in quotas.limits.get(key, ()):
+                records.append(ClientQuotaRecord(entity_data(entity), key, 0.0, remove=True))
+            continue
+        _check_limit(key, limit)
+        if quotas.limits.get(key, {}).get(entity) != limit:
+            records.append(ClientQuotaRecord(entity_data(entity), key, limit, remove=False))
+    return Decision(records, entity)
+
+
+def entity_of(parts: Sequence[tuple[str, str | None]]) -> AnyEntity:
+    """The entity that these types and names make. A null name is the default of its type."""
+    named: dict[str, str | Default] = {}
+    if not parts:
+        raise _invalid("a quota needs an entity; name a user, a client-id or an ip")
+    for entity_type, name in parts:
+        if entity_type not in TYPES:
+            raise _invalid(f'"{entity_type}" is not a type of entity; write one of {", ".join(TYPES)}')
+        if entity_type in named:
+            raise _invalid(f"{entity_type} is there twice; name it once")
+        if name == "":
+            raise _invalid(f"the {entity_type} is empty; name it, or send a null name for the default")
+        named[entity_type] = DEFAULT if name is None else name
+    if IP not in named:
+        return Entity(named.get(USER), named.get(CLIENT_ID))
+    if len(named) > 1:
+        raise _invalid("an ip stands alone; take the user and the client-id away")
+    ip = named[IP]
+    if not isinstance(ip, Default) and not _is_address(ip):
+        raise _invalid(f'"{ip}" is not an address; write it like 192.0.2.7 or 2001:db8::7')
+    return IpEntity(ip)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_limit(key: str, limit: float) -> None:
+    if not limit > 0:  # not a number either
+        raise _invalid(f"{key} is {limit:g}; write more than 0, or remove the quota")
+    greatest = WHOLE_KEYS.get(key)
+    if greatest is None:
+        return
+    if limit > greatest:
+        raise _invalid(f"{key} is {limit:g}; write at most {greatest}")
+    if abs(limit - round(limit)) > WHOLE_TOLERANCE:
+        raise _invalid(f"{key} is {limit}; write a whole number")
+
+
+def _invalid(message: str) -> BrokerError:
+    return BrokerError(ErrorCode.INVALID_REQUEST, message)
