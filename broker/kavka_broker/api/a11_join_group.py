@@ -3,6 +3,8 @@
 - The first join of a dynamic member is refused with MEMBER_ID_REQUIRED and the id to come back with (KIP-394, from 4).
 - A static member (from 5) takes the place of its predecessor; a stable group does not rebalance for it.
 - Answered when the generation is formed; the leader's answer lists the members and their metadata.
+- A member that names more than `PROTOCOLS_MAX` protocols is refused with INVALID_REQUEST.
+- What waits is the answer: the bytes of the request do not count in `queued.max.request.bytes` any more.
 - Versions 0 and 1 of consumers have no rebalance timeout: it is the session's.
 Versions: flexible from 6, protocol type in the answer from 7, a reason from 8, skip_assignment from 9.
 """
@@ -12,6 +14,7 @@ import asyncio
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
 from kavka_broker.core.group.join import Join
+from kavka_broker.core.group.settings import PROTOCOLS_MAX
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.join_group_request import JoinGroupRequest
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
@@ -26,9 +29,12 @@ Token = asyncio.Future[JoinGroupResponse]
 def join_group(request: JoinGroupRequest, broker: Broker, client: Client) -> JoinGroupResponse | Token:
     if not request.group_id:
         return JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID, member_id=request.member_id)
+    if len(request.protocols) > PROTOCOLS_MAX:
+        return JoinGroupResponse(error_code=ErrorCode.INVALID_REQUEST, member_id=request.member_id)
     shard = broker.groups.shard(request.group_id)
     token: Token = asyncio.get_running_loop().create_future()
     shard.join(request.group_id, command_of(request, token, broker, client))
+    client.forget_request()
     return token.result() if token.done() else token
 
 

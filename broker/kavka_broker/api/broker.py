@@ -198,6 +198,7 @@ class Client:
     on_let_go: Callable[[], None] | None = None
     # Of the request, to be kept beyond the handler: they count in `queued.max.request.bytes` until it is answered.
     copied_bytes: int = 0
+    on_request_forgotten: Callable[[], None] | None = None
     # Set by a handler that has counted what it answers: a thread is to write it.
     has_long_answer: bool = False
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
@@ -207,6 +208,12 @@ class Client:
     def throttle(self, throttle_time_ms: int, held: HeldTime) -> None:
         """Have the connection muted for so long."""
         self.throttle_time_ms, self.held = throttle_time_ms, held
+
+    def forget_request(self) -> None:
+        """Nothing of the request is needed any more, though its answer waits: its bytes count no longer."""
+        self.copied_bytes = 0
+        if self.on_request_forgotten is not None:
+            self.on_request_forgotten()
 
     def let_go(self) -> None:
         """Let the next requests of the connection begin, after `is_holding`."""

@@ -134,6 +134,7 @@ class Dispatcher:
     async def _serve_large(self, frame: bytes | bytearray, body: int, exchange: Exchange) -> Answer:
         request = await self._broker.large_requests.read(frame, body, exchange.api, exchange.client.version)
         answer = handle(request, exchange.api, self._broker, exchange.client)
+        del frame, request  # an answer that waits for others, as JoinGroup's, keeps neither
         if answer is not None and not isinstance(answer, Message):
             answer = await answer
         return answer

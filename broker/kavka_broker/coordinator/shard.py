@@ -20,6 +20,7 @@ from kavka_broker.core.group.effects import Answer, Effects, Persist, Start, Sto
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.join import Join, join
 from kavka_broker.core.group.offsets import Commit, check_committer, commit_record
+from kavka_broker.core.group.persistence import size_bytes_min
 from kavka_broker.core.group.rebalance import keep_alive
 from kavka_broker.core.group.records import KeyedRecord, group_record, offset_tombstone
 from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX, GroupSettings
@@ -28,6 +29,7 @@ from kavka_broker.core.group.sync import Sync, persisted, sync
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 from kavka_broker.protocol.records.record import build_batch
@@ -268,6 +270,7 @@ class Shard:
 
     def _persist(self, group: ClassicGroup, effect: Persist, effects: Effects) -> None:
         try:
+            self._check_size(effect.value)
             waiting = self._append(group.group_id, [group_record(group.group_id, effect.value)])
         except BrokerError as error:
             self._persisted(group, effect.ticket, error.code, effects)
@@ -276,6 +279,13 @@ class Shard:
             self._persisted(group, effect.ticket, ErrorCode.NONE, effects)
         else:
             waiting.add_done_callback(partial(self._persisted_later, group, effect.ticket))
+
+    def _check_size(self, value: GroupMetadataValue) -> None:
+        """Raises BrokerError for a record that the log refuses, before it is built: it may have many megabytes."""
+        bytes_max = self.partition.log.config.max_message_bytes
+        if size_bytes_min(value) > bytes_max:
+            code = APPEND_ERRORS[ErrorCode.MESSAGE_TOO_LARGE]
+            raise BrokerError(code, f"the group's record has more than {bytes_max} bytes (max.message.bytes)")
 
     def _persisted_later(self, group: ClassicGroup, ticket: int, waiting: Waiting) -> None:
         effects = Effects()

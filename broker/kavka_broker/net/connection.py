@@ -211,6 +211,7 @@ class Connection(asyncio.BufferedProtocol):
         if exchange.waiting is not None:
             exchange.counted_bytes = exchange.client.copied_bytes
             self._listener.limits.memory.promise(exchange.counted_bytes)
+            exchange.client.on_request_forgotten = partial(self._give_back_copy, exchange)
             self._is_blocked = not exchange.api.pipelined
             if exchange.client.is_holding:
                 self._is_blocked = True

@@ -7,6 +7,7 @@
 - Left alone, a group comes to rest: no members, no timers.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -119,6 +120,8 @@ def check_structure(group: ClassicGroup) -> None:
     assert group.instances == {m.instance_id: m.member_id for m in members.values() if m.instance_id is not None}
     assert (group.leader_id in members) if members else (group.leader_id is None)
     assert group.unsynced.keys() <= members.keys()
+    spoken = Counter(name for m in members.values() for name in {name for name, _ in m.protocols})
+    assert dict(group.supported) == dict(spoken)
     assert group.pending.keys().isdisjoint(members)
     assert len(members) <= SETTINGS.members_max or group.state is GroupState.PREPARING_REBALANCE
     assert all(m.join is None for m in members.values()) or group.state is GroupState.PREPARING_REBALANCE

@@ -33,7 +33,6 @@ ANSWER_SECONDS: Final = 20
 NOT_CUT: Final[dict[str, str]] = {
     "CreateTopics": "a name is counted and a command made; bounded by 10,000 partitions",
     "CreatePartitions": "a name is counted and a command made",
-    "JoinGroup": "a protocol is taken into the group",
     "ListGroups": "a filter; bounded by 16 KiB of request",
     "UpdateFeatures": "a feature; bounded by 16 KiB of request",
     "DescribeClientQuotas": "a component of the filter; bounded by 16 KiB of request",

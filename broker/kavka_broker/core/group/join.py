@@ -116,11 +116,10 @@ def join_again(group: ClassicGroup, command: Join, settings: GroupSettings, now_
         return
     member = member_of(group, command.member_id, command.instance_id)
     is_leader = member.member_id == group.leader_id
-    is_same = member.protocols == command.protocols
     match group.state:
-        case GroupState.COMPLETING_REBALANCE if is_same:
+        case GroupState.COMPLETING_REBALANCE if member.protocols == command.protocols:
             repeat(group, member, command, effects, with_members=is_leader)
-        case GroupState.STABLE if is_same and not is_leader:
+        case GroupState.STABLE if not is_leader and member.protocols == command.protocols:
             repeat(group, member, command, effects, with_members=False)
         case _:
             update(group, member, command)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue, MemberMetadata
 
-__all__ = ["record_of", "restore"]
+__all__ = ["record_of", "restore", "size_bytes_min"]
 
 
 def record_of(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
@@ -37,6 +37,11 @@ def record_of(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMet
             for member in group.members.values()
         ],
     )
+
+
+def size_bytes_min(value: GroupMetadataValue) -> int:
+    """What members have handed in of a record, which is nearly all of it where it is large."""
+    return sum(len(member.subscription) + len(member.assignment) for member in value.members)
 
 
 def restore(group_id: str, value: GroupMetadataValue) -> ClassicGroup:

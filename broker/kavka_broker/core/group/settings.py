@@ -6,6 +6,10 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A member that has never been part of a generation is dropped after this long, even while its join is parked: its
 client may be gone without a trace (KAFKA-4676)."""
 
+PROTOCOLS_MAX = 100
+"""That one member speaks. A consumer names an assignor or two, a worker of Connect three; to choose among those of many
+members takes a step for each."""
+
 PENDING_MEMBERS_MAX = 10_000
 """Ids given out that nobody has joined with; past this the oldest is forgotten, and its client starts again."""
 

@@ -128,23 +128,34 @@ class ClassicGroup:
             assert member.instance_id not in self.instances, f"{member.instance_id} is a member already"
             self.instances[member.instance_id] = member.member_id
         self.members[member.member_id] = member
-        self.supported.update({name for name, _ in member.protocols})
+        self._count(member.protocols)
         self.pending.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> Member:
         member = self.members.pop(member_id)
         if member.instance_id is not None:
             del self.instances[member.instance_id]
-        self.supported.subtract({name for name, _ in member.protocols})
+        self._discount(member.protocols)
         self.unsynced.pop(member_id, None)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         return member
 
     def change_protocols(self, member: Member, protocols: Protocols) -> None:
-        self.supported.subtract({name for name, _ in member.protocols})
-        self.supported.update({name for name, _ in protocols})
+        self._discount(member.protocols)
+        self._count(protocols)
         member.protocols = protocols
+
+    def _count(self, protocols: Protocols) -> None:
+        for name in dict.fromkeys(name for name, _ in protocols):
+            self.supported[name] += 1
+
+    def _discount(self, protocols: Protocols) -> None:
+        """What nobody speaks any more is forgotten: members may make names up, and come and go."""
+        for name in dict.fromkeys(name for name, _ in protocols):
+            self.supported[name] -= 1
+            if not self.supported[name]:
+                del self.supported[name]
 
     def replace_static(self, member: Member, member_id: str) -> None:
         """A restarted static member goes on under a new id; its place in the order of members stays."""
@@ -172,8 +183,12 @@ class ClassicGroup:
         return not self.pending and all(member.is_joining for member in self.members.values())
 
     def candidates(self) -> set[str]:
-        """The protocols that every member supports."""
-        return {name for name, count in self.supported.items() if count == len(self.members)}
+        """The protocols that every member supports: they are among those of any one."""
+        first = next(iter(self.members.values()))
+        return {name for name, _ in first.protocols if self._is_common(name)}
+
+    def _is_common(self, name: str) -> bool:
+        return self.supported[name] == len(self.members)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Could a member with these protocols be part of this group?"""
@@ -181,8 +196,7 @@ class ClassicGroup:
             return False
         if not self.members:
             return True
-        candidates = self.candidates()
-        return protocol_type == self.protocol_type and any(name in candidates for name, _ in protocols)
+        return protocol_type == self.protocol_type and any(self._is_common(name) for name, _ in protocols)
 
     def select_protocol(self) -> str:
         """The protocol that most members like best, of those that all support; the earlier vote breaks a tie."""

@@ -1,0 +1,119 @@
+"""Members that say much: with many protocols, for many others, and in requests that wait long for their answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from kavka_broker.api import a14_sync_group
+from kavka_broker.coordinator import shard
+from kavka_broker.core.group.settings import PROTOCOLS_MAX
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
+from kavka_broker.protocol.messages.join_group_request import JoinGroupRequestProtocol
+from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
+from kavka_broker.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
+from tests.support.in_process import Client, InProcess, running
+from tests.unit.coordinator.calls import find, join, join_request
+
+LARGE_BYTES = 100_000
+BOUND_BYTES = 2 * LARGE_BYTES
+
+
+def play(directory: Path, scenario: Callable[[InProcess, Client], Awaitable[None]]) -> None:
+    async def run() -> None:
+        settings = {
+            "queued.max.request.bytes": str(BOUND_BYTES),
+            "socket.request.max.bytes": str(BOUND_BYTES),
+            "offsets.topic.num.partitions": "1",
+        }
+        async with running(directory, settings) as inside:
+            client = await inside.connect()
+            await find(client, "g")
+            await scenario(inside, client)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("count", "code"), [(PROTOCOLS_MAX, ErrorCode.NONE), (PROTOCOLS_MAX + 1, ErrorCode.INVALID_REQUEST)]
+)
+def test_a_member_speaks_so_many_protocols(tmp_path: Path, count: int, code: ErrorCode) -> None:
+    async def scenario(_: InProcess, client: Client) -> None:
+        request = join_request("g")
+        request.protocols = [JoinGroupRequestProtocol(f"p{number}", b"") for number in range(count)]
+        assert (await client.call(request, JoinGroupResponse, 3)).error_code == code
+
+    play(tmp_path, scenario)
+
+
+def test_a_join_that_waits_for_others_gives_room_to_other_requests(tmp_path: Path) -> None:
+    """Its member has not joined yet when the others' requests have used `queued.max.request.bytes` up."""
+
+    async def scenario(inside: InProcess, client: Client) -> None:
+        late = await join(client, "g")
+        (listener,) = inside.server._addresses.of_brokers
+        waiting: list[Client] = []
+        for number in range(2 * BOUND_BYTES // LARGE_BYTES):
+            waiting.append(await inside.connect())
+            request = join_request("g")
+            request.protocols[0].metadata = bytes(LARGE_BYTES)
+            waiting[-1].send(request, 3)
+            members = inside.broker.groups.shard("g").image.groups["g"].members
+            async with asyncio.timeout(20):
+                while len(members) < number + 2:
+                    await asyncio.sleep(0)
+            assert listener.limits.memory.used_bytes == 0
+        again = join_request("g", late.member_id)
+        client.send(again, 3)
+        answers = [await one.receive(JoinGroupResponse, 3) for one in (client, *waiting)]
+        assert {one.generation_id for one in answers} == {2}
+
+    play(tmp_path, scenario)
+
+
+def test_a_sync_with_many_assignments_is_taken_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[int] = []
+    by_member = a14_sync_group.by_member
+
+    def noting(some: list[SyncGroupRequestAssignment]) -> dict[str, bytes]:
+        parts.append(len(some))
+        return by_member(some)
+
+    monkeypatch.setattr(a14_sync_group, "by_member", noting)
+
+    async def scenario(_: InProcess, client: Client) -> None:
+        member_id = (await join(client, "g")).member_id
+        names = [*(f"m{number}" for number in range(2_499)), member_id]
+        assignments = [SyncGroupRequestAssignment(name, name.encode()) for name in names]
+        request = SyncGroupRequest("g", 1, member_id, None, "consumer", "range", assignments)
+        client.send(request, 5)
+        client.send(ApiVersionsRequest("a", "1"), 3)
+        assert (await client.receive(SyncGroupResponse, 5)).assignment == member_id.encode()
+        await client.receive(ApiVersionsResponse, 3)
+        assert parts == [1_000, 1_000, 500]
+
+    play(tmp_path, scenario)
+
+
+def test_a_record_of_a_group_that_the_log_refuses_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        member_id = (await join(client, "g")).member_id
+        log = inside.broker.groups.shard("g").partition.log
+        log.config = replace(log.config, max_message_bytes=1_000)
+        monkeypatch.setattr(shard, "build_batch", unexpected)
+        assignments = [SyncGroupRequestAssignment(member_id, bytes(1_000))]
+        request = SyncGroupRequest("g", 1, member_id, None, "consumer", "range", assignments)
+        answer = await client.call(request, SyncGroupResponse, 5)
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+    play(tmp_path, scenario)
+
+
+def unexpected(*_: Any, **__: Any) -> NoReturn:
+    raise AssertionError("it is built")
