@@ -25,13 +25,16 @@ from bench.brokers import KAVKA, compile_kavka
 from bench.cluster import Ticker
 from bench.trio import Member, Trio
 
-TOPIC: Final = "many"
+#: Of the topics: `many-0`, `many-1`, and so on.
+PREFIX: Final = "many"
+#: A CreateTopics may ask for so many, as with Apache Kafka: more of them are spread over several topics.
+TOPIC_PARTITIONS_MAX: Final = 10_000
 CREATE_SECONDS_MAX: Final = 300.0
 SETTLE_SECONDS: Final = 15.0
 IDLE_SECONDS: Final = 20.0
 UNDER_LOAD_SECONDS: Final = 5.0
 AFTER_KILL_SECONDS: Final = 15.0
-#: Of all partitions so many are written to, evenly spread, while a node is killed.
+#: Of the first topic's partitions so many are written to, evenly spread, while a node is killed.
 WATCHED_MAX: Final = 12
 
 
@@ -54,13 +57,25 @@ def told(what: str, cost: machine.Cost, more: str = "") -> None:
     print(f"{what:44} {cost.wall_seconds:7.2f} s  {cpu}  others {cost.others_cores:4.2f} cores  {more}", flush=True)
 
 
+def topics(partitions: int) -> dict[str, int]:
+    """How many partitions each topic has."""
+    begins = range(0, partitions, TOPIC_PARTITIONS_MAX)
+    return {f"{PREFIX}-{n}": min(partitions - begin, TOPIC_PARTITIONS_MAX) for n, begin in enumerate(begins)}
+
+
 def create(cluster: Trio, partitions: int, replicas: int) -> None:
     """Until every node has told a client of all of them, in sync."""
-    wanted = NewTopic(TOPIC, partitions, replicas)
     admin = kafka_admin.AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    made = admin.create_topics([wanted], operation_timeout=CREATE_SECONDS_MAX, request_timeout=CREATE_SECONDS_MAX)
-    made[TOPIC].result(CREATE_SECONDS_MAX)
-    cluster.wait_whole(TOPIC, partitions, replicas)
+    waits = {"operation_timeout": CREATE_SECONDS_MAX, "request_timeout": CREATE_SECONDS_MAX}
+    for name, count in topics(partitions).items():
+        made = admin.create_topics([NewTopic(name, count, replicas)], **waits)
+        made[name].result(CREATE_SECONDS_MAX)
+    wait_whole(cluster, partitions, replicas)
+
+
+def wait_whole(cluster: Trio, partitions: int, replicas: int) -> None:
+    for name, count in topics(partitions).items():
+        cluster.wait_whole(name, count, replicas)
 
 
 def wait_for_logs(cluster: Trio, logs: int) -> None:
@@ -73,7 +88,7 @@ def wait_for_logs(cluster: Trio, logs: int) -> None:
 
 
 def logs_of(member: Member) -> int:
-    return sum(name.startswith(f"{TOPIC}-") for name in os.listdir(member.directory / "data"))
+    return sum(name.startswith(f"{PREFIX}-") for name in os.listdir(member.directory / "data"))
 
 
 def stand(cluster: Trio) -> str:
@@ -85,8 +100,8 @@ def stand(cluster: Trio) -> str:
 
 def kill(cluster: Trio, partitions: int, replicas: int) -> None:
     """Kill -9 of one node under a little load, and its start, until all is in sync again."""
-    watched = range(0, partitions, -(-partitions // WATCHED_MAX))
-    ticker = Ticker(cluster.bootstrap, TOPIC, watched)
+    topic, count = next(iter(topics(partitions).items()))
+    ticker = Ticker(cluster.bootstrap, topic, range(0, count, -(-count // WATCHED_MAX)))
     time.sleep(UNDER_LOAD_SECONDS)
     victim = cluster.members[0]
     ticker.reset()
@@ -97,7 +112,7 @@ def kill(cluster: Trio, partitions: int, replicas: int) -> None:
     ticker.reset()
     steps = Steps(cluster)
     cluster.launch(victim)
-    steps.take("in sync again after", lambda: cluster.wait_whole(TOPIC, partitions, replicas))
+    steps.take("in sync again after", lambda: wait_whole(cluster, partitions, replicas))
     time.sleep(UNDER_LOAD_SECONDS)
     print(f"gap while it comes back: {max(ticker.longest.values()):.2f} s")
     ticker.stop()
@@ -114,7 +129,7 @@ def stop_all(cluster: Trio) -> None:
 def start_all(cluster: Trio, partitions: int, replicas: int) -> None:
     for member in cluster.members:
         cluster.launch(member)
-    cluster.wait_whole(TOPIC, partitions, replicas)
+    wait_whole(cluster, partitions, replicas)
 
 
 def run(cluster: Trio, partitions: int, replicas: int) -> None:

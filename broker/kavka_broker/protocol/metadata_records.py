@@ -8,13 +8,18 @@ from __future__ import annotations
 from typing import Final
 
 from kavka_broker.protocol.catalog import metadata_record_class
-from kavka_broker.protocol.codec import decode, encode
+from kavka_broker.protocol.codec import decode, decoder, encode
+from kavka_broker.protocol.compiler.decoder import Decoder
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.index import METADATA_RECORDS
 from kavka_broker.protocol.wire import read_uvarint, uvarint
 
 FRAME_VERSION: Final = 1
+#: Three varints of a byte each, as all have that are in use.
+HEAD_BYTES_MIN: Final = 3
+#: By these bytes, once they were found to be good: a start replays very many records. Bounded by the versions known.
+_decoders: dict[bytes, Decoder] = {}
 
 
 def frame(record: Message, version: int | None = None) -> bytes:
@@ -25,6 +30,9 @@ def frame(record: Message, version: int | None = None) -> bytes:
 
 def unframe(buffer: bytes | memoryview) -> Message:
     """The record in a value; ProtocolViolation where it is none that this release knows."""
+    known = _decoders.get(bytes(buffer[:HEAD_BYTES_MIN]))
+    if known is not None:
+        return known(buffer, HEAD_BYTES_MIN)[0]
     view = memoryview(buffer)
     try:
         frame_version, position = read_uvarint(view, 0)
@@ -39,6 +47,8 @@ def unframe(buffer: bytes | memoryview) -> Message:
     kind = metadata_record_class(key)
     if not kind.VERSIONS[0] <= version <= kind.VERSIONS[1]:
         raise ProtocolViolation(f"metadata record: {kind.NAME} has no version {version}")
+    if position == HEAD_BYTES_MIN:
+        _decoders[bytes(view[:HEAD_BYTES_MIN])] = decoder(kind, version)
     return decode(kind, version, view[position:])
 
 

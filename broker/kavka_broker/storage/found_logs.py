@@ -124,17 +124,17 @@ class Search:
         found = []
         for entry in self._disk.names(directory.path):
             path = os.path.join(directory.path, entry)
-            if not self._disk.is_directory(path):
+            if (name := parse_partition(entry)) is not None and name != CLUSTER_METADATA:
+                one = self._look_at(directory, name, path)
+                found += [] if one is None else [one]
+            elif not self._disk.is_directory(path):
                 continue
-            if entry.endswith(FUTURE_DIRECTORY) and (moving := parse_future(entry)) is not None:
+            elif entry.endswith(FUTURE_DIRECTORY) and (moving := parse_future(entry)) is not None:
                 self._futures.find(directory, path, moving)
             elif entry.endswith(DELETE_DIRECTORY):
                 self._aside.found(directory, path, DELETE_DIRECTORY)
             elif entry.endswith(STRAY_DIRECTORY):
                 self._aside.found(directory, path, STRAY_DIRECTORY)
-            elif (name := parse_partition(entry)) is not None and name != CLUSTER_METADATA:
-                one = self._look_at(directory, name, path)
-                found += [] if one is None else [one]
         return found
 
     def _look_at(self, directory: LogDirectory, name: PartitionName, path: str) -> FoundLog | None:
@@ -142,6 +142,9 @@ class Search:
             topic_id = partition_metadata.read(self._disk, path)
         except BrokerError:
             return FoundLog(directory, name, None, self._owner(name))  # opening it says why
+        # What names a topic is a directory: very many need not be asked.
+        if topic_id == ZERO and not self._disk.is_directory(path):
+            return None
         if topic_id == ZERO and partition_metadata.is_removed(self._disk, path):
             self._aside.put(directory, name, path, DELETE_DIRECTORY)
             return None

@@ -84,9 +84,11 @@ class Log(ReadableLog):
         now_ms: int,
         keeps_end: bool = True,
         cleaned_offset: int = 0,
+        topic_id: bytes | None = None,
     ) -> "Log":
         """Open a log as it is on disk, or begin it; with `recover` check what a crash may have torn. Below
-        `cleaned_offset` it has been cleaned, whatever its topic says now.
+        `cleaned_offset` it has been cleaned, whatever its topic says now. `topic_id` is what its directory says, if
+        that was read already.
         """
         from kavka_broker.storage.recovery import open_log
 
@@ -100,6 +102,7 @@ class Log(ReadableLog):
             now_ms=now_ms,
             keeps_end=keeps_end,
             cleaned_offset=cleaned_offset,
+            topic_id=topic_id,
         )
 
     # --- append -------------------------------------------------------------------------------------------------

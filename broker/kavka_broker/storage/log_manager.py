@@ -12,6 +12,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from kavka_broker.core.config.topic import LogConfig
@@ -22,7 +23,7 @@ from kavka_broker.storage.disk import Disk, is_passing
 from kavka_broker.storage.found_logs import FoundLog, KnownId, Search, Unusable
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
-from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY, PartitionName, parse_future
+from kavka_broker.storage.names import DELETE_DIRECTORY, LOG, STRAY_DIRECTORY, PartitionName, parse_future
 from kavka_broker.storage.new_logs import begin, clear, in_the_way
 from kavka_broker.storage.open_logs import OpenLogs
 from kavka_broker.storage.side_by_side import side_by_side
@@ -33,6 +34,8 @@ log = get("storage")
 
 #: Recovery reads whole segments: more readers than this make a disk slower, not faster.
 RECOVERY_THREADS_MAX: Final = 2
+#: A log whose newest segment has no more is opened by the thread that looks for the logs.
+SMALL_BYTES_MAX: Final = 256 * 1024
 #: What opening a log may meet in its files. Anything else is a defect of ours, and ends the start.
 UNREADABLE: Final = (OSError, BrokerError, ProtocolViolation, struct.error, ValueError)
 Progress = Callable[[int, int, str], None]
@@ -76,14 +79,31 @@ class LogManager(OpenLogs):
         search = Search(self.disk, self.aside, self.futures, self._fail, known_id)
         found = search.logs(self.online, are_all=len(self.online) == len(self.directories))
         opening = partial(self._open, config_of=config_of, now_ms=now_ms)
-        with side_by_side(min(self._threads_max, RECOVERY_THREADS_MAX), "recovery") as mapped:
-            for count, (one, opened) in enumerate(zip(found, mapped(opening, found), strict=True), 1):
-                if opened is None:
+        large: list[FoundLog] = []
+        small: list[FoundLog] = []
+        for one in found:
+            (large if self._has_much_to_recover(one) else small).append(one)
+        with side_by_side(min(self._threads_max, RECOVERY_THREADS_MAX) if large else 1, "recovery") as mapped:
+            opened = chain(zip(large, mapped(opening, large), strict=True), zip(small, map(opening, small), strict=True))
+            for count, (one, made) in enumerate(opened, 1):
+                if made is None:
                     continue
-                self._add(one.directory, opened)
+                self._add(one.directory, made)
                 if progress is not None:
-                    progress(count, len(found), str(opened.name))
+                    progress(count, len(found), str(made.name))
         self._is_loaded = True
+
+    def _has_much_to_recover(self, one: FoundLog) -> bool:
+        """Whether a thread of its own is worth what it costs the others. Two that open small logs wait for each other
+        at each call of the system, and take twice the time of one.
+        """
+        if one.directory.is_clean or self._threads_max == 1:
+            return False
+        try:
+            last = next((name for name in reversed(self.disk.names(one.path)) if name.endswith(LOG)), None)
+            return last is not None and self.disk.size(os.path.join(one.path, last)) > SMALL_BYTES_MAX
+        except OSError:
+            return False  # opening it says why
 
     def _open(self, one: FoundLog, *, config_of: Callable[[str], LogConfig], now_ms: int) -> Log | None:
         directory, name = one.directory, one.name
@@ -105,6 +125,7 @@ class LogManager(OpenLogs):
                 log_start_offset=directory.log_starts.get(name, 0),
                 now_ms=now_ms,
                 cleaned_offset=directory.cleaned_offsets.get(name, 0),
+                topic_id=one.topic_id,
             )
             opened.release()  # or a start would need as many descriptors as there are logs
             return opened

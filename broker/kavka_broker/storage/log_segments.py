@@ -6,7 +6,7 @@ what was left.
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from errno import ENOSPC
 
@@ -232,15 +232,16 @@ class SegmentedLog(SyncedLog):
 
     # --- producers ----------------------------------------------------------------------------------------------
 
-    def load_producers(self) -> None:
-        """Work out the producers' state: the newest snapshot, and the batches behind it.
+    def load_producers(self, snapshot_offsets: Sequence[int] | None = None) -> None:
+        """Work out the producers' state: the newest snapshot, and the batches behind it. `snapshot_offsets` says which
+        there are, ascending, if somebody has just looked.
 
         A transaction index that has to be built anew needs the state at the start of its segment, and all from there.
         """
         unindexed = (one.base_offset for one in self.segments if one.aborted.trust is Trust.INCOMPLETE)
         end_offset = self.log_end_offset
         at_most = min(unindexed, default=end_offset)
-        self.producers.replace(self._snapshots.load(at_most, end_offset, self.bears_out))
+        self.producers.replace(self._snapshots.load(at_most, end_offset, self.bears_out, snapshot_offsets))
         # Without a snapshot the batch in which the log begins counts too.
         offset = self._snapshots.newest if self._snapshots.newest >= 0 else self.log_start_offset
         for segment in self.segments_from(offset):

@@ -31,7 +31,7 @@ def read(disk: Disk, directory: str) -> bytes:
     path = os.path.join(directory, PARTITION_METADATA)
     try:
         text = disk.read_file(path).decode()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ZERO
     except UnicodeDecodeError:
         log.warning("partition_metadata.damaged", path=path)

@@ -17,7 +17,7 @@ held against the batches.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from struct import Struct, error
 from typing import Final, NamedTuple
 
@@ -161,12 +161,14 @@ class ProducerSnapshots:
     def _is_own(self, mark: Mark, offset: int) -> bool:
         return mark[:3] == (*self._owner, offset)
 
-    def load(self, at_most: int, log_end_offset: int, is_borne_out: BornOut) -> list[tuple[int, Producer]]:
+    def load(
+        self, at_most: int, log_end_offset: int, is_borne_out: BornOut, offsets: Sequence[int] | None = None
+    ) -> list[tuple[int, Producer]]:
         """The producers of the newest snapshot up to `at_most`; none where there is none (`newest` says so).
 
         One that says nothing of whose it is has to be `is_borne_out` by the batches.
         """
-        offsets = self.offsets()
+        offsets = self.offsets() if offsets is None else offsets
         self.are_there |= bool(offsets)
         for offset in reversed(offsets):
             path = self.path(offset)

@@ -33,6 +33,7 @@ from kavka_broker.storage.names import (
     LEADER_EPOCHS,
     LOG,
     SEGMENT_FILES,
+    SNAPSHOT,
     STRAY_DIRECTORY,
     SWAP,
     PartitionName,
@@ -68,6 +69,7 @@ class _Opening:
     damage: str = ""
     is_foreign: bool = False
     has_gaps: bool = False  # a cleaning leaves them, rightly
+    snapshot_offsets: list[int] = field(default_factory=list)
     cleaned_offset: int = 0
 
     @property
@@ -86,19 +88,25 @@ def open_log(
     now_ms: int,
     keeps_end: bool = True,
     cleaned_offset: int = 0,
+    topic_id: bytes | None = None,
 ) -> Log:
     """The log in `directory`, which is made where it does not exist. Unless it `keeps_end`, it may end below the
-    recovery point, and gives out those offsets again.
+    recovery point, and gives out those offsets again. `topic_id` is what `partition.metadata` says; None where nobody
+    has read it yet.
+
+    A broker may start with very many logs: the directory is listed once, and no file is asked for that is not in it.
     """
     base = os.path.basename(directory)
     name = parse_partition(base) or parse_future(base)
     if name is None:
         raise ValueError(f"{directory} is not the name of a log: <topic>-<partition>")
-    disk.make_directory(directory)
-    bases, lost = _clean_up(disk, directory)
-    epochs, are_epochs_known = _read_epochs(disk, directory)
+    names = _clean_up(disk, directory)
+    files = _offset_files(names)
+    bases, lost = _drop_lone(disk, directory, files)
+    epochs, are_epochs_known = _read_epochs(disk, directory) if LEADER_EPOCHS in names else (LeaderEpochs(), False)
     opening = _Opening(disk, directory, name, config, now_ms, epochs, are_epochs_known=are_epochs_known)
-    opening.topic_id = partition_metadata.read(disk, directory)
+    opening.topic_id = partition_metadata.read(disk, directory) if topic_id is None else topic_id
+    opening.snapshot_offsets = [offset for offset, suffix in files if suffix == SNAPSHOT]
     opening.has_gaps, opening.cleaned_offset = cleaned_offset > 0 or config.compacts, cleaned_offset
     if not recover:
         log_start_offset = _believable_start(opening, log_start_offset, recovery_point)
@@ -129,7 +137,7 @@ def open_log(
         topic_id=opening.topic_id,
     )
     opened.damage, opened.is_foreign = opening.damage, opening.is_foreign
-    opened.load_producers()
+    opened.load_producers(opening.snapshot_offsets)
     if opening.is_cut:
         # What was cut off must not come back with the next crash, beside what is appended until then.
         opened.seal_truncation()
@@ -145,22 +153,34 @@ def _is_empty(opening: _Opening) -> bool:
     return not any(segment.size_bytes for segment in opening.segments)
 
 
-def _clean_up(disk: Disk, directory: str) -> tuple[list[int], list[int]]:
-    """Remove what a crash left half done; returns the first offsets of the segments, and of those whose log is gone."""
-    names = disk.names(directory)
+def _clean_up(disk: Disk, directory: str) -> list[str]:
+    """Remove what a crash left half done; returns what else is there."""
+    try:
+        names = disk.names(directory)
+    except FileNotFoundError:
+        disk.make_directory(directory)
+        return []
     if any(name.endswith(SWAP) for name in names):
         finish(disk, directory)
         names = disk.names(directory)
-    for name in names:
-        if name.endswith(UNFINISHED_SUFFIXES):
-            disk.remove(os.path.join(directory, name))
-    parsed = [found for found in map(parse_offset_file, names) if found is not None]
-    bases = sorted(offset for offset, suffix in parsed if suffix == LOG)
-    for offset, suffix in parsed:
-        if suffix in SEGMENT_FILES and offset not in bases:
-            disk.remove(os.path.join(directory, offset_file(offset, suffix)))
-    lost = sorted({offset for offset, suffix in parsed if suffix in SEGMENT_FILES} - set(bases))
-    return bases, lost
+    unfinished = [name for name in names if name.endswith(UNFINISHED_SUFFIXES)]
+    for name in unfinished:
+        disk.remove(os.path.join(directory, name))
+    return [name for name in names if name not in unfinished] if unfinished else names
+
+
+def _offset_files(names: list[str]) -> list[tuple[int, str]]:
+    """The files of segments and the snapshots, by offset."""
+    return [found for found in map(parse_offset_file, names) if found is not None]
+
+
+def _drop_lone(disk: Disk, directory: str, files: list[tuple[int, str]]) -> tuple[list[int], list[int]]:
+    """Remove the indexes of segments whose log is gone; returns the first offsets of the segments, and of those."""
+    bases = sorted(offset for offset, suffix in files if suffix == LOG)
+    gone = [(offset, suffix) for offset, suffix in files if suffix in SEGMENT_FILES and offset not in bases]
+    for offset, suffix in gone:
+        disk.remove(os.path.join(directory, offset_file(offset, suffix)))
+    return bases, sorted({offset for offset, _ in gone})
 
 
 def _missed_segment(
@@ -261,7 +281,7 @@ def _is_foreign(opening: _Opening, segment: Segment, next_base: int | None, reco
     or of one and its end.
     """
     end_offset = recovery_point if next_base is None else next_base
-    told = opening.snapshots.witness(end_offset)
+    told = opening.snapshots.witness(end_offset) if end_offset in opening.snapshot_offsets else None
     if _is_shifted(segment) or (told is not None and contradicts(segment, end_offset, told)):
         return True
     latest, last = segment.times.last_entry(), segment.offsets.last_entry()

@@ -404,7 +404,7 @@ class Segment:
             self._unindexed_bytes += header.size_bytes
             if header.max_timestamp > self.largest.timestamp_ms:
                 self.largest = TimestampOffset(header.max_timestamp, header.last_offset)
-        if epochs is not None:
+        if epochs is not None and begin < self.file.size:
             self.check(begin, self.file.size - begin, self.base_offset, end, epochs)
         self.note_first_timestamp()
         return end

@@ -1,14 +1,15 @@
 """Very many logs: what is done to each of them is counted, and nothing is done for nothing."""
 
 import os
+import threading
 from collections import Counter
 from pathlib import Path
 
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.storage.disk import RealDisk
+from kavka_broker.storage.disk import RealDisk, RealFile
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
-from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.log_manager import SMALL_BYTES_MAX, LogManager
 from tests.support.sim_disk import Operation, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, open_log
 
@@ -156,3 +157,44 @@ def test_a_new_log_goes_to_the_directory_with_the_fewest() -> None:
     assert home is not None
     assert home.path == "/b"
     assert [one.logs_count for one in manager.directories] == [3, 2, 3]
+
+
+def test_a_start_lists_each_directory_once_and_reads_one_file_of_each_empty_log() -> None:
+    disk = CountingDisk()
+    manager = formatted(disk)
+    many(manager)
+    manager.close()
+    disk.kill()
+    disk.asked.clear()
+    started(disk)
+    assert (disk.asked["names"], disk.asked["read"]) == (LOGS, LOGS)
+    assert not disk.asked["make_directory"]
+
+
+class ThreadsDisk(RealDisk):
+    """Notes which threads read the names in the directories of logs."""
+
+    def __init__(self) -> None:
+        self.threads: dict[str, str] = {}
+
+    def open(self, path: str) -> RealFile:
+        self.threads[os.path.basename(os.path.dirname(path))] = threading.current_thread().name
+        return super().open(path)
+
+
+def test_logs_with_little_to_recover_are_opened_by_one_thread(tmp_path: Path) -> None:
+    """Two wait for each other at each call of the system, and need twice the time of one."""
+    write_meta_properties(RealDisk(), str(tmp_path), MetaProperties("cluster", 1, b"d" * 16))
+    first = LogManager.open(RealDisk(), [str(tmp_path)], node_id=1)
+    first.load(lambda topic: LogConfig(), NOW_MS)
+    for index in range(LOGS):
+        append(first.create("t", index, ID, LogConfig(), NOW_MS))
+    large = first.create("large", 0, ID, LogConfig(), NOW_MS)
+    while large.size_bytes <= SMALL_BYTES_MAX:
+        append(large, b"x" * (SMALL_BYTES_MAX // 8))
+    for directory in first.directories:
+        directory.release()  # killed
+    disk = ThreadsDisk()
+    LogManager.open(disk, [str(tmp_path)], node_id=1).load(lambda topic: LogConfig(), NOW_MS)
+    own = threading.current_thread().name
+    assert [name for name, thread in disk.threads.items() if thread != own] == ["large-0"]

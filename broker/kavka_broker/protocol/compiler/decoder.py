@@ -257,8 +257,8 @@ class DecoderSource(Source):
             with self.block("if tags > 127:"):
                 self.line("tags, p = read_uvarint(buffer, p - 1)")
             with self.block("for _ in range(tags):"):
-                self.line(f"{tag}, p = read_uvarint(buffer, p)")
-                self.line("n, p = read_uvarint(buffer, p)")
+                self.uvarint(tag)
+                self.uvarint("n")
                 self.line(f"{stop} = p + n")
                 with self.block(f"if {stop} > end:"):
                     self.line("refuse_end(end)")
@@ -268,12 +268,20 @@ class DecoderSource(Source):
 
     def known_tags(self, layout: Layout, target: str, tag: str, stop: str) -> None:
         """Read a tagged field that this version knows; skip another."""
+        begin = "if"
         for place in layout.tagged:
-            with self.block(f"if {tag} == {place.tag}:"):
+            with self.block(f"{begin} {tag} == {place.tag}:"):
                 self.value(layout, place, f"{target}.{place.attribute}")
-        known = [place.tag for place in layout.tagged]
-        with self.block(f"if {tag} not in {set(known)}:"):
+            begin = "elif"
+        with self.block("else:"):
             self.line(f"p = {stop}")
+
+    def uvarint(self, target: str) -> None:
+        """Read an unsigned varint, which mostly is one byte."""
+        self.line(f"{target} = buffer[p]")
+        self.line("p += 1")
+        with self.block(f"if {target} > 127:"):
+            self.line(f"{target}, p = read_uvarint(buffer, p - 1)")
 
 
 def holds_records(layout: Layout) -> bool:

@@ -39,6 +39,8 @@ from kavka_broker.protocol.records.compression import (
 Header = tuple[str, bytes | None]
 # The smallest record: a length and six fields of one byte each.
 _RECORD_BYTES_MIN: Final = 7
+#: A length of -1, which stands for null.
+_NULL: Final = 1
 
 
 class Record(NamedTuple):
@@ -80,7 +82,10 @@ def _parse(header: BatchHeader, data: bytes) -> list[Record]:
             raise ProtocolViolation(f"a record of {length} bytes, {len(data) - position} are left")
         timestamp_delta, position = varint(data, position + 1)
         offset_delta, position = varint(data, position)
-        key, position = _nullable_bytes(data, position, end)
+        if data[position] == _NULL:
+            key, position = None, position + 1
+        else:
+            key, position = _nullable_bytes(data, position, end)
         value, position = _nullable_bytes(data, position, end)
         headers: Sequence[Header] = ()
         if data[position]:
@@ -100,6 +105,8 @@ def varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
     """A zigzag number, and where it ends. Raises IndexError, or ProtocolViolation for one of more than ten bytes."""
     byte = data[position]
     position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
     value = byte & 0x7F
     shift = 7
     while byte & 0x80:

@@ -6,7 +6,7 @@ back from a crash is told apart from what it was before (KIP-101).
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kavka_broker.core.metadata.image.brokers import UNTOLD_DIRECTORY
 from kavka_broker.protocol.message import Message
@@ -15,6 +15,8 @@ from kavka_broker.protocol.messages.metadata.partition_change_record import Part
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+
+T = TypeVar("T")
 
 NO_LEADER: Final = -1
 LEADER_UNCHANGED: Final = -2
@@ -207,21 +209,22 @@ def _partition(record: PartitionRecord) -> PartitionState:
 
 def changed(state: PartitionState, record: PartitionChangeRecord) -> PartitionState:
     """The partition after a change: what the record leaves out stays as it is."""
-    changes: dict[str, Any] = {"partition_epoch": state.partition_epoch + 1}
-    for field, values in (
-        ("replicas", record.replicas),
-        ("isr", record.isr),
-        ("removing", record.removing_replicas),
-        ("adding", record.adding_replicas),
-        ("directories", record.directories),
-        ("elr", record.eligible_leader_replicas),
-        ("last_known_elr", record.last_known_elr),
-    ):
-        if values is not None:
-            changes[field] = tuple(values)
-    if record.leader != LEADER_UNCHANGED:
-        changes["leader"] = record.leader
-        changes["leader_epoch"] = state.leader_epoch + 1
-    if record.leader_recovery_state != RECOVERY_UNCHANGED:
-        changes["recovery_state"] = record.leader_recovery_state
-    return state._replace(**changes)
+    is_same_leader = record.leader == LEADER_UNCHANGED
+    is_same_recovery = record.leader_recovery_state == RECOVERY_UNCHANGED
+    return PartitionState(
+        replicas=_or(record.replicas, state.replicas),
+        isr=_or(record.isr, state.isr),
+        leader=state.leader if is_same_leader else record.leader,
+        leader_epoch=state.leader_epoch if is_same_leader else state.leader_epoch + 1,
+        partition_epoch=state.partition_epoch + 1,
+        elr=_or(record.eligible_leader_replicas, state.elr),
+        last_known_elr=_or(record.last_known_elr, state.last_known_elr),
+        removing=_or(record.removing_replicas, state.removing),
+        adding=_or(record.adding_replicas, state.adding),
+        directories=_or(record.directories, state.directories),
+        recovery_state=state.recovery_state if is_same_recovery else record.leader_recovery_state,
+    )
+
+
+def _or(told: list[T] | None, kept: tuple[T, ...]) -> tuple[T, ...]:
+    return kept if told is None else tuple(told)
