@@ -32,7 +32,8 @@ def unframe(buffer: bytes | memoryview) -> Message:
     """The record in a value; ProtocolViolation where it is none that this release knows."""
     known = _decoders.get(bytes(buffer[:HEAD_BYTES_MIN]))
     if known is not None:
-        return known(buffer, HEAD_BYTES_MIN)[0]
+        message: Message = known(buffer, HEAD_BYTES_MIN)[0]
+        return message
     view = memoryview(buffer)
     try:
         frame_version, position = read_uvarint(view, 0)

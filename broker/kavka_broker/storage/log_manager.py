@@ -84,7 +84,9 @@ class LogManager(OpenLogs):
         for one in found:
             (large if self._has_much_to_recover(one) else small).append(one)
         with side_by_side(min(self._threads_max, RECOVERY_THREADS_MAX) if large else 1, "recovery") as mapped:
-            opened = chain(zip(large, mapped(opening, large), strict=True), zip(small, map(opening, small), strict=True))
+            opened = chain(
+                zip(large, mapped(opening, large), strict=True), zip(small, map(opening, small), strict=True)
+            )
             for count, (one, made) in enumerate(opened, 1):
                 if made is None:
                     continue

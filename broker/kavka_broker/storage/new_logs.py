@@ -33,7 +33,7 @@ def begin(disk: Disk, path: str, topic_id: bytes, config: LogConfig, now_ms: int
     try:
         disk.make_directory(path)
         partition_metadata.write(disk, path, topic_id)
-        made = Log.open(disk, path, config, recover=False, now_ms=now_ms)
+        made = Log.open(disk, path, config, recover=False, now_ms=now_ms, topic_id=topic_id)
         made.release()  # there may be very many that nobody writes to yet
         return made
     except OSError:

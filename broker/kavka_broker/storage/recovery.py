@@ -25,22 +25,17 @@ from kavka_broker.protocol.records.batch import crc_is_valid
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import checkpoints, partition_metadata
 from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
-from kavka_broker.storage.cleaning.replacing import finish
-from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
+from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.epoch_check import corrected, epochs_in, with_former
+from kavka_broker.storage.found_files import clean_up, drop_lone, offset_files
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import (
     LEADER_EPOCHS,
-    LOG,
-    SEGMENT_FILES,
     SNAPSHOT,
     STRAY_DIRECTORY,
-    SWAP,
     PartitionName,
     aside_directory,
-    offset_file,
     parse_future,
-    parse_offset_file,
     parse_partition,
 )
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
@@ -100,9 +95,9 @@ def open_log(
     name = parse_partition(base) or parse_future(base)
     if name is None:
         raise ValueError(f"{directory} is not the name of a log: <topic>-<partition>")
-    names = _clean_up(disk, directory)
-    files = _offset_files(names)
-    bases, lost = _drop_lone(disk, directory, files)
+    names = clean_up(disk, directory)
+    files = offset_files(names)
+    bases, lost = drop_lone(disk, directory, files)
     epochs, are_epochs_known = _read_epochs(disk, directory) if LEADER_EPOCHS in names else (LeaderEpochs(), False)
     opening = _Opening(disk, directory, name, config, now_ms, epochs, are_epochs_known=are_epochs_known)
     opening.topic_id = partition_metadata.read(disk, directory) if topic_id is None else topic_id
@@ -151,36 +146,6 @@ def open_log(
 def _is_empty(opening: _Opening) -> bool:
     """Without records there is no epoch to know of, and no file of them."""
     return not any(segment.size_bytes for segment in opening.segments)
-
-
-def _clean_up(disk: Disk, directory: str) -> list[str]:
-    """Remove what a crash left half done; returns what else is there."""
-    try:
-        names = disk.names(directory)
-    except FileNotFoundError:
-        disk.make_directory(directory)
-        return []
-    if any(name.endswith(SWAP) for name in names):
-        finish(disk, directory)
-        names = disk.names(directory)
-    unfinished = [name for name in names if name.endswith(UNFINISHED_SUFFIXES)]
-    for name in unfinished:
-        disk.remove(os.path.join(directory, name))
-    return [name for name in names if name not in unfinished] if unfinished else names
-
-
-def _offset_files(names: list[str]) -> list[tuple[int, str]]:
-    """The files of segments and the snapshots, by offset."""
-    return [found for found in map(parse_offset_file, names) if found is not None]
-
-
-def _drop_lone(disk: Disk, directory: str, files: list[tuple[int, str]]) -> tuple[list[int], list[int]]:
-    """Remove the indexes of segments whose log is gone; returns the first offsets of the segments, and of those."""
-    bases = sorted(offset for offset, suffix in files if suffix == LOG)
-    gone = [(offset, suffix) for offset, suffix in files if suffix in SEGMENT_FILES and offset not in bases]
-    for offset, suffix in gone:
-        disk.remove(os.path.join(directory, offset_file(offset, suffix)))
-    return bases, sorted({offset for offset, _ in gone})
 
 
 def _missed_segment(

@@ -101,6 +101,15 @@ def test_broken_metadata_records_are_violations(value: bytes) -> None:
         metadata_records.unframe(value)
 
 
+def test_a_metadata_record_is_judged_also_after_one_like_it_was_good() -> None:
+    framed = metadata_records.frame(TopicRecord("ab", ONE))
+    assert metadata_records.unframe(memoryview(framed)) == metadata_records.unframe(framed) == TopicRecord("ab", ONE)
+    with pytest.raises(ProtocolViolation):
+        metadata_records.unframe(framed[:-5])
+    with pytest.raises(ProtocolViolation):
+        metadata_records.unframe(framed[:2])
+
+
 def test_coordinator_records_come_back() -> None:
     key, value = OffsetCommitKey("g", "t", 3), OffsetCommitValue(offset=5, metadata="m")
     framed = frame_key(key), frame_value(value, 3)

@@ -6,7 +6,7 @@ back from a crash is told apart from what it was before (KIP-101).
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kavka_broker.core.metadata.image.brokers import UNTOLD_DIRECTORY
 from kavka_broker.protocol.message import Message

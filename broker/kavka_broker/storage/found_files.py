@@ -1,0 +1,37 @@
+"""The files that a start finds in the directory of one log, and those of them that a crash has left half done."""
+
+import os
+
+from kavka_broker.storage.cleaning.replacing import finish
+from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
+from kavka_broker.storage.names import LOG, SEGMENT_FILES, SWAP, offset_file, parse_offset_file
+
+
+def clean_up(disk: Disk, directory: str) -> list[str]:
+    """Remove what a crash left half done; returns what else is there."""
+    try:
+        names = disk.names(directory)
+    except FileNotFoundError:
+        disk.make_directory(directory)
+        return []
+    if any(name.endswith(SWAP) for name in names):
+        finish(disk, directory)
+        names = disk.names(directory)
+    unfinished = [name for name in names if name.endswith(UNFINISHED_SUFFIXES)]
+    for name in unfinished:
+        disk.remove(os.path.join(directory, name))
+    return [name for name in names if name not in unfinished] if unfinished else names
+
+
+def offset_files(names: list[str]) -> list[tuple[int, str]]:
+    """The files of segments and the snapshots, by offset."""
+    return [found for found in map(parse_offset_file, names) if found is not None]
+
+
+def drop_lone(disk: Disk, directory: str, files: list[tuple[int, str]]) -> tuple[list[int], list[int]]:
+    """Remove the indexes of segments whose log is gone; returns the first offsets of the segments, and of those."""
+    bases = sorted(offset for offset, suffix in files if suffix == LOG)
+    gone = [(offset, suffix) for offset, suffix in files if suffix in SEGMENT_FILES and offset not in bases]
+    for offset, suffix in gone:
+        disk.remove(os.path.join(directory, offset_file(offset, suffix)))
+    return bases, sorted({offset for offset, _ in gone})
