@@ -35,8 +35,8 @@ from tests.sim.teething import Patch, tooth
 
 @tooth("a follower keeps the record at which its log parts from its leader's", "", 20)
 def truncation_one_too_late(patch: Patch) -> None:
-    cut = Partition.cut
-    patch.setattr(Partition, "cut", lambda self, offset: cut(self, offset + 1))
+    plan = SegmentedLog.plan_cut
+    patch.setattr(SegmentedLog, "plan_cut", lambda self, offset: plan(self, offset + 1))
 
 
 @tooth("epochs that began in what was cut off stay", "", 20)
@@ -46,16 +46,16 @@ def epochs_outlive_their_records(patch: Patch) -> None:
 
 @tooth("producers are not worked out anew where a log is cut", "kill isolate", 15)
 def producers_outlive_their_records(patch: Patch) -> None:
-    truncate = SegmentedLog.truncate_to
+    carry_out = SegmentedLog.carry_out_cut
 
-    def truncate_alone(self: Any, offset: int) -> bool:
+    def cut_alone(self: Any) -> None:
         self.load_producers = lambda: None
         try:
-            return truncate(self, offset)
+            carry_out(self)
         finally:
             del self.load_producers
 
-    patch.setattr(SegmentedLog, "truncate_to", truncate_alone)
+    patch.setattr(SegmentedLog, "carry_out_cut", cut_alone)
 
 
 @tooth("a snapshot of producers lacks the newest of them", "kill controlled_restart", 5)

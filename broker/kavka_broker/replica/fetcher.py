@@ -29,6 +29,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
+from kavka_broker.replica.cutting import go_on
 from kavka_broker.replica.follower_session import NEVER_SENT, Followed, FollowerSession, Key, fetch_request
 from kavka_broker.replica.following import Next, begin, resume_between, take
 from kavka_broker.replica.partition import Partition
@@ -155,9 +156,14 @@ class Fetcher:
         self._peer.close()
 
     def _wake_up(self, followed: Followed) -> None:
+        try:
+            go_on(followed.partition)
+        except BrokerError as error:
+            self._not_taken(followed, error)
+            return
         log = followed.partition.log
         synced = followed.partition.when_synced(log.log_end_offset - 1) or self._settings.when_secured(log)
-        if synced is not None:  # the next fetch says that it has its records, or brings the first of a new log
+        if synced is not None:  # the next fetch says where the log ends, or brings the first of a new one
             followed.is_asleep = True
             synced.add_done_callback(lambda _: self._synced(followed, synced))
             return
@@ -356,13 +362,17 @@ class Fetcher:
         try:
             how = resume_between(followed.partition, leader_start, leader_end)
         except BrokerError as error:
-            log.error("fetch.not_taken", partition=str(followed.partition), reason=str(error))
-            self._sleep(followed)
+            self._not_taken(followed, error)
             return
         if how is Resume.GO_ON:
             self._sleep(followed)  # or two that do not agree would ask each other without a pause
         else:
+            self._put_to_sleep(followed)
             self._wake_up(followed)
+
+    def _not_taken(self, followed: Followed, error: BrokerError) -> None:
+        log.error("fetch.not_taken", partition=str(followed.partition), reason=str(error))
+        self._sleep(followed)
 
     async def _offsets(self, lost: dict[Key, Followed], timestamp: int) -> dict[tuple[str, int], int]:
         request = ListOffsetsRequest(

@@ -18,6 +18,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.records.batch import EXTENT_BYTES, read_extent
+from kavka_broker.replica.cutting import cut, restart_at
 from kavka_broker.replica.partition import Partition
 
 log = get("replica")
@@ -34,10 +35,11 @@ class Next(Enum):
 
 def begin(partition: Partition) -> None:
     """The partition gets a leader to follow: records without epochs cannot be compared, so they go."""
+    partition.give_up_cut()
     end_offset = partition.log.log_end_offset
     offset = first_fetch_offset(partition.log.epochs, end_offset, partition.high_watermark)
     if offset < end_offset:
-        partition.cut(offset)
+        cut(partition, offset)
 
 
 def take(partition: Partition, data: PartitionData, now_ms: int) -> Next:
@@ -112,7 +114,7 @@ def cut_diverging(partition: Partition, diverging: EpochEnd) -> None:
         from_offset=end_offset,
         to_offset=offset,
     )
-    partition.cut(offset)
+    cut(partition, offset)
 
 
 def resume_between(partition: Partition, leader_start: int, leader_end: int) -> Resume:
@@ -129,9 +131,9 @@ def resume_between(partition: Partition, leader_start: int, leader_end: int) -> 
     )
     match how:
         case Resume.CUT:
-            partition.cut(offset)
+            cut(partition, offset)
         case Resume.RESTART:
-            partition.restart_at(offset)
+            restart_at(partition, offset)
         case Resume.GO_ON:
             partition.log.doubt_epochs()
     return how

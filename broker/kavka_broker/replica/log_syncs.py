@@ -1,16 +1,17 @@
-"""Threads that sync what `flush.messages` wants synced, while the loop goes on with appends.
+"""Threads that sync what `flush.messages` wants synced, while the loop goes on with appends; and logs that are cut.
 
 One sync of a log runs at a time, and covers all that was appended before it began: however many clients wait, their
 records cost two syncs at most, the one that runs when they come and the next. A log whose sync is over goes behind the
 others that wait.
 
 A sync that fails has taken the log's directory offline, and whoever waits for it hears that from there. One that could
-not be tried, because there was no descriptor to open a file with, is tried again.
+not be tried, because there was no descriptor to open a file with, or no room for what a cut writes, is tried again.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from errno import ENOSPC
 from typing import TYPE_CHECKING, Final
 
 from kavka_broker.protocol.errors import BrokerError
@@ -73,7 +74,9 @@ class LogSyncs:
     async def _sync(self, partition: "Partition") -> None:
         try:
             await asyncio.to_thread(partition.log.sync_records)
-        except BrokerError:
+        except BrokerError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno == ENOSPC:
+                partition.refused(error)
             if self._is_to_go_on(partition):
                 await asyncio.sleep(RETRY_S)
             return

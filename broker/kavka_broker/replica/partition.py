@@ -121,6 +121,7 @@ class Partition:
         if not self.is_leader:
             self.leadership = None
             return
+        self.give_up_cut()
         if leadership is None or leadership.leader_epoch != state.leader_epoch:
             start_offset = self.log.log_end_offset
             self.log.assign_epoch(state.leader_epoch, start_offset)
@@ -291,8 +292,14 @@ class Partition:
         if self.log.awaits_sync:
             self._surroundings.sync(self)
 
+    def give_up_cut(self) -> None:
+        """What was to be cut stays, and is synced again where that is wanted."""
+        if self.log.is_being_cut:
+            self.log.give_up_cut()
+            self.sync_soon()
+
     def synced(self) -> None:
-        """There was a sync: of all that was appended before it began."""
+        """There was a sync: of all that was appended before it began; or a thread did its part of a cut."""
         self.unsynced.reached(self.log.answerable_end)
         self._advance()
         # An append that wanted no sync may have moved the high watermark over these.
@@ -300,6 +307,8 @@ class Partition:
 
     def when_synced(self, offset: int) -> asyncio.Future[None] | None:
         """None where the record at `offset` may be answered for, else a future; it fails when leadership is lost."""
+        if self.log.is_being_cut:
+            return self.unsynced.add(0)
         if offset < self.log.answerable_end:
             return None
         return self.unsynced.add(offset + 1)
@@ -481,20 +490,3 @@ class Partition:
         self.log.producers.transactions.replicated(high_watermark)
         for watcher in [*self.watchers, *self.stable_watchers]:  # consumers that read from this follower (KIP-392)
             watcher.interrupt()
-
-    def cut(self, offset: int) -> None:
-        """Cut off what the leader does not have."""
-        assert not self.is_leader, f"{self}: a leader does not truncate"
-        if offset < self.high_watermark:
-            log.warning(
-                "truncated.committed", partition=str(self), to_offset=offset, high_watermark=self.high_watermark
-            )
-        self.log.truncate_to(offset)
-        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
-        self.log.producers.transactions.replicated(self.high_watermark)
-
-    def restart_at(self, offset: int) -> None:
-        """The leader begins behind our end: nothing of this log can stay."""
-        assert not self.is_leader, f"{self}: a leader does not start over"
-        self.log.start_at(offset)
-        self.high_watermark = offset

@@ -8,7 +8,8 @@
     advance  move the start, as retention and DeleteRecords do                       log_segments, retention
 
 All methods but `flush`, `sync_records` and `secure` run on the loop (or before it starts); these may run in a thread
-beside them. An append syncs nothing: where `flush.messages` wants a sync the log says so (`awaits_sync`), and whoever
+beside them. `truncate_to` and `start_at` block, and are for whoever need not share the loop; a follower cuts in steps
+(`log_sync`). An append syncs nothing: where `flush.messages` wants a sync the log says so (`awaits_sync`), and whoever
 answers for its records waits for a thread to do that. What a write or a sync could not do is a BrokerError with
 KAFKA_STORAGE_ERROR. A write that fails, as on a full disk, changes nothing and may be tried again. After a failed sync
 nobody knows what is on the disk, so the log takes no more until it is recovered.
@@ -298,8 +299,13 @@ class Log(ReadableLog):
         )
 
     def _begin_records(self) -> None:
-        """The topic's id is synced before the first record; by a thread already, unless the record came very soon."""
+        """The topic's id is synced before the first record; by a thread already, unless the record came very soon.
+
+        Raises NOT_LEADER_OR_FOLLOWER while the log is being cut: it has come to lead meanwhile, and will soon.
+        """
         if not self._has_begun:
+            if self.is_being_cut:
+                raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} was cut, and is not synced yet")
             self.secure()
             self._has_begun = True
             self.config = self._config

@@ -81,83 +81,94 @@ class SegmentedLog(SyncedLog):
     # --- truncate -----------------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut off the batch that holds `offset`, and all that follow. Returns whether there was anything.
+        """Cut off the batch that holds `offset`, and all that follow. Returns whether there was anything. Blocks."""
+        self.plan_cut(offset)
+        return self._cut_at_once()
 
-        Synced, and so are the names: bytes from before must never stand between ones from after.
+    def start_at(self, offset: int) -> None:
+        """Forget everything and go on at `offset`. Blocks."""
+        self.secure()
+        self.plan_start(offset)
+        self._cut_at_once()
+
+    def _cut_at_once(self) -> bool:
+        is_cut = self._planned is not None
+        try:
+            self.lower_on_disk()
+            if is_cut:
+                self.carry_out_cut()
+        finally:
+            self.give_up_cut()
+        self.seal()
+        return is_cut
+
+    def plan_cut(self, offset: int) -> None:
+        """The batch that holds `offset`, and all that follow, are to go, as a follower's that its leader has not.
+
+        Nothing is planned where there is nothing to cut. Raises KAFKA_STORAGE_ERROR, on a full disk too.
         """
         if offset >= self.log_end_offset:
             # An epoch may begin at the end that wrote nothing yet, and that the leader has never heard of.
             self._are_epochs_changed |= self.epochs.truncate_from_end(offset)
-            return False
-        if offset < self._bases[0]:
-            self.start_at(offset)
-            return True
-        offset = self.segments_from(offset)[0].end_below(offset)
-        keep = bisect_right(self._bases, offset)
+        elif offset < self._bases[0]:
+            self.plan_start(offset)
+        else:
+            self._plan(self.segments_from(offset)[0].end_below(offset))
+
+    def plan_start(self, offset: int) -> None:
+        """Everything is to go, as of a follower far behind its leader's start, which goes on at `offset`. Raises
+        KAFKA_STORAGE_ERROR.
+        """
+        self._plan(min(offset, self._bases[0]), offset)
+
+    def carry_out_cut(self) -> None:
+        """Cut as planned, once that may be (`may_be_cut`); until `seal` the log takes no records. Raises
+        KAFKA_STORAGE_ERROR, and nobody knows then what is on the disk.
+        """
+        planned = self._planned
+        assert planned is not None, f"{self.name} is to be cut, and nobody has said where"
+        assert not self._is_lowering, f"{self.name} promises on the disk what is to be cut"
         try:
-            self._prepare_to_cut(offset)
-            log.info("log.truncated", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
-            self._discard(reversed(self.segments[keep:]))
-            self._set_segments(self.segments[:keep])
-            self.log_end_offset = self._active.truncate(offset)
-            # Once more: a sync that began meanwhile has taken the former end for what it made durable.
-            self._lower_recovery_point(self.log_end_offset)
-            # It may have stood in the middle of the batch that goes.
-            self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
-            self.epochs.truncate_from_end(self.log_end_offset)
-            self._snapshots.drop(lambda at: at > self.log_end_offset)
-            self.seal_truncation()
+            if planned.begins_at < 0:
+                self._cut_off(planned.offset)
+            else:
+                self._begin_anew(planned.begins_at)
         except OSError as problem:
             self.fail()
             raise self._storage_error("truncate", problem) from problem
+        with self._flush_lock:
+            # At the end, when nothing of the former history can be taken for what a sync has made durable.
+            self.truncations += 1
+            self.sync_wanted_offset = min(self.sync_wanted_offset, self.log_end_offset)
+            self._unsealed, self._planned = self._active, None
+        self._has_begun, self.config = False, self._config  # whoever appends has to look
         self.load_producers()
-        return True
 
-    def _prepare_to_cut(self, offset: int) -> None:
-        """Raises KAFKA_STORAGE_ERROR where the disk is full: that has to be found before anything is gone."""
-        before = self.recovery_point, self.sync_wanted_offset
+    def _cut_off(self, offset: int) -> None:
+        log.info("log.truncated", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
+        keep = bisect_right(self._bases, offset)
+        self._discard(reversed(self.segments[keep:]))
+        self._set_segments(self.segments[:keep])
+        self.log_end_offset = self._active.truncate(offset)
+        # It may have stood in the middle of the batch that goes.
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        self.epochs.truncate_from_end(self.log_end_offset)
+        self._snapshots.drop(lambda at: at > self.log_end_offset)
+
+    def _begin_anew(self, offset: int) -> None:
+        log.info("log.restarted", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
+        self._discard(reversed(self.segments))
+        self.epochs.clear()
         try:
-            self._write_epochs(durable=False)  # as it has to be written again afterwards
-            self._lower_recovery_point(offset)
+            first = self.new_segment(offset, self.segments[-1].created_ms)
         except OSError as problem:
             if problem.errno != ENOSPC:
                 raise
-            self.recovery_point, self.sync_wanted_offset = before
-            raise self._storage_error("truncate", problem) from problem
-
-    def seal_truncation(self) -> None:
-        """Sync files and names before anything is appended: nothing of the old history may come back beside the new."""
-        self._active.sync()
-        self._write_epochs(durable=True)  # and with it the names in the directory
-        self._are_epochs_changed = False
-
-    def start_at(self, offset: int) -> None:
-        """Forget everything and go on at `offset`, as a follower far behind its leader's start."""
-        log.info("log.restarted", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
-        self.secure()
-        try:
-            self._prepare_to_cut(min(offset, self._bases[0]))
-            self._discard(reversed(self.segments))
-            self.epochs.clear()
-            try:
-                self._begin_at(offset)
-            except OSError as problem:
-                if problem.errno != ENOSPC:
-                    raise
-                self.discarded.remove()  # the room that they took is enough
-                self._begin_at(offset)
-            self.log_start_offset = self.log_end_offset = offset
-            self._lower_recovery_point(offset)  # once more, as where a log is cut
-        except OSError as problem:
-            self.fail()
-            raise self._storage_error("truncate", problem) from problem
-        self.recovery_point = offset
-        self.producers.replace(())
-
-    def _begin_at(self, offset: int) -> None:
-        self._set_segments([self.new_segment(offset, self.segments[-1].created_ms)])
+            self.discarded.remove()  # the room that they took is enough
+            first = self.new_segment(offset, self.segments[-1].created_ms)
+        self._set_segments([first])
         self._snapshots.drop(lambda at: True)
-        self.seal_truncation()
+        self.log_start_offset = self.log_end_offset = offset
 
     def advance_start(self, offset: int) -> bool:
         """Records below `offset` are not served any more; retention deletes their segments."""
@@ -304,6 +315,7 @@ class SegmentedLog(SyncedLog):
         """Flush, and leave the log as a clean start wants to find it. Blocks."""
         if self.is_closed:
             return
+        self.give_up_cut()
         try:
             if not self.is_failed:
                 self._finish()

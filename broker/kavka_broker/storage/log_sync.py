@@ -1,7 +1,15 @@
 """What of a log survives a loss of power: the recovery point, and the syncs that move it.
 
 Bytes below the recovery point were synced; recovery trusts them. So it moves forward only after a sync, and goes back,
-on disk too, before the log is cut and written anew below it (`on_recovery_point_lowered`).
+on disk too, before the log is cut and written anew below it.
+
+A cut takes three steps, of which a thread does the first and the last (`sync_records`) for logs that clients wait for:
+
+    lower    the checkpoint says that less is synced (`on_recovery_point_lowered`)
+    cut      renames, one ftruncate, and what is known in memory
+    seal     sync files and names: nothing of the old history may come back beside the new
+
+Between the steps the log takes no records. What is planned, and not cut yet, may be given up.
 """
 
 import os
@@ -9,6 +17,8 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
+from errno import ENOSPC
+from typing import NamedTuple
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import EpochEnd, LeaderEpochs
@@ -24,6 +34,14 @@ from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import Segment
 
 log = get("storage")
+
+
+class Cut(NamedTuple):
+    """A cut that is planned: what is kept ends at `offset`, or the log forgets everything and begins at `begins_at`."""
+
+    offset: int
+    begins_at: int
+    recovery_point: int  # as it was before
 
 
 class SyncedLog:
@@ -75,6 +93,9 @@ class SyncedLog:
         self.cleaned_offset = 0  # up to where a cleaning has come
         self.truncations = 0  # how often it was cut: what was read before may be gone
         self._released_at = -1  # where the log ended when idle segments were let go
+        self._planned: Cut | None = None
+        self._is_lowering = False  # the disk says still that more is synced than the cut will leave
+        self._unsealed: Segment | None = None  # was cut, and a loss of power might bring back what has gone
         self._flush_lock = threading.Lock()
         # Held while something is synced: who comes meanwhile must not count as durable what is only being synced.
         self._sync_lock = threading.Lock()
@@ -127,8 +148,21 @@ class SyncedLog:
 
     @property
     def awaits_sync(self) -> bool:
-        """Whether something was appended that may not be answered before a sync (`flush.messages`)."""
-        return self.recovery_point < self.sync_wanted_offset
+        """Whether something was appended that may not be answered before a sync (`flush.messages`), or the next step of
+        a cut is a thread's.
+        """
+        if self._planned is not None:
+            return self._is_lowering
+        return self.recovery_point < self.sync_wanted_offset or self._unsealed is not None
+
+    @property
+    def is_being_cut(self) -> bool:
+        return self._planned is not None or self._unsealed is not None
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether a cut is planned, and the disk promises no more than it leaves."""
+        return self._planned is not None and not self._is_lowering
 
     @property
     def answerable_end(self) -> int:
@@ -144,9 +178,17 @@ class SyncedLog:
 
     def sync_records(self) -> None:
         """As `flush`, but for the indexes of the active segment, which recovery builds anew from its records. Once for
-        all that was appended before it began.
+        all that was appended before it began. Where the log is being cut, this is the thread's part of that.
         """
-        self._flush(has_indexes=False)
+        if self._planned is not None:
+            self.lower_on_disk()
+            return
+        if self._unsealed is not None:
+            self.secure()
+            with self._sync_lock:  # or a flush that began before the cut would write down the former epochs last
+                self.seal()
+        if self.awaits_sync:
+            self._flush(has_indexes=False)
 
     def _flush(self, *, has_indexes: bool) -> None:
         with self._sync_lock:
@@ -161,6 +203,8 @@ class SyncedLog:
                 return
             with self._flush_lock:
                 if truncations == self.truncations:
+                    planned = self._planned
+                    end_offset = end_offset if planned is None else min(end_offset, planned.offset)
                     self.recovery_point = max(self.recovery_point, end_offset)
 
     def secure(self) -> None:
@@ -248,15 +292,75 @@ class SyncedLog:
         """The segments that hold `offset` and what follows."""
         return self.segments[max(0, bisect_right(self._bases, offset) - 1) :]
 
-    def _lower_recovery_point(self, offset: int) -> None:
+    # --- the parts of a cut that block --------------------------------------------------------------------------
+
+    def _plan(self, offset: int, begins_at: int = -1) -> None:
+        """Raises KAFKA_STORAGE_ERROR, on a full disk too: that has to be found before anything is gone."""
+        self.give_up_cut()
+        try:
+            self._write_epochs(durable=False)  # as it has to be written again afterwards
+        except OSError as problem:
+            raise self._not_cut(problem) from problem
         with self._flush_lock:
             self.truncations += 1
-            self.cleaned_offset = min(self.cleaned_offset, offset)
-            is_lower = offset < self.recovery_point
+            self._planned = Cut(offset, begins_at, self.recovery_point)
+            self._is_lowering = offset < self.recovery_point
             self.recovery_point = min(self.recovery_point, offset)
-            self.sync_wanted_offset = min(self.sync_wanted_offset, offset)
-        if is_lower:
+            self.cleaned_offset = min(self.cleaned_offset, offset)
+
+    def give_up_cut(self) -> None:
+        """Nothing of what was planned has been cut yet, and nothing will be."""
+        with self._flush_lock:
+            if self._planned is not None:
+                self.recovery_point = max(self.recovery_point, self._planned.recovery_point)
+                self._planned, self._is_lowering = None, False
+
+    def lower_on_disk(self) -> None:
+        """Let the checkpoint promise no more than the planned cut leaves. Blocks. Raises KAFKA_STORAGE_ERROR."""
+        planned = self._planned
+        if planned is None or not self._is_lowering:
+            return
+        try:
             self.on_recovery_point_lowered()
+        except OSError as problem:
+            raise self._not_cut(problem) from problem
+        with self._flush_lock:
+            if self._planned is planned:
+                self._is_lowering = False
+
+    def seal(self) -> None:
+        """Sync files and names after a cut, before anything is appended. Blocks. Raises KAFKA_STORAGE_ERROR."""
+        truncations, unsealed = self.truncations, self._unsealed
+        if unsealed is None:
+            return
+        self._try_sync(unsealed.sync)
+        try:
+            self.seal_names()
+        except OSError as problem:
+            self._are_epochs_changed = True
+            if not self.is_closed:
+                raise self._not_cut(problem) from problem
+        with self._flush_lock:
+            if truncations == self.truncations:
+                self._unsealed = None
+                self.recovery_point = max(self.recovery_point, self._bases[0])
+
+    def seal_names(self) -> None:
+        """Raises OSError."""
+        self._are_epochs_changed = False
+        try:
+            self._write_epochs(durable=True)  # and with it the names in the directory
+        except OSError as problem:
+            if problem.errno != ENOSPC:
+                raise
+            self.discarded.remove()  # the room that they took is enough
+            self._write_epochs(durable=True)
+
+    def _not_cut(self, problem: OSError) -> BrokerError:
+        """What a step of a cut comes to for which there was no room, or no descriptor; else the log has failed."""
+        if problem.errno != ENOSPC and not is_out_of_files(problem):
+            self.fail()
+        return self._storage_error("truncate", problem)
 
     # --- epochs -------------------------------------------------------------------------------------------------
 

@@ -135,7 +135,8 @@ def open_log(
     opened.load_producers(opening.snapshot_offsets)
     if opening.is_cut:
         # What was cut off must not come back with the next crash, beside what is appended until then.
-        opened.seal_truncation()
+        opened.segments[-1].sync()
+        opened.seal_names()
     if opened.unflushed_messages >= config.flush_messages:
         # A killed process left it in the page cache only. It will count as committed, so it is synced as it would have
         # been within its append.

@@ -71,6 +71,29 @@ class LogMachine(LogOnADisk):
         self.shorten()
         self.synced = min(self.synced, len(self.model))
 
+    @rule(share=st.floats(0, 1), steps=st.integers(0, 3), seed=st.none() | st.integers(0, 2**32))
+    def cut_in_steps(self, share: float, steps: int, seed: int | None) -> None:
+        """As a follower does, which may come to lead, or lose its power, between any two."""
+        whole = [*self.model], [*self.epochs], self.sequence
+        self.log.plan_cut(int(len(self.model) * share))
+        if steps:
+            self.flush()  # of another thread, which makes durable what is about to go
+            self.log.sync_records()
+        if steps > 1 and self.log.may_be_cut:
+            self.log.carry_out_cut()
+            self.shorten()
+            self.synced = min(self.synced, len(self.model))
+        if steps > 2:
+            self.log.sync_records()
+            assert not self.log.is_being_cut
+        if seed is None:
+            self.log.give_up_cut()
+            self.log.sync_records()
+        else:
+            if steps < 3:
+                self.model, self.epochs, self.sequence = whole  # which of both the disk has nobody knows
+            self.crash(seed)
+
     @rule()
     def reopen(self) -> None:
         self.log.close()
@@ -141,7 +164,7 @@ class LogMachine(LogOnADisk):
         self.recovery_point_was_synced()
 
 
-STEPS = [*["append"] * 5, *["crash"] * 3, "truncate", "flush", "roll", "elect", "kill", "reopen"]
+STEPS = [*["append"] * 5, *["crash"] * 3, "truncate", *["cut_in_steps"] * 2, "flush", "roll", "elect", "kill", "reopen"]
 STEPS += ["remove_deleted", "checkpoint_recovery_point"]
 
 
@@ -151,6 +174,11 @@ def draw(random: Random, _: LogMachine) -> Step:
         "append": {"count": random.randint(1, 4), "size": random.randint(0, 300)},
         "crash": {"seed": random.getrandbits(32)},
         "truncate": {"share": random.random()},
+        "cut_in_steps": {
+            "share": random.random(),
+            "steps": random.randint(0, 3),
+            "seed": random.choice((None, random.getrandbits(32))),
+        },
     }
     return step, drawn.get(step, {})
 

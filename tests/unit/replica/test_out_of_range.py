@@ -8,6 +8,7 @@ from kavka_broker.core.partition.follower import Resume
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.replica.cutting import restart_at
 from kavka_broker.replica.following import Next, resume_between, take
 from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
@@ -32,7 +33,7 @@ def test_a_full_disk_leaves_no_high_watermark_beyond_a_log_that_begins_anew(spac
     disk = SimDisk()
     log = Log.open(disk, "/data/t-0", LogConfig(), now_ms=0)
     partition = Partition("t", 0, log, PartitionState((1, 2), (1, 2), 1, 3), 2, SystemClock())
-    partition.restart_at(81)
+    restart_at(partition, 81)
     records = build_batch([(None, b"v" * 100)] * 6, base_offset=78, leader_epoch=3)
     disk.space_bytes = space_bytes
     assert take(partition, PartitionData(0, 0, 84, log_start_offset=81, records=memoryview(records)), 0) is Next.LATER

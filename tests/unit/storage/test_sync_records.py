@@ -75,7 +75,7 @@ def test_a_sync_while_the_log_is_cut_counts_nothing_that_goes(offset: int) -> No
     log = open_log(config=SYNCED)
     fill(log, 4)
     log.sync_records()
-    log.on_recovery_point_lowered = log.sync_records  # a thread, while the loop writes the checkpoint
+    log.on_recovery_point_lowered = log.flush  # a thread, while the loop writes the checkpoint
     if offset:
         log.truncate_to(offset)
     else:

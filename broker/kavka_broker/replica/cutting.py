@@ -1,0 +1,43 @@
+"""How a follower's log is cut, in steps between which a thread waits for the disk.
+
+    plan ──> the checkpoint goes back ──> cut ──> files and names are synced ──> the partition is fetched again
+
+What is planned is forgotten where the partition comes to lead, or to follow somebody else, before anything was cut.
+"""
+
+from kavka_broker.logs import get
+from kavka_broker.replica.partition import Partition
+
+log = get("replica")
+
+
+def cut(partition: Partition, offset: int) -> None:
+    """Cut off what the leader does not have. Raises KAFKA_STORAGE_ERROR."""
+    assert not partition.is_leader, f"{partition}: a leader does not truncate"
+    partition.log.plan_cut(offset)
+    go_on(partition)
+
+
+def restart_at(partition: Partition, offset: int) -> None:
+    """The leader begins behind our end: nothing of this log can stay. Raises KAFKA_STORAGE_ERROR."""
+    assert not partition.is_leader, f"{partition}: a leader does not start over"
+    partition.log.plan_start(offset)
+    go_on(partition)
+
+
+def go_on(partition: Partition) -> None:
+    """Do the next step, or have a thread do it; `partition.synced` is told of that. Raises KAFKA_STORAGE_ERROR."""
+    partition.sync_soon()
+    if partition.log.may_be_cut:
+        _carry_out(partition)
+        partition.sync_soon()
+
+
+def _carry_out(partition: Partition) -> None:
+    log_, before = partition.log, partition.high_watermark
+    log_.carry_out_cut()
+    end_offset = log_.log_end_offset
+    if end_offset < before:
+        log.warning("truncated.committed", partition=str(partition), to_offset=end_offset, high_watermark=before)
+    partition.high_watermark = max(log_.log_start_offset, min(before, end_offset))
+    log_.producers.transactions.replicated(partition.high_watermark)
