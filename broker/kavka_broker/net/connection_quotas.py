@@ -79,10 +79,14 @@ class ConnectionQuotas:
         self._listeners[listener].count += 1
         self._close_excess()
 
-    def admits(self, address: str) -> bool:
-        """Count a connection of this address, which ends by `release`; whether it may have so many."""
+    def admits(self, connection: "Connection", address: str) -> bool:
+        """Count a connection that was made, of this address, until its `release`; whether it may have so many."""
         self._per_address[address] += 1
-        return self._per_address[address] <= self._bounds.of_address(address)
+        is_admitted = self._per_address[address] <= self._bounds.of_address(address)
+        if not is_admitted:
+            self._leaving[connection] = None  # by itself: nobody has to go for it
+        self._close_excess()  # those that were still being made could not be closed for others
+        return is_admitted
 
     def release(self, listener: str, connection: "Connection", address: str) -> None:
         """A connection is gone."""

@@ -104,7 +104,7 @@ class Listener:
         self.accepted_count += 1
         self.connections[connection] = None
         address = connection.peer.address
-        if not self._quotas.admits(address):
+        if not self._quotas.admits(connection, address):
             connection.close(f"more than max.connections.per.ip={self._quotas.bounds.of_address(address)}")
         elif self._sweep is None:
             self._schedule_sweep()

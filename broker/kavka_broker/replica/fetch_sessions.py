@@ -115,7 +115,7 @@ class FetchSession:
         goes on with its sessions: leaders have to hear the new epoch for each partition, or it would not count.
         """
         before, self.broker_epoch = self.broker_epoch, broker_epoch
-        return before in (broker_epoch, UNKNOWN_BROKER_EPOCH)
+        return before == broker_epoch
 
     def close(self) -> None:
         if self.feed is not None:

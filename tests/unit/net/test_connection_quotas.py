@@ -5,7 +5,7 @@ import errno
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -206,3 +206,43 @@ def test_what_could_not_be_made_is_not_counted(monkeypatch: pytest.MonkeyPatch) 
             await ports.served("A")
 
     asyncio.run(scenario())
+
+
+class Made:
+    """A connection as far as quotas know it."""
+
+    def __init__(self, last_active_ms: float = 0) -> None:
+        self.last_active_ms = last_active_ms
+        self.reason = ""
+
+    def close(self, reason: str) -> None:
+        self.reason = reason
+
+
+def test_those_that_were_still_being_made_go_for_a_broker_once_they_are_there() -> None:
+    quotas = ConnectionQuotas(ConnectionBounds(connections_max=2), "B")
+    connections: dict[Any, None] = {}
+    quotas.join("A", connections, lambda: None)
+    quotas.join("B", {}, lambda: None)
+    quotas.take("A")
+    quotas.take("A")
+    quotas.take("B")  # nobody is there who could go
+    made = [Made(), Made()]
+    for one in made:
+        connections[one] = None
+        assert quotas.admits(cast(Any, one), "10.0.0.1")
+    assert [bool(one.reason) for one in made] == [True, False]
+
+
+def test_nobody_goes_for_one_that_is_refused() -> None:
+    quotas = ConnectionQuotas(ConnectionBounds(connections_max=2, per_ip_max=1), "B")
+    connections: dict[Any, None] = {}
+    quotas.join("A", connections, lambda: None)
+    quotas.join("B", {}, lambda: None)
+    made = [Made(1), Made(2)]
+    for one, is_admitted in zip(made, (True, False), strict=True):
+        quotas.take("A")
+        connections[one] = None
+        assert quotas.admits(cast(Any, one), "10.0.0.1") is is_admitted
+    quotas.take("B")
+    assert not made[0].reason

@@ -54,19 +54,36 @@ def test_an_incremental_fetch_serves_what_was_named_before(sessions: FetchSessio
     assert [(p.index, p.wanted.fetch_offset) for p in second.partitions] == [(1, 7), (2, 7)]
 
 
-def test_a_follower_that_has_registered_again_is_heard_for_each_partition(sessions: FetchSessions) -> None:
-    def asked(number: int, broker_epoch: int, *partitions: int) -> list[int]:
-        made = request(min(number, 1), number, *partitions)
-        made.replica_state = ReplicaState(2, broker_epoch)
-        context = entered(sessions, made, True, 0)
-        assert context.session is not None
-        context.session.feed = context.session.feed or Feed()
-        return [one.index for one in context.partitions]
+def asked_as_follower(sessions: FetchSessions, number: int, broker_epoch: int, *partitions: int) -> list[int]:
+    """The partitions that are looked at for a fetch of broker 2 that names these."""
+    made = request(min(number, 1), number, *partitions)
+    made.replica_state = ReplicaState(2, broker_epoch)
+    context = entered(sessions, made, True, 0)
+    assert context.session is not None
+    context.session.feed = context.session.feed or Feed()
+    return [one.index for one in context.partitions]
 
-    assert asked(0, 11, 0, 1) == [0, 1]
-    assert asked(1, 11, 1) == [1]
-    assert asked(2, 12) == [0, 1]
-    assert asked(3, 12) == []
+
+def test_a_follower_that_has_registered_again_is_heard_for_each_partition(sessions: FetchSessions) -> None:
+    assert asked_as_follower(sessions, 0, 11, 0, 1) == [0, 1]
+    assert asked_as_follower(sessions, 1, 11, 1) == [1]
+    assert asked_as_follower(sessions, 2, 12) == [0, 1]
+    assert asked_as_follower(sessions, 3, 12) == []
+
+
+def test_a_follower_that_asked_before_it_had_registered_is_heard_for_each_partition(sessions: FetchSessions) -> None:
+    assert asked_as_follower(sessions, 0, -1, 0, 1) == [0, 1]
+    assert asked_as_follower(sessions, 1, 12) == [0, 1]
+
+
+def test_a_fetch_that_comes_again_hides_nothing_of_a_new_registration(sessions: FetchSessions) -> None:
+    """Its answer was lost: as in Apache Kafka its number is used up, and what it begins anew with names everything."""
+    assert asked_as_follower(sessions, 0, 11, 0, 1) == [0, 1]
+    assert asked_as_follower(sessions, 1, 12) == [0, 1]
+    with pytest.raises(BrokerError) as refused:
+        asked_as_follower(sessions, 1, 12)
+    assert refused.value.code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert asked_as_follower(sessions, 0, 12, 0, 1) == [0, 1]
 
 
 def test_a_session_that_forgets_all_its_partitions_ends(sessions: FetchSessions) -> None:
