@@ -71,7 +71,7 @@ def partition(topic: str, index: int, broker: Broker) -> PartitionData:
         return PartitionData(
             index, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, leader_id=quorum.leader_id, leader_epoch=quorum.epoch
         )
-    voters, observers = quorum.node.replicas(quorum.runner.now_ms)
+    voters, observers = quorum.node.replicas(quorum.now_ms)
     return PartitionData(
         partition_index=index,
         error_message=None,
@@ -85,7 +85,7 @@ def partition(topic: str, index: int, broker: Broker) -> PartitionData:
 
 def state(replica: Replica, broker: Broker) -> ReplicaState:
     """One replica, its times by the wall clock."""
-    ahead_ms = broker.clock.now_ms() - broker.quorum.runner.now_ms
+    ahead_ms = broker.clock.now_ms() - broker.quorum.now_ms
 
     def wall(monotonic_ms: int) -> int:
         return -1 if monotonic_ms < 0 else monotonic_ms + ahead_ms

@@ -23,7 +23,6 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from kavka_broker.controller.format import random_uuid
-from kavka_broker.controller.images import copy_of
 from kavka_broker.controller.publishing import Subscriber
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.recovery import is_new, opening_records
@@ -102,8 +101,8 @@ class Controller:
 
     async def submit(self, decide: Decide[R]) -> R:
         """Decide, and answer once it is true. A BrokerError out of `decide` means that nothing was written."""
-        while self.quorum.runner.is_busy and self.is_active:
-            await self.quorum.runner.settled()
+        while self.quorum.is_busy and self.is_active:
+            await self.quorum.settled()
         if self._is_stopping:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller is shutting down")
         if self._ahead is None or not self.is_active or not self.quorum.is_leader:
@@ -125,12 +124,12 @@ class Controller:
     # --- leading ------------------------------------------------------------------------------------------------
 
     def _led(self, epoch: int, start_offset: int) -> None:
-        ahead = self._ahead_at_start or copy_of(self.metadata)
+        ahead = self._ahead_at_start or self.metadata.copy()
         self._ahead_at_start = None
         self._keep_up(ahead)
         self._ahead = ahead
         self._epoch = epoch
-        bootstrap = self.quorum.log.bootstrap_records() if is_new(ahead) else []
+        bootstrap = self.quorum.bootstrap_records() if is_new(ahead) else []
         records = opening_records(ahead, self.quorum.config, bootstrap, self.incarnation_id)
         try:
             self._append(ahead, records)
@@ -171,12 +170,12 @@ class Controller:
 
         Before each decision, since it may take the next offset for an epoch.
         """
-        if ahead.next_offset == self.quorum.log.end_offset:
+        if ahead.next_offset == self.quorum.log_end_offset:
             return
-        for offset, message in self.quorum.log.messages(ahead.next_offset):
+        for offset, message in self.quorum.messages(ahead.next_offset):
             ahead.move_to(offset - 1)
             ahead.replay(message)
-        ahead.move_to(self.quorum.log.end_offset - 1)
+        ahead.move_to(self.quorum.log_end_offset - 1)
 
     def _append(self, ahead: Metadata, records: Sequence[Message]) -> None:
         try:
@@ -186,7 +185,7 @@ class Controller:
                 raise
             # As long as this node leads, nothing can be decided; another may have room.
             log.warning("controller.steps_down", node=self.node_id, epoch=self._epoch, reason=error.message)
-            self.quorum.runner.happen(self.quorum.runner.node.step_down)
+            self.quorum.step_down()
             raise BrokerError(
                 ErrorCode.NOT_CONTROLLER, f"node {self.node_id} has no room to decide anything"
             ) from error

@@ -1,4 +1,4 @@
-"""Images as wholes: a second one of the same, one that takes another's place, and what changed in between.
+"""Images as wholes: one made of records, one that takes another's place, and what changed in between.
 
 A node has one committed image, which everybody in the process holds on to. When a snapshot replaces it, the object
 stays and its contents change; whoever follows the records is told the records that lead from the old contents to the
@@ -26,14 +26,6 @@ def image_of(records: Iterator[Message], offset: int) -> Metadata:
         image.replay(record)
     image.move_to(offset)
     return image
-
-
-def copy_of(image: Metadata) -> Metadata:
-    """An equal image, also inside a transaction."""
-    copy = image_of(image.records(), image.offset)
-    copy.features.epoch = image.features.epoch
-    copy.transaction = None if image.transaction is None else [*image.transaction]
-    return copy
 
 
 def become(image: Metadata, other: Metadata) -> list[Message]:

@@ -14,19 +14,20 @@ leader's snapshot: log and image are replaced, and subscribers are told what is 
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypedDict, Unpack
 
 from kavka_broker.controller.batches import metadata_batch
+from kavka_broker.controller.catching_up import CatchingUp
 from kavka_broker.controller.identity import Endpoints, identity_of, settings_of
-from kavka_broker.controller.images import image_of
 from kavka_broker.controller.lost_memory import is_alone
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
 from kavka_broker.controller.publishing import Publisher, Subscriber
-from kavka_broker.controller.recovery import Recovered, history_of, quorum_control, recover
+from kavka_broker.controller.recovery import Recovered, recover
 from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.controller.runner import Handle, RunBlocking, Runner
-from kavka_broker.controller.snapshots import SnapshotId, build
+from kavka_broker.controller.snapshots import SnapshotId
+from kavka_broker.controller.snapshotting import Snapshotter
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.features import METADATA_VERSION_LATEST, level_in
 from kavka_broker.core.raft.effects import Effect
@@ -35,7 +36,7 @@ from kavka_broker.core.raft.settings import Identity
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.logs import get
 from kavka_broker.peers import Peer, Peers, Unreachable
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -53,8 +54,6 @@ log = get("raft")
 
 #: How long a leader that stops waits for its successor to hear of it.
 RESIGN_MS_MAX: Final = 1_000
-#: How often a node that waits for the quorum says so.
-WAIT_NOTE_MS: Final = 10_000
 
 
 class Seams(TypedDict, total=False):
@@ -118,10 +117,8 @@ class Quorum:
         )
         self.subscribers: list[Subscriber] = self._publisher.subscribers
         self._runner: Runner | None = None
-        self._caught_up_at: int | None = None
-        self._catching_up: list[asyncio.Future[None]] = []
-        self._snapshotter: asyncio.Task[None] | None = None
-        self._snapshot_ms = clock.now_ms()
+        self._catching_up = CatchingUp(self.metadata)
+        self._snapshotter = Snapshotter(config, metadata_log, self.metadata, self._publisher, clock, run_blocking)
         self._was_leader = False
 
     @classmethod
@@ -189,6 +186,15 @@ class Quorum:
         assert self._runner is not None, "the quorum has not started"
         return self._runner
 
+    @property
+    def now_ms(self) -> int:
+        """The time of the rules (see `Runner.now_ms`)."""
+        return self.runner.now_ms
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.log.end_offset
+
     def leader_endpoint(self) -> tuple[str, int] | None:
         """Host and port of the active controller."""
         return self._node.leader_endpoint
@@ -216,17 +222,7 @@ class Quorum:
 
     async def caught_up(self) -> None:
         """Wait until the image has all that was committed when this node first heard of it after its start."""
-        if self._caught_up_at is not None and self.metadata.next_offset >= self._caught_up_at:
-            return
-        future = asyncio.get_running_loop().create_future()
-        self._catching_up.append(future)
-        while not future.done():
-            try:
-                async with asyncio.timeout(WAIT_NOTE_MS / 1000):
-                    await asyncio.shield(future)
-            except TimeoutError:
-                self._note_waiting()
-        await future
+        await self._catching_up.wait(self._note_waiting)
 
     def _note_waiting(self) -> None:
         """A node that does not get on says what for: mostly the majority of the controllers is not there."""
@@ -239,13 +235,12 @@ class Quorum:
             leader=self.leader_id,
             voters=",".join(voters) or "unknown",
             has=self.metadata.next_offset,
-            needs="a leader" if self._caught_up_at is None else self._caught_up_at,
+            needs="a leader" if self._catching_up.target is None else self._catching_up.target,
         )
 
     async def stop(self) -> None:
         """Leave: a leader gives up its epoch, so that another takes over at once."""
-        if self._snapshotter is not None:
-            await self._snapshotter
+        await self._snapshotter.finish()
         self._publisher.stop()
         if self._runner is not None:
             if self._node.is_leader and len(self.voters) > 1:
@@ -253,9 +248,7 @@ class Quorum:
                 await self._runner.settled()
                 await self._runner.sent(RESIGN_MS_MAX)
             await self._runner.stop()
-        for future in self._catching_up:
-            if not future.done():
-                future.set_exception(BrokerError(ErrorCode.NOT_CONTROLLER, "this node is shutting down"))
+        self._catching_up.fail(ErrorCode.NOT_CONTROLLER, "this node is shutting down")
         self.log.close()
 
     def serve(self, request: Message) -> Any:
@@ -304,6 +297,27 @@ class Quorum:
         self.runner.want_flush()
         return offset
 
+    @property
+    def is_busy(self) -> bool:
+        """Something waits for the disk, and later events behind it."""
+        return self.runner.is_busy
+
+    async def settled(self) -> None:
+        """Wait until nothing waits for the disk."""
+        await self.runner.settled()
+
+    def step_down(self) -> None:
+        """Let another lead."""
+        self.runner.happen(self._node.step_down)
+
+    def messages(self, offset: int) -> Iterator[tuple[int, Message]]:
+        """What the log has from `offset` on, committed or not, with the offsets."""
+        return self.log.messages(offset)
+
+    def bootstrap_records(self) -> list[Message]:
+        """The records that a new cluster begins with, as the directory was formatted."""
+        return self.log.bootstrap_records()
+
     def _leads(self, epoch: int) -> bool:
         return self._node.is_leader and self._node.epoch == epoch
 
@@ -331,7 +345,7 @@ class Quorum:
 
     def fetched(self, response: FetchResponse) -> None:
         """The first high watermark that a leader names is what this node has to catch up with."""
-        if self._caught_up_at is not None or response.error_code:
+        if self._catching_up.target is not None or response.error_code:
             return
         for topic in response.responses:
             for partition in topic.partitions:
@@ -341,16 +355,7 @@ class Quorum:
 
     def catch_up_with(self, offset: int) -> None:
         """What is below `offset` was there before this node began."""
-        self._caught_up_at = offset if self._caught_up_at is None else self._caught_up_at
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._caught_up_at is None or self.metadata.next_offset < self._caught_up_at:
-            return
-        waiting, self._catching_up = self._catching_up, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._catching_up.aim(offset)
 
     def committed(self, high_watermark: int) -> None:
         self._publisher.advance(high_watermark)
@@ -358,72 +363,18 @@ class Quorum:
     def _published(self) -> None:
         """The image has moved."""
         self.on_published()
-        self._wake()
-        self._snapshot_if_due()
-
-    # --- snapshots ----------------------------------------------------------------------------------------------
-
-    def _snapshot_if_due(self) -> None:
-        """In a task of its own: nothing waits for a snapshot."""
-        if self._snapshotter is not None and not self._snapshotter.done():
-            return
-        age_ms = self.clock.now_ms() - self._snapshot_ms
-        interval_ms = self.config["metadata.log.max.snapshot.interval.ms"]
-        if (
-            self._publisher.bytes_since_snapshot >= self.config["metadata.log.max.record.bytes.between.snapshots"]
-            or 0 < interval_ms <= age_ms
-        ):
-            self._snapshotter = asyncio.get_running_loop().create_task(self._try_snapshot(), name="metadata snapshot")
-
-    async def _try_snapshot(self) -> None:
-        try:
-            await self.snapshot()
-        except (OSError, BrokerError) as error:
-            # Nothing is lost: the log still has what the snapshot would have held.
-            log.error("metadata.snapshot.failed", reason=str(error))
+        self._catching_up.look()
+        self._snapshotter.take_if_due(self.runner)
 
     async def snapshot(self) -> SnapshotId | None:
-        """Write down the committed image, and forget what it makes superfluous. None where there is nothing new."""
-        now_ms = self.clock.now_ms()
-        snapshot = self.log.snapshot_at(self.metadata.next_offset)
-        if snapshot is None or self.metadata.transaction is not None:
-            return None
-        control = quorum_control(self._node.history, snapshot.end_offset)
-        records = list(self.metadata.records())
-        self._publisher.bytes_since_snapshot = 0
-        self._snapshot_ms = now_ms
-
-        def write() -> None:
-            data = build(control, records, epoch=snapshot.epoch, last_timestamp_ms=now_ms, now_ms=now_ms)
-            self.log.files.save(snapshot, data)
-
-        # The next start believes what is below a snapshot. Committed it may be without having reached this disk.
-        await self.runner.synced(snapshot.end_offset)
-        if self.is_failed:
-            return None
-        await self._run_blocking(write)
-        self.log.files.saved(snapshot)
-        self.log.drop_superseded()  # meanwhile the leader's may have taken the place of the log
-        deleted = self.log.retain(now_ms)
-        log.info("metadata.snapshot", offset=snapshot.end_offset, records=len(records), deleted=len(deleted))
-        return snapshot
+        """Write down the committed image now. None where there is nothing new. Raises OSError and BrokerError."""
+        return await self._snapshotter.take(self.runner)
 
     async def adopt(self, snapshot: SnapshotId) -> list[Effect]:
         """A snapshot of the leader is downloaded: it replaces log and image, or is refused."""
-        messages: list[Message] = []
-        try:
-            await self._run_blocking(lambda: messages.extend(self.log.files.load_downloaded(snapshot)))
-        except ProtocolViolation as problem:
-            log.warning("metadata.snapshot.refused", offset=snapshot.end_offset, reason=str(problem))
-            return self._node.snapshot_refused(snapshot, self.runner.now_ms)
-        await self._run_blocking(lambda: self.log.files.name_downloaded(snapshot))
-        self.log.files.saved(snapshot)
-        self.log.start_behind(snapshot)
-        self._publisher.replace(image_of(iter(messages), snapshot.end_offset - 1))
-        log.info("metadata.snapshot.adopted", offset=snapshot.end_offset, records=len(messages))
-        self._wake()
-        history = history_of(self.config, messages, snapshot.end_offset)
-        return self._node.snapshot_adopted(snapshot, history, self.runner.now_ms)
+        effects = await self._snapshotter.adopt(snapshot, self.runner)
+        self._catching_up.look()
+        return effects
 
     # --- failure ------------------------------------------------------------------------------------------------
 
@@ -432,10 +383,7 @@ class Quorum:
 
     def _failed(self, error: BaseException) -> None:
         self.on_failed()
-        for future in self._catching_up:
-            if not future.done():
-                future.set_exception(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log has failed"))
-        self._catching_up.clear()
+        self._catching_up.fail(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log has failed")
         self._crash(error)
 
     def _random(self, low: int, high: int) -> int:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.controller.images import copy_of, image_of
+from kavka_broker.controller.images import image_of
 from kavka_broker.controller.lost_memory import check_damage, is_alone, load_snapshot, load_state
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.refusal import CannotStart
@@ -62,7 +62,7 @@ def recover(config: BrokerConfig, log: MetadataLog) -> Recovered:
         for offset, message in log.control_messages(start):
             note(history, offset, message)
         if is_alone(config, history):
-            images.append(copy_of(images[0]))
+            images.append(images[0].copy())
             for offset, message in log.messages(start):
                 for image in images:
                     image.move_to(offset - 1)

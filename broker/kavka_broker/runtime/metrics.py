@@ -294,7 +294,7 @@ def quorum_samples(quorum: Quorum) -> Iterator[Sample]:
     yield f"{prefix}current_leader", (), quorum.leader_id
     yield f"{prefix}current_epoch", (), quorum.epoch
     yield f"{prefix}high_watermark", (), quorum.high_watermark
-    yield f"{prefix}log_end_offset", (), quorum.log.end_offset
+    yield f"{prefix}log_end_offset", (), quorum.log_end_offset
     yield f"{prefix}number_of_voters", (), len(quorum.voters)
 
 

@@ -68,6 +68,7 @@ class LiveRun(RuleBasedStateMachine):
         super().__init__()
         self.live = Metadata()
         self.follower = Metadata()
+        self.former, self.former_records = Metadata(), list[Message]()
         self.history: list[bytes] = []
         self.numbers = 0
         self._enact([FeatureLevelRecord("metadata.version", 30)])
@@ -135,6 +136,12 @@ class LiveRun(RuleBasedStateMachine):
             return
         self._decide(decision)
 
+    @rule()
+    def image_is_copied(self) -> None:
+        """The copy follows from here on, and what it was made of goes on by itself."""
+        self.former, self.follower = self.follower, self.live.copy()
+        self.former_records = list(self.former.records())
+
     @rule(broker_id=BROKERS)
     def producer_ids_are_given(self, broker_id: int) -> None:
         self._decide(allocate(self.live.producer_ids, broker_id, 0))
@@ -143,6 +150,7 @@ class LiveRun(RuleBasedStateMachine):
     def who_follows_sees_the_same(self) -> None:
         assert list(self.follower.records()) == list(self.live.records())
         assert self.follower.offset == self.live.offset
+        assert list(self.former.records()) == self.former_records
 
     @invariant()
     def only_the_living_lead_and_from_the_in_sync(self) -> None:

@@ -1,6 +1,6 @@
 """Images as wholes: copies are equal, and one that becomes another tells what changed."""
 
-from kavka_broker.controller.images import become, copy_of
+from kavka_broker.controller.images import become
 from kavka_broker.core.metadata.decide.topics import CreateTopic
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.message import Message
@@ -35,7 +35,7 @@ def filled() -> Metadata:
 
 def test_a_copy_is_equal_and_apart() -> None:
     image = filled()
-    copy = copy_of(image)
+    copy = image.copy()
     assert copy == image
     assert (copy.offset, copy.features.epoch) == (image.offset, image.features.epoch)
     made(copy, CreateTopic("c", uuid(9), 1, 1))
@@ -46,7 +46,7 @@ def test_a_copy_inside_a_transaction_goes_on_with_it() -> None:
     image = Metadata()
     for record in (BeginTransactionRecord("half"), TopicRecord("t", uuid(1))):
         image.replay(record)
-    copy = copy_of(image)
+    copy = image.copy()
     copy.replay(EndTransactionRecord())
     assert [*copy.topics.names()] == ["t"]
     assert image.transaction == [TopicRecord("t", uuid(1))]

@@ -145,6 +145,13 @@ class Brokers:
         """Whether there is such a broker, or such a controller."""
         return node_id in self._by_id or node_id in self._controllers
 
+    def copy(self) -> "Brokers":
+        copy = Brokers()
+        copy._by_id = dict(sorted(self._by_id.items()))
+        copy._controllers = dict(self._controllers)
+        copy.generation = self.generation
+        return copy
+
     def replay(self, record: Message) -> None:
         self.generation += 1
         match record:

@@ -62,6 +62,11 @@ class Configs:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def copy(self) -> "Configs":
+        copy = Configs()
+        copy._by_resource = {resource: dict(overrides) for resource, overrides in self._by_resource.items()}
+        return copy
+
     def replay(self, record: ConfigRecord) -> None:
         resource = Resource(record.resource_type, record.resource_name)
         if record.value is not None:

@@ -118,6 +118,12 @@ class Features:
             if not SUPPORTED_LEVELS.get(name, (0, 0))[0] <= level <= SUPPORTED_LEVELS.get(name, (0, 0))[1]
         ]
 
+    def copy(self) -> "Features":
+        copy = Features()
+        copy.levels = dict(self.levels)
+        copy.epoch = self.epoch
+        return copy
+
     def replay(self, record: FeatureLevelRecord | KRaftVersionRecord, offset: int) -> None:
         self.epoch = offset
         if isinstance(record, KRaftVersionRecord):

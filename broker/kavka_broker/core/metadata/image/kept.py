@@ -47,6 +47,11 @@ class Kept:
                 users.setdefault(record.name, []).append((record.mechanism, record.iterations))
         return users
 
+    def copy(self) -> "Kept":
+        copy = Kept()
+        copy._by_subject = dict(self._by_subject)
+        return copy
+
     def replay(self, record: Message) -> None:
         match record:
             case UserScramCredentialRecord(name=name, mechanism=mechanism):

@@ -21,6 +21,12 @@ class ProducerIds:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def copy(self) -> "ProducerIds":
+        copy = ProducerIds()
+        copy.next_producer_id = self.next_producer_id
+        copy._last = self._last
+        return copy
+
     def replay(self, record: ProducerIdsRecord) -> None:
         assert record.next_producer_id >= self.next_producer_id, "producer ids would be given out twice"
         self.next_producer_id = record.next_producer_id

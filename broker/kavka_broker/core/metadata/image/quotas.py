@@ -33,6 +33,11 @@ class Quotas:
         """The limits of exactly this entity, by key."""
         return {key: limits[entity] for key, limits in self.limits.items() if entity in limits}
 
+    def copy(self) -> "Quotas":
+        copy = Quotas()
+        copy.limits = {key: dict(limits) for key, limits in self.limits.items()}
+        return copy
+
     def replay(self, record: ClientQuotaRecord) -> None:
         entity = _replayed_entity(record)
         if not record.remove:

@@ -88,10 +88,22 @@ class Topic:
     def __repr__(self) -> str:
         return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
 
+    def copy(self) -> "Topic":
+        copy = Topic(self.name, self.topic_id)
+        copy.partitions = in_order(self.partitions)
+        return copy
+
     @property
     def replication_factor(self) -> int:
         """Of its first partition, as Kafka's tools count it."""
         return len(self.partitions[0].replicas) if self.partitions else 0
+
+
+def in_order(partitions: dict[int, PartitionState]) -> dict[int, PartitionState]:
+    """A copy by ascending index. Nearly always they are so, and a plain copy takes a hundredth of the time."""
+    indexes = list(partitions)
+    ascending = sorted(indexes)
+    return dict(partitions) if indexes == ascending else {index: partitions[index] for index in ascending}
 
 
 class Topics:
@@ -134,6 +146,14 @@ class Topics:
     def colliding(self, name: str) -> str | None:
         """A topic that differs only in dots and underscores: metrics cannot tell the two apart."""
         return min(self._merged_names.get(name.replace(".", "_"), ()), default=None)
+
+    def copy(self) -> "Topics":
+        copy = Topics()
+        copy._by_name = {name: self._by_name[name].copy() for name in self.names()}
+        copy._by_id = {topic.topic_id: topic for topic in copy._by_name.values()}
+        copy._merged_names = {merged: set(names) for merged, names in self._merged_names.items()}
+        copy.partition_count = self.partition_count
+        return copy
 
     def replay(self, record: Message) -> None:
         match record:

@@ -1,0 +1,116 @@
+"""When a node takes a snapshot of its image by itself, and how it takes over one of the leader's.
+
+Nothing waits for a snapshot: what is committed is copied at once, and written by a thread.
+"""
+
+import asyncio
+from typing import Final
+
+from kavka_broker.controller.images import image_of
+from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.publishing import Publisher
+from kavka_broker.controller.recovery import history_of, quorum_control
+from kavka_broker.controller.runner import RunBlocking, Runner
+from kavka_broker.controller.snapshots import SnapshotId, build
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.raft.effects import Effect
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.seams import Clock
+
+log = get("raft")
+
+BYTES_BETWEEN: Final = "metadata.log.max.record.bytes.between.snapshots"
+INTERVAL_MS: Final = "metadata.log.max.snapshot.interval.ms"
+
+
+class Snapshotter:
+    """Takes the snapshots of one node, one at a time."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        metadata_log: MetadataLog,
+        metadata: Metadata,
+        publisher: Publisher,
+        clock: Clock,
+        run_blocking: RunBlocking,
+    ) -> None:
+        self._config = config
+        self._log = metadata_log
+        self._metadata = metadata
+        self._publisher = publisher
+        self._clock = clock
+        self._run_blocking = run_blocking
+        self._task: asyncio.Task[None] | None = None
+        self._taken_ms = clock.now_ms()
+
+    def take_if_due(self, runner: Runner) -> None:
+        """In a task of its own."""
+        if self._task is not None and not self._task.done():
+            return
+        age_ms, interval_ms = self._clock.now_ms() - self._taken_ms, self._config[INTERVAL_MS]
+        if self._publisher.bytes_since_snapshot >= self._config[BYTES_BETWEEN] or 0 < interval_ms <= age_ms:
+            self._task = asyncio.get_running_loop().create_task(self._try(runner), name="metadata snapshot")
+
+    async def finish(self) -> None:
+        """Wait for the one that is being taken."""
+        if self._task is not None:
+            await self._task
+
+    async def _try(self, runner: Runner) -> None:
+        try:
+            await self.take(runner)
+        except (OSError, BrokerError) as error:
+            # Nothing is lost: the log still has what the snapshot would have held.
+            log.error("metadata.snapshot.failed", reason=str(error))
+
+    async def take(self, runner: Runner) -> SnapshotId | None:
+        """Write down the committed image, and forget what it makes superfluous. None where there is nothing new.
+
+        Raises OSError, or BrokerError for a snapshot that has no room.
+        """
+        now_ms = self._clock.now_ms()
+        snapshot = self._log.snapshot_at(self._metadata.next_offset)
+        if snapshot is None or self._metadata.transaction is not None:
+            return None
+        control = quorum_control(runner.node.history, snapshot.end_offset)
+        image = self._metadata.copy()
+        self._publisher.bytes_since_snapshot = 0
+        self._taken_ms = now_ms
+
+        records: list[Message] = []
+
+        def write() -> None:
+            records.extend(image.records())
+            data = build(control, records, epoch=snapshot.epoch, last_timestamp_ms=now_ms, now_ms=now_ms)
+            self._log.files.save(snapshot, data)
+
+        # The next start believes what is below a snapshot. Committed it may be without having reached this disk.
+        await runner.synced(snapshot.end_offset)
+        if runner.is_failed:
+            return None
+        await self._run_blocking(write)
+        self._log.files.saved(snapshot)
+        self._log.drop_superseded()  # meanwhile the leader's may have taken the place of the log
+        deleted = self._log.retain(now_ms)
+        log.info("metadata.snapshot", offset=snapshot.end_offset, records=len(records), deleted=len(deleted))
+        return snapshot
+
+    async def adopt(self, snapshot: SnapshotId, runner: Runner) -> list[Effect]:
+        """A snapshot of the leader is downloaded: it replaces log and image, or is refused."""
+        messages: list[Message] = []
+        try:
+            await self._run_blocking(lambda: messages.extend(self._log.files.load_downloaded(snapshot)))
+        except ProtocolViolation as problem:
+            log.warning("metadata.snapshot.refused", offset=snapshot.end_offset, reason=str(problem))
+            return runner.node.snapshot_refused(snapshot, runner.now_ms)
+        await self._run_blocking(lambda: self._log.files.name_downloaded(snapshot))
+        self._log.files.saved(snapshot)
+        self._log.start_behind(snapshot)
+        self._publisher.replace(image_of(iter(messages), snapshot.end_offset - 1))
+        log.info("metadata.snapshot.adopted", offset=snapshot.end_offset, records=len(messages))
+        history = history_of(self._config, messages, snapshot.end_offset)
+        return runner.node.snapshot_adopted(snapshot, history, runner.now_ms)
