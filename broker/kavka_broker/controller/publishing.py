@@ -25,7 +25,7 @@ from kavka_broker.seams import Clock
 Subscriber = Callable[[Sequence[Message]], None]
 
 #: How long a slice may take before the loop gets its turn.
-SLICE_MS: Final = 20
+SLICE_MS: Final = 5
 #: Turns of the loop before a slice: answers that tell followers of the commit leave first. They have work of their own
 #: with it, and whoever waits for somebody that works for seconds takes him for lost.
 TURNS: Final = 3

@@ -12,6 +12,7 @@ from kavka_broker.coordinator.loading import load
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC, OffsetsTopic, Topics
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.shard import Shard
+from kavka_broker.coordinator.upkeep import OFFSETS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -19,6 +20,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.seams import Clock
@@ -57,6 +59,7 @@ class GroupCoordinator:
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
         self._shards: dict[int, Shard] = {}
         self._loads: dict[int, asyncio.Task[None]] = {}
+        self._forgetting: Iterator[None] | None = None  # of topics that are deleted
         replicas.leadership_listeners.append(self.leadership)
         for partition in replicas:
             if partition.is_leader:
@@ -91,20 +94,42 @@ class GroupCoordinator:
 
     def apply(self, records: Iterable[Message]) -> None:
         """The controller has committed these: offsets of topics that are gone go too."""
-        if any(isinstance(record, RemoveTopicRecord) for record in records):
-            known = self._known_topics()
-            for shard in self._shards.values():
-                if shard.is_loading:
-                    shard.has_missed_removal = True
-                elif not shard.is_unreadable:
-                    self._forget_topics(shard, known)
+        kinds = {type(record) for record in records}
+        if TopicRecord in kinds:
+            self._finish_forgetting()  # what is committed for a new topic of the name shall stay
+        if RemoveTopicRecord in kinds:
+            is_running = self._forgetting is not None
+            self._forgetting = slices(self._forget(self._known_topics()))
+            if not is_running:
+                self._go_on_forgetting()
 
     def _known_topics(self) -> frozenset[str]:
         return frozenset(topic.name for topic in self._metadata.topics)
 
-    def _forget_topics(self, shard: Shard, known: frozenset[str]) -> None:
-        if shard.upkeep.forget_topics(known):
-            self._work_off(shard, shard.upkeep.tombstones())
+    def _go_on_forgetting(self) -> None:
+        """Forget a slice, and the next one in a later turn."""
+        if self._forgetting is None:
+            return
+        if next(self._forgetting, self._forgetting) is None:
+            self._timers.after(BETWEEN_SLICES_MS, self._go_on_forgetting)
+        else:
+            self._forgetting = None
+
+    def _finish_forgetting(self) -> None:
+        for _ in self._forgetting or ():
+            continue
+        self._forgetting = None
+
+    def _forget(self, known: frozenset[str]) -> Iterator[int]:
+        """Forget the offsets of all topics but the known, a group a step; yields how much it has looked at."""
+        for shard in list(self._shards.values()):
+            if shard.is_loading:
+                shard.has_missed_removal = True
+            elif not shard.is_unreadable:
+                yield from shard.upkeep.forget_topics(known)
+                if shard.upkeep.owes_tombstones:
+                    self._work_off(shard, shard.upkeep.tombstones())
+                    yield OFFSETS_PER_SLICE_MAX
 
     def _elect(self, partition: Partition) -> None:
         shard = Shard(partition, self.settings, self._clock, self._timers, self._commit_timeout_ms)
@@ -142,6 +167,7 @@ class GroupCoordinator:
         started_ms = self._clock.monotonic_ms()
         try:
             loaded = await load(shard.partition, shard.image)
+            await self._forget_missed(shard)
         except Exception as error:
             # Whatever it was: members that are told of a load which has died would wait for it for ever.
             log.error("groups.unreadable", partition=index, reason=str(error))
@@ -153,8 +179,7 @@ class GroupCoordinator:
             if self._shards.get(index) is shard:  # else resigned, and the entry may be of a later load
                 self._loads.pop(index, None)
         shard.open()
-        if shard.has_missed_removal:
-            self._forget_topics(shard, self._known_topics())
+        self._work_off(shard, shard.upkeep.tombstones())
         log.info(
             "groups.loaded",
             partition=index,
@@ -163,6 +188,13 @@ class GroupCoordinator:
             passed_over=loaded.passed_over,
             took_ms=round(self._clock.monotonic_ms() - started_ms),
         )
+
+    async def _forget_missed(self, shard: Shard) -> None:
+        """Forget the offsets of topics that were deleted while the log was read, before anybody can commit more."""
+        while shard.has_missed_removal:
+            shard.has_missed_removal = False
+            for _ in slices(shard.upkeep.forget_topics(self._known_topics())):
+                await asyncio.sleep(0)
 
     # --- what handlers ask --------------------------------------------------------------------------------------
 
@@ -213,6 +245,16 @@ class GroupCoordinator:
         """Do a slice, and the next one in a later turn, as long as the shard is served here."""
         if self._shards.get(shard.partition.index) is shard and next(work, work) is None:
             self._timers.after(BETWEEN_SLICES_MS, self._work_off, shard, work)
+
+
+def slices(steps: Iterator[int]) -> Iterator[None]:
+    """Take steps that say how much they have looked at, and yield after so much as is a slice."""
+    looked_at = 0
+    for step in steps:
+        looked_at += step
+        if looked_at >= OFFSETS_PER_SLICE_MAX:
+            looked_at = 0
+            yield
 
 
 def raise_failure(task: asyncio.Task[None]) -> None:

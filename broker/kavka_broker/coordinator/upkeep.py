@@ -60,9 +60,17 @@ class Upkeep:
 
     # --- topics that are gone -----------------------------------------------------------------------------------
 
-    def forget_topics(self, known: frozenset[str]) -> bool:
-        """Topics have been deleted: nobody sees their offsets any more. True where `tombstones` are to be written."""
-        self._owed.extend(self._image.take_without(known))
+    def forget_topics(self, known: frozenset[str]) -> Iterator[int]:
+        """Topics have been deleted: nobody is to see their offsets any more, and `tombstones` are to be written. A
+        group a step; yields how much it has looked at.
+        """
+        for group_id in self._image.groups_with_offsets():
+            topics = len(self._image.offsets(group_id))
+            self._owed.extend(self._image.take_without(known, group_id))
+            yield 1 + topics
+
+    @property
+    def owes_tombstones(self) -> bool:
         return bool(self._owed)
 
     def tombstones(self) -> Iterator[None]:

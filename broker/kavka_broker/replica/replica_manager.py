@@ -28,6 +28,7 @@ from kavka_broker.protocol.messages.metadata.partition_record import PartitionRe
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.damage import Refusals, others
+from kavka_broker.replica.departures import Departures
 from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports, call_on
 from kavka_broker.replica.fetchers import Fetchers, fetch_settings
 from kavka_broker.replica.in_sync import InSyncKeeper
@@ -98,6 +99,7 @@ class ReplicaManager:
         self.throttles = Throttles(node_id, *throttles)
         self._timers = timers
         self.openings = Openings(self._open_placed, logs, crash)
+        self.departures = Departures(self._end, crash)
         self.fetchers: Fetchers | None = None
         if peers is not None and timers is not None:
             settings = fetch_settings(node_id, config, broker_epoch, self.throttles, self.openings.when_secured)
@@ -154,6 +156,7 @@ class ReplicaManager:
         """No more fetches and proposals; the partitions stay as they are."""
         self._is_started = False
         await self.openings.stop()
+        await self.departures.stop()
         if self.fetchers is not None:
             await self.fetchers.stop()
         await self.in_sync.stop()
@@ -239,6 +242,7 @@ class ReplicaManager:
         for topic_id, indexes in changed.items():
             if (hosted := self._metadata.topics.by_id(topic_id)) is not None:
                 self._host(hosted, indexes)
+        self.departures.end_soon()
         self.openings.open_soon()
         if have_brokers_changed:
             self._brokers_changed()
@@ -271,6 +275,7 @@ class ReplicaManager:
         topic = self._metadata.topics.by_id(topic_id)
         if topic is None or not self._is_placed(topic.name, index):
             return
+        self.departures.end_now(topic.name, index)
         if has_forgotten or not self.openings.forget_first(topic.name, topic_id, index):
             self._open(topic, index, topic.partitions[index])
 
@@ -284,12 +289,12 @@ class ReplicaManager:
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> None:
         if self._is_given_up(state) and self._logs.unusable(topic.name, index) is not None:
-            self._set_aside(topic, index)
+            self._set_aside(topic.name, index)
         opened = self._opened(topic, index, state)
         if opened is None:
             return
         if opened.damage and self._is_given_up(state):
-            self._set_aside(topic, index)
+            self._set_aside(topic.name, index)
             self._open(topic, index, state)
             return
         high_watermark = self._logs.high_watermark(topic.name, index)
@@ -306,41 +311,40 @@ class ReplicaManager:
         if partition.is_leader:
             self._tell(partition, True)
 
-    def _set_aside(self, topic: Topic, index: int) -> None:
-        log.warning("replica.begins_anew", partition=f"{topic.name}-{index}")
-        self._logs.set_aside(topic.name, index)
+    def _set_aside(self, topic: str, index: int) -> None:
+        log.warning("replica.begins_anew", partition=f"{topic}-{index}")
+        self._logs.set_aside(topic, index)
 
     def _opened(self, topic: Topic, index: int, state: PartitionState) -> Log | None:
         """The partition's log, which is made where there may be a new one; None where the replica is offline."""
-        config, directory_id = self._effective.topic(topic.name), state.directory_of(self._node_id)
-        is_there = self._logs.get(topic.name, index) or self._logs.unusable(topic.name, index)
         try:
             online = [one.directory_id for one in self._logs.online]
-            is_missing = is_log_missing(self._logs, topic, index, directory_id)
+            is_missing = is_log_missing(self._logs, topic, index, state.directory_of(self._node_id))
             if is_missing and self._missing.check((topic.topic_id, index), state, online):
                 self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
                 return None  # until the controller has taken that
             gone_at = self._refusals.check(topic, index, is_starting=not self._is_started)
+            opened = self._made(topic, index, state.directory_of(self._node_id))
+            self._refusals.judge(opened, state, gone_at)
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
             return None
+        return opened
+
+    def _made(self, topic: Topic, index: int, directory_id: bytes) -> Log:
+        """The log; a disk that fails is told, and asked again later. Raises BrokerError."""
+        config = self._effective.topic(topic.name)
+        is_there = self._logs.get(topic.name, index) or self._logs.unusable(topic.name, index)
         try:
-            opened = self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms(), directory_id)
+            return self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms(), directory_id)
         except BrokerError as error:
-            log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
             if is_there is None and isinstance(error.__cause__, OSError):
                 self._missing.note_unmade((topic.topic_id, index))
             if directory_id != LOST_DIRECTORY:
                 self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
             if isinstance(error.__cause__, OSError) and self._timers is not None:
                 self._timers.after(REOPEN_MS, self._open_again, topic.topic_id, index)
-            return None
-        try:
-            self._refusals.judge(opened, state, gone_at)
-        except BrokerError as error:
-            log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
-            return None
-        return opened
+            raise
 
     def _is_replaceable(self, partition: Partition, damage: str) -> bool:
         """Whether others have what a start found damaged here. It is told before this broker may lead anything: the
@@ -380,9 +384,9 @@ class ReplicaManager:
             self.fetchers.follow(partition)
 
     def _drop(self, topic_id: bytes) -> None:
-        """The topic is deleted."""
-        for partition in list(self._topics.get(self._names.get(topic_id, ""), {}).values()):
-            self._give_up(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        """The topic is deleted: nobody finds its partitions from now on."""
+        if (name := self._names.pop(topic_id, None)) is not None:
+            self.departures.add(name, self._topics.pop(name))
 
     def _drop_unless_placed(self, partition: Partition) -> None:
         """Give it up where its topic is gone, or its replica was moved to other brokers."""
@@ -399,6 +403,9 @@ class ReplicaManager:
         if not partitions:
             del self._topics[partition.topic]
             del self._names[partition.topic_id]
+        self._end(partition, code)
+
+    def _end(self, partition: Partition, code: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> None:
         if self.fetchers is not None:
             self.fetchers.leave(partition)
         if partition.is_leader:
@@ -460,9 +467,8 @@ class ReplicaManager:
         return any(one.state.leader < 0 for one in self)
 
     def _begin_anew(self, partition: Partition) -> None:
-        log.warning("replica.begins_anew", partition=str(partition))
         self._give_up(partition, ErrorCode.KAFKA_STORAGE_ERROR)
-        self._logs.set_aside(partition.topic, partition.index)
+        self._set_aside(partition.topic, partition.index)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Its replicas are offline until the broker starts anew with a directory that works."""
@@ -480,14 +486,10 @@ class ReplicaManager:
 
     def _reconfigure(self, record: ConfigRecord) -> None:
         """Of one topic, or what all topics of a broker take that say nothing themselves."""
-        match record.resource_type:
-            case ResourceType.TOPIC:
-                names = [record.resource_name]
-            case ResourceType.BROKER:
-                names = list(self._topics)
-            case _:
-                return
-        for name in names:
+        is_of_all = record.resource_type == ResourceType.BROKER
+        if not is_of_all and record.resource_type != ResourceType.TOPIC:
+            return
+        for name in list(self._topics) if is_of_all else [record.resource_name]:
             config = self._effective.topic(name)
             for partition in self._topics.get(name, {}).values():
                 partition.log.config = config

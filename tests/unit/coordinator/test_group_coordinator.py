@@ -11,7 +11,7 @@ from kavka_broker.coordinator import group_coordinator as coordinator_module
 from kavka_broker.coordinator import shard as shard_module
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.shard import framed
-from kavka_broker.coordinator.upkeep import RECORDS_PER_SLICE_MAX
+from kavka_broker.coordinator.upkeep import OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord
@@ -190,6 +190,44 @@ def test_offsets_of_a_deleted_topic_end_a_slice_a_turn_and_only_while_they_are_o
         groups.leadership(partition, False)
         turn(groups)
         assert tombstones() == 2 * RECORDS_PER_SLICE_MAX
+
+    play(scenario)
+
+
+def committed_by(groups: GroupCoordinator, count: int) -> None:
+    """So many groups, each with an offset of topic t."""
+    for number in range(count):
+        groups.shard("g").commit(f"g{number}", -1, "", None, [Commit("t", 0, 1)], -1, 9)
+
+
+def kept_by(groups: GroupCoordinator, count: int) -> int:
+    return sum(bool(groups.shard("g").image.offsets(f"g{number}")) for number in range(count))
+
+
+def test_offsets_of_very_many_groups_are_forgotten_in_slices() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        groups.leadership(with_log(), True)
+        count = OFFSETS_PER_SLICE_MAX  # two steps each
+        committed_by(groups, count)
+        groups.apply([RemoveTopicRecord(b"t" * 16)])
+        assert kept_by(groups, count) == count // 2
+        turn(groups)
+        assert kept_by(groups, count) == 0
+
+    play(scenario)
+
+
+def test_what_is_committed_for_a_new_topic_is_not_forgotten_with_the_former() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        groups.leadership(with_log(), True)
+        count = OFFSETS_PER_SLICE_MAX
+        committed_by(groups, count)
+        groups.apply([RemoveTopicRecord(b"t" * 16)])
+        groups.apply([TopicRecord("t", b"u" * 16)])
+        assert kept_by(groups, count) == 0
+        committed_by(groups, count)
+        turn(groups)
+        assert kept_by(groups, count) == count
 
     play(scenario)
 

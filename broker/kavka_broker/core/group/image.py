@@ -92,16 +92,14 @@ class GroupImage:
         if not topics:
             del self._offsets[key.group]
 
-    def take_without(self, known: Collection[str]) -> list[tuple[str, str, list[int]]]:
-        """Forget all offsets of topics that are not among the known: group, topic and partitions of each."""
-        taken = [
-            (group_id, topic, list(partitions))
-            for group_id, topics in self._offsets.items()
-            for topic, partitions in topics.items()
-            if topic not in known
-        ]
-        for group_id, topic, _ in taken:
-            del self._offsets[group_id][topic]
-            if not self._offsets[group_id]:
-                del self._offsets[group_id]
+    def groups_with_offsets(self) -> list[str]:
+        return list(self._offsets)
+
+    def take_without(self, known: Collection[str], group_id: str) -> list[tuple[str, str, list[int]]]:
+        """Forget a group's offsets of topics that are not among the known: group, topic and partitions of each."""
+        topics = self._offsets.get(group_id, {})
+        gone = [topic for topic in topics if topic not in known]
+        taken = [(group_id, topic, list(topics.pop(topic))) for topic in gone]
+        if gone and not topics:
+            del self._offsets[group_id]
         return taken

@@ -1,0 +1,76 @@
+"""Partitions of topics that are gone: nobody finds them any more, and they are ended a few at once.
+
+To end one is some 25 us: who waits for it is answered, its fetcher and its copies stop, its log is renamed. A topic of
+ten thousand would hold the loop for a quarter of a second. So a slice is ended at once, which is all of an ordinary
+topic, and the others a slice a turn of the loop. One whose name is given out again meanwhile is ended before the new
+one is opened (`end_now`).
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from kavka_broker.replica.partition import Partition
+
+#: So many partitions in one turn of the loop.
+SLICE_MAX: Final = 100
+
+
+class Departures:
+    """Who is to be ended, by topic and index. `ended` ends one."""
+
+    def __init__(self, ended: Callable[[Partition], None], crash: Callable[[BaseException], None]) -> None:
+        self._end = ended
+        self._crash = crash
+        self._waiting: dict[str, dict[int, Partition]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def add(self, topic: str, partitions: dict[int, Partition]) -> None:
+        """The partitions of a topic, which belong to nobody else from now on."""
+        self._waiting.setdefault(topic, {}).update(partitions)
+
+    def end_now(self, topic: str, index: int) -> None:
+        """Another partition takes the name of this one, if there is one."""
+        if index in self._waiting.get(topic, ()):
+            self._end_one(topic, index)
+
+    def end_soon(self) -> None:
+        """A slice now, unless others wait already; what is left in the turns to come."""
+        if not self._waiting or self._task is not None:
+            return
+        self._end_slice()
+        if self._waiting:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="ending partitions")
+            self._task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """Wait until all are ended."""
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(0)
+            self._end_slice()
+
+    def _end_slice(self) -> None:
+        for _ in range(min(SLICE_MAX, len(self))):
+            topic = next(iter(self._waiting))
+            self._end_one(topic, next(iter(self._waiting[topic])))
+
+    def _end_one(self, topic: str, index: int) -> None:
+        partitions = self._waiting[topic]
+        partition = partitions.pop(index)
+        if not partitions:
+            del self._waiting[topic]
+        self._end(partition)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._task = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crash(error)
+        else:
+            self.end_soon()  # somebody may have come after it had looked
