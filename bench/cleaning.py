@@ -3,9 +3,9 @@
 python -m bench.cleaning --records 400000
 
 Kavka writes a compacted topic, whose files are copied to Apache Kafka's directory. On each of them a neighbour, one
-connection with one request under way, produces for a while alone; then the cleaner is let in (`min.cleanable.dirty.ratio`),
-and the neighbour goes on until it is done. The CPU of the cleaning is that of the broker without what the neighbour's
-requests took when it was alone.
+connection with one request under way, produces for a while alone; then the cleaner is let in
+(`min.cleanable.dirty.ratio`), and the neighbour goes on until it is done. The CPU of the cleaning is that of the broker
+without what the neighbour's requests took when it was alone.
 """
 
 import argparse

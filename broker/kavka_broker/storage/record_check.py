@@ -11,7 +11,7 @@ from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader
 from kavka_broker.protocol.records.compression import DECOMPRESSED_BYTES_MAX, Compression, TooLarge, decompress
-from kavka_broker.protocol.records.judgement import UNBOUNDED, TooLong, time_span
+from kavka_broker.protocol.records.judgement import UNBOUNDED, Misnumbered, TooLong, time_span
 from kavka_broker.protocol.records.scan import scan
 
 #: Records that are walked over on the loop: two or three milliseconds.
@@ -49,14 +49,20 @@ def check_records(
 ) -> int:
     """The largest timestamp of the records. Raises BrokerError, ProtocolViolation, or TooLong beyond `steps_max`.
 
-    Where the records are packed anew, or are to be compacted, the offsets that they say themselves must go up by one.
+    Where records are packed, are to be packed anew, or are to be compacted, the offsets that they say themselves must
+    go up by one.
     """
-    if not (config.compacts or repacks):
-        data = _whole(batch, header, bytes_max)
-        if data is not None:
-            earliest, latest = time_span(data, header.records_count, steps_max)
-            return check_times(earliest, latest, batch, header, config, now_ms, steps_max)
-    return _check_each(batch, header, config, now_ms, bytes_max, is_strict=True)
+    data = None if config.compacts or repacks else _whole(batch, header, bytes_max)
+    if data is None:
+        return _check_each(batch, header, config, now_ms, bytes_max, is_numbered=True)
+    is_packed = header.codec != Compression.NONE
+    try:
+        earliest, latest = time_span(data, header.records_count, steps_max, is_numbered=is_packed)
+    except Misnumbered:
+        if header.records_count > steps_max:
+            raise TooLong from None
+        return _check_each(batch, header, config, now_ms, bytes_max, is_numbered=True)
+    return check_times(earliest, latest, batch, header, config, now_ms, steps_max)
 
 
 def check_times(
@@ -85,14 +91,14 @@ def _whole(batch: memoryview, header: BatchHeader, bytes_max: int) -> bytes | No
 
 
 def _check_each(
-    batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, bytes_max: int, *, is_strict: bool = False
+    batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, bytes_max: int, *, is_numbered: bool = False
 ) -> int:
     """As `check_records`, one record after the other: which of them are unfit. Raises BrokerError."""
-    index, max_timestamp_ms, untimely, keyless = 0, NO_TIMESTAMP, _Named(), _Named()
+    index, max_timestamp_ms, untimely, keyless, misnumbered = 0, NO_TIMESTAMP, _Named(), _Named(), _Named()
     for seen in scan(header, batch, bytes_max):
         for offset, timestamp_ms, has_key in seen:
-            if offset != header.base_offset + index and is_strict:
-                raise _invalid(index, f"has the offset delta {offset - header.base_offset}")
+            if is_numbered and offset != header.base_offset + index:
+                misnumbered.add(index, f"has the offset delta {offset - header.base_offset}")
             if config.compacts and not has_key:
                 keyless.add(index, "a compacted topic needs keys, and this record has none")
             elif config.log_append_time and abs(timestamp_ms) > LONG_MAX:
@@ -107,6 +113,8 @@ def _check_each(
     if untimely.first:
         index, problem = untimely.first[0]
         raise RecordsRefused(ErrorCode.INVALID_TIMESTAMP, f"record {index}: {problem}", untimely.first)
+    if misnumbered.first:
+        raise _invalid(*misnumbered.first[0])
     return max_timestamp_ms
 
 

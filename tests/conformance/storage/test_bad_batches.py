@@ -35,7 +35,10 @@ TOPICS = {
     "plain": {},
     "compacted": {"cleanup.policy": "compact"},
     "stamped": {"message.timestamp.type": "LogAppendTime"},
+    "repacked": {"compression.type": "lz4"},
 }
+#: Those in which each test of records is made; packing anew is a matter of offsets alone.
+JUDGED = ("plain", "compacted", "stamped")
 RECORDS = [Record(index, NOW_MS + index, b"k", b"v%d" % index) for index in range(3)]
 
 
@@ -107,7 +110,7 @@ def produce(server: Server, topic: str, made: bytes, version: int = 9) -> Partit
             return answer
 
 
-@pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.parametrize("topic", JUDGED)
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @pytest.mark.parametrize("name", BODIES)
 def test_records_are_judged_alike(both: Both, topic: str, codec: Compression, name: str) -> None:
@@ -128,6 +131,58 @@ def test_a_false_largest_timestamp_hides_nothing(both: Both, codec: Compression,
         assert produce(server, "plain", made).error_code == ErrorCode.NONE
         assert asked(server, NOW_MS + 52)[0] >= 0, "the last record, by its time"
         assert asked(server, -3)[1] == NOW_MS + 52, "the largest time of all"
+
+
+OFFSETS = ([0, 1, 2], [1, 2, 3], [0, 0, 1], [0, 2, 1], [0, 1, 3], [0, -1, 2], [2, 1, 0], [5], [-1])
+
+
+def numbered(offsets: list[int], codec: Compression, last_ms: int = NOW_MS) -> bytes:
+    """Records that say these offset deltas, the last of this time."""
+    base = 100  # deltas below zero are written as well
+    records = [Record(base + offset, NOW_MS, b"k", b"v") for offset in offsets]
+    records[-1] = records[-1]._replace(timestamp=last_ms)
+    body = bytes(build_batch(records, base_offset=base))[HEADER_BYTES:]
+    return batch(codec, body, len(offsets), max_timestamp_ms=last_ms)
+
+
+@pytest.mark.parametrize("topic", JUDGED)
+@pytest.mark.parametrize("codec", list(Compression)[1:], ids=lambda codec: codec.name)
+@pytest.mark.parametrize("offsets", OFFSETS, ids=str)
+def test_offsets_in_compressed_records_go_up_by_one(
+    both: Both, topic: str, codec: Compression, offsets: list[int]
+) -> None:
+    """Apache Kafka finds them, and stumbles as it wants to mend them: UNKNOWN_SERVER_ERROR. Both errors are final."""
+    ours, theirs = (produce(server, topic, numbered(offsets, codec)) for server in both)
+    refused = (ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert (ours.error_code, theirs.error_code) == (refused if offsets != [0, 1, 2] else (0, 0))
+
+
+@pytest.mark.parametrize("topic", ["plain", "stamped"])
+@pytest.mark.parametrize("offsets", OFFSETS, ids=str)
+def test_offsets_in_plain_records_are_the_leaders(both: Both, topic: str, offsets: list[int]) -> None:
+    ours, theirs = (produce(server, topic, numbered(offsets, Compression.NONE)) for server in both)
+    assert (ours.error_code, theirs.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("offsets", OFFSETS[1:], ids=str)
+def test_offsets_are_judged_here_where_apache_kafka_numbers_records_or_leaves_them(
+    both: Both, offsets: list[int]
+) -> None:
+    """A wrong one would lead a search by time or the cleaner astray."""
+    for topic, codec in (
+        ("repacked", Compression.NONE),
+        ("repacked", Compression.GZIP),
+        ("compacted", Compression.NONE),
+    ):
+        ours, theirs = (produce(server, topic, numbered(offsets, codec)) for server in both)
+        assert (ours.error_code, theirs.error_code) == (ErrorCode.INVALID_RECORD, ErrorCode.NONE), (topic, codec)
+
+
+def test_a_time_out_of_bounds_is_told_before_an_offset(both: Both) -> None:
+    made = numbered([0, 5, 2], Compression.GZIP, FAR_MS)
+    ours, theirs = (produce(server, "plain", made) for server in both)
+    assert ours.error_code == theirs.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert [one.batch_index for one in ours.record_errors] == [one.batch_index for one in theirs.record_errors] == [2]
 
 
 def asked(server: Server, timestamp: int) -> tuple[int, int]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records import judgement
 from kavka_broker.protocol.records.batch import HEADER_BYTES, read_header, set_crc
-from kavka_broker.protocol.records.judgement import STEPS_A_RUN, TooLong, time_span
-from kavka_broker.protocol.records.record import Record, build_batch
+from kavka_broker.protocol.records.judgement import STEPS_A_RUN, Misnumbered, TooLong, column_of_numbers, time_span
+from kavka_broker.protocol.records.record import Record, build_batch, pack_records, put_varint
 from kavka_broker.protocol.records.scan import scan
 
 BASE_MS = 1_000_000
@@ -84,6 +84,73 @@ def test_few_steps_change_no_verdict(runs: list[tuple[Drawn, int, int]], steps_m
     except TooLong:
         steps = sum(1 + len(record.headers) for record in records)
         assert steps + STEPS_A_RUN * len(records) // judgement.RUN_MIN > steps_max
+
+
+def numbered(deltas: list[int], value_bytes: int = 9) -> bytes:
+    """Records alike with these offset deltas."""
+    return bytes(pack_records([Record(delta, BASE_MS, b"k", bytes(value_bytes)) for delta in deltas], 0, BASE_MS))
+
+
+def are_numbered(body: bytes, count: int) -> bool:
+    try:
+        time_span(body, count, is_numbered=True)
+    except Misnumbered:
+        return False
+    return True
+
+
+@given(RUNS, st.booleans(), st.data())
+@settings(max_examples=300)
+def test_offsets_that_do_not_go_up_by_one_are_seen(
+    runs: list[tuple[Drawn, int, int]], has_blocks: bool, data: st.DataObject
+) -> None:
+    records = drawn(runs)
+    place = data.draw(st.integers(0, len(records) - 1))
+    other = place + data.draw(st.sampled_from([-8192, -64, -2, -1, 1, 2, 64, 128, 8192, 1 << 20, 1 << 27]))
+    with patch.dict(vars(judgement), {"TRIAL": 8, "BLOCK": 8} if has_blocks else {"TRIAL": 128}):
+        assert are_numbered(body_of(records), len(records))
+        records[place] = records[place]._replace(offset=other)
+        assert not are_numbered(bytes(pack_records(records, 0, records[0].timestamp)), len(records))
+
+
+MANY = numbered(list(range(17_000)), 0)
+
+
+@pytest.mark.parametrize("place", [0, 63, 64, 200, 8191, 8192, 9216, 16_999])
+@pytest.mark.parametrize("by", [-8192, 1, 64])
+def test_one_offset_among_many_is_seen(place: int, by: int) -> None:
+    right, wrong = numbered([place], 0), numbered([place + by], 0)
+    assert are_numbered(MANY, 17_000)
+    assert MANY.count(right) == 1
+    assert not are_numbered(MANY.replace(right, wrong), 17_000)
+
+
+@pytest.mark.parametrize("number", [0, 63, 8191, 16_000, (1 << 20) - 500, (1 << 20) + 5, (1 << 27) - 9, 1 << 27])
+def test_a_column_has_a_byte_of_each_number(number: int) -> None:
+    written = [bytearray() for _ in range(1024)]
+    for at, one in enumerate(written):
+        put_varint(one, number + at)
+    alike = [one for one in written if len(one) == len(written[0])]
+    for at in range(len(written[0])):
+        column = column_of_numbers(number, len(alike), 7 * at, has_next=at < len(written[0]) - 1)
+        assert column == bytes(one[at] for one in alike)
+
+
+@pytest.mark.parametrize("first", [1, 64, 128, 8192, -64])
+def test_offsets_begin_at_0(first: int) -> None:
+    assert not are_numbered(numbered(list(range(first, first + 200))), 200)
+
+
+def test_a_long_way_to_write_a_number_is_that_number() -> None:
+    """A varint may say 1 in two bytes: it is refused by nobody."""
+    short = numbered([0])
+    assert are_numbered(bytes([short[0] + 2, *short[1:3], 0x80, 0x00, *short[4:]]), 1)
+    assert not are_numbered(bytes([short[0] + 2, *short[1:3], 0x82, 0x00, *short[4:]]), 1)
+
+
+def test_numbers_that_have_no_room_in_their_bytes_are_seen() -> None:
+    """The low bytes of 64 and those behind it say 0 and so on."""
+    assert not are_numbered(numbered([*range(64), *range(40)]), 104)
 
 
 def alike(count: int, headers: list[tuple[str, bytes | None]] | None = None) -> list[Record]:

@@ -19,7 +19,7 @@ from kavka_broker.storage.batch_check import (
     prepare_in_thread,
 )
 from kavka_broker.storage.log import Origin
-from kavka_broker.storage.record_check import WALKED_ON_LOOP_MAX
+from kavka_broker.storage.record_check import WALKED_ON_LOOP_MAX, RecordsRefused
 from tests.unit.storage.support import NOW_MS, append, config, found_at, open_log, refusal, youngest
 
 RECOMPRESSED = config(compression_type="zstd")
@@ -28,11 +28,13 @@ DAY_MS = 86_400_000
 BASE = 100  # deltas below zero are written as well
 
 
-def lying(offsets: list[int], timestamps_ms: list[int] | None = None) -> bytearray:
+def lying(
+    offsets: list[int], timestamps_ms: list[int] | None = None, codec: Compression = Compression.NONE
+) -> bytearray:
     """Records with these offset deltas, behind a header that says that all is well."""
     stamps = timestamps_ms or [NOW_MS] * len(offsets)
     records = [Record(BASE + offset, stamp, b"k", b"v") for offset, stamp in zip(offsets, stamps, strict=True)]
-    batch = build_batch(records, base_offset=BASE)
+    batch = build_batch(records, base_offset=BASE, compression=codec)
     header = BatchHeader._make(HEADER.unpack_from(batch))._replace(
         base_offset=0, last_offset_delta=len(offsets) - 1, max_timestamp=NOW_MS
     )
@@ -51,6 +53,37 @@ def test_offsets_inside_a_batch_go_up_by_one(offsets: list[int], changes: object
     assert refusal(log, lying(offsets)) == ErrorCode.INVALID_RECORD
     assert refusal(log, lying([0, 1])) == ErrorCode.NONE
     assert log.log_end_offset == 11
+
+
+@pytest.mark.parametrize("offsets", [[0, -7], [0, 0], [0, 2], [1, 2], [1, 0], [*range(64), *range(64)]])
+@pytest.mark.parametrize("codec", list(Compression), ids=lambda codec: codec.name)
+def test_offsets_inside_a_compressed_batch_go_up_by_one(offsets: list[int], codec: Compression) -> None:
+    """Those of an uncompressed one are the leader's, whatever the records say: as Apache Kafka has it."""
+    log = open_log(config=config(internal_segment_bytes=10_000))
+    expected = ErrorCode.INVALID_RECORD if codec else ErrorCode.NONE
+    assert refusal(log, lying(offsets, codec=codec)) == expected
+    assert log.log_end_offset == (0 if codec else len(offsets))
+    assert refusal(log, lying([0, 1], codec=codec)) == ErrorCode.NONE
+
+
+def test_the_first_record_of_another_offset_is_named() -> None:
+    with pytest.raises(RecordsRefused, match="record 2 of the batch has the offset delta 5") as refused:
+        open_log().append_as_leader(memoryview(lying([0, 1, 5, 7], codec=Compression.ZSTD)), 0, NOW_MS)
+    assert [index for index, _ in refused.value.records] == [2]
+
+
+def test_a_time_out_of_bounds_is_told_before_an_offset() -> None:
+    batch = lying([0, 2], [NOW_MS, NOW_MS + DAY_MS], codec=Compression.LZ4)
+    assert refusal(open_log(), batch) == ErrorCode.INVALID_TIMESTAMP
+
+
+def test_which_of_many_records_has_another_offset_is_found_in_a_thread() -> None:
+    log, offsets = open_log(config=PLAIN), [*range(2 * WALKED_ON_LOOP_MAX), 7]
+    batch = lying(offsets, codec=Compression.ZSTD)
+    with pytest.raises(NotOnLoop):
+        log.append_as_leader(memoryview(bytearray(batch)), 0, NOW_MS)
+    with pytest.raises(BrokerError, match="offset delta 7"):
+        prepare_in_thread(memoryview(batch), log.config, NOW_MS)
 
 
 def test_timestamps_inside_a_batch_are_held_to_the_bounds() -> None:

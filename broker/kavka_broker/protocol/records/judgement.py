@@ -1,11 +1,11 @@
-"""Whether the bytes of an uncompressed batch are the records that its header says, and when they were made.
+"""Whether the bytes of a batch's records are those that its header says, and when they were made.
 
 A leader looks at every record that it takes, so this is the cheapest walk that sees all of it. Records of one batch
 mostly have the same size: then a byte of one record and the same byte of the next lie a fixed distance apart, and one
 slice with that distance compares hundreds of them, at some nanoseconds a record. Where sizes differ it goes from record
 to record, at some hundreds; whoever has no time for many of these says so with `steps_max`.
 
-As in Apache Kafka, offsets that the records themselves say are not looked at: the leader numbers them.
+As in Apache Kafka, offsets that the records themselves say are looked at in compressed batches only.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,6 +31,14 @@ HEADERS_MAX: Final = 8
 PEELED_MAX: Final = 8
 PEELED_FROM: Final = 256
 
+#: The two low bytes of the varints 0, 1, 2 and so on, as columns, from where they begin anew to a block beyond; each
+#: as it is when another byte follows (0x80), and when none does.
+_NUMBERS: Final = {
+    (shift, mark): bytes((number << 1 >> shift) & 0x7F | mark for number in range((64 << shift) + BLOCK))
+    for shift in (0, 7)
+    for mark in (0, 0x80)
+}
+
 UNBOUNDED: Final = 1 << 62
 #: A step is the walk over one record, or over one of its headers. It takes so many to compare records at all, and one
 #: for each so many that are alike.
@@ -40,6 +48,10 @@ ALIKE_A_STEP: Final = 32
 
 class TooLong(Exception):
     """To look at these records takes more steps than are allowed."""
+
+
+class Misnumbered(Exception):
+    """The offset deltas of the records are not 0, 1, 2 and so on."""
 
 
 class Layout(NamedTuple):
@@ -53,17 +65,18 @@ class Layout(NamedTuple):
     """The bytes of all lengths and of the number of headers, each with its place."""
 
 
-def time_span(data: bytes, count: int, steps_max: int = UNBOUNDED) -> tuple[int, int]:  # noqa: C901 (calls cost more)
+def time_span(  # noqa: C901 (calls cost more)
+    data: bytes, count: int, steps_max: int = UNBOUNDED, *, is_numbered: bool = False
+) -> tuple[int, int]:
     """The least and the greatest timestamp delta of the `count` records that `data` is.
 
-    Any bytes: raises only `ProtocolViolation`, and `TooLong` where that takes more than `steps_max`. Flat, since most
-    varints have one byte or two and need no call.
+    Any bytes: raises only `ProtocolViolation`, `TooLong` beyond `steps_max` and, if they are to be numbered,
+    `Misnumbered`. Flat, since most varints have one byte or two and need no call.
     """
     position, left, size = 0, count, len(data)
     earliest, latest, last = 1 << 70, -(1 << 70), -1
     # With one step a record, `unpaid` of the last ones would have none. It grows by what costs more.
-    unpaid, compared_from = count - steps_max, count
-    stop = max(unpaid, 0)
+    unpaid, stop, compared_from = count - steps_max, max(count - steps_max, 0), count
     try:
         while left > stop:
             byte = lowest = data[position]
@@ -75,7 +88,7 @@ def time_span(data: bytes, count: int, steps_max: int = UNBOUNDED) -> tuple[int,
             if byte & 1 or end > size:
                 raise ProtocolViolation(f"a record that ends at byte {end} of {size}")
             if RUN_MIN <= left <= compared_from and data[end] == lowest:
-                alike, span = _run(data, position, end - position, min(left, (size - position) // (end - position)))
+                alike, span = _run(data, position, end - position, left, count - left if is_numbered else None)
                 if alike:
                     earliest, latest = min(earliest, *span), max(latest, *span)
                     left, position = left - alike, position + alike * (end - position)
@@ -83,23 +96,25 @@ def time_span(data: bytes, count: int, steps_max: int = UNBOUNDED) -> tuple[int,
                     stop = max(unpaid, 0)
                     continue
                 compared_from = left - WALKED_BETWEEN
-            byte = data[at + 1]
-            at += 2
+            byte, at = data[at + 1], at + 2
             if byte & 0x80:
                 second = data[at]
                 byte, at = (byte & 0x7F | second << 7, at + 1) if second < 0x80 else _raw(data, at - 1)
             if byte != last:
                 last, delta = byte, (byte >> 1) ^ -(byte & 1)
                 earliest, latest = min(earliest, delta), max(latest, delta)
+            if is_numbered:
+                byte, second = data[at], data[at + 1]
+                byte = byte if byte < 0x80 else byte & 0x7F | second << 7 if second < 0x80 else _raw(data, at)[0]
+                if byte != (count - left) << 1:
+                    raise Misnumbered
             if data[at] & 0x80:
                 at = at + 1 if data[at + 1] < 0x80 else varint(data, at)[1] - 1
-            byte = data[at + 1]
-            at += 2
+            byte, at = data[at + 1], at + 2
             if byte & 0x80:
                 byte, at = _raw(data, at - 1)
             at = at + (byte >> 1) if not byte & 1 else past(~(byte >> 1), at, end)
-            byte = data[at]
-            at += 1
+            byte, at = data[at], at + 1
             if byte & 0x80:
                 second = data[at]
                 byte, at = (byte & 0x7F | second << 7, at + 1) if second < 0x80 else _raw(data, at - 1)
@@ -138,10 +153,11 @@ def _raw(data: bytes, position: int) -> tuple[int, int]:
     return (value << 1) ^ (value >> 63), position
 
 
-def _run(data: bytes, position: int, size: int, most: int) -> tuple[int, list[int]]:
+def _run(data: bytes, position: int, size: int, left: int, number: int | None) -> tuple[int, list[int]]:
     """How many records from here on are laid out as the first is, and the span of their timestamp deltas; 0 for few.
 
-    `size` is the first one's, `most` how many there may be.
+    `size` is the first one's, `number` its offset delta if that is looked at; `left` records are expected from here on.
+    Raises Misnumbered.
     """
     span: list[int] = []
     if data[position : position + RUN_MIN * size : size].count(data[position]) < RUN_MIN:
@@ -149,7 +165,8 @@ def _run(data: bytes, position: int, size: int, most: int) -> tuple[int, list[in
     layout = _layout(data, position)
     if layout is None:
         return 0, span
-    alike, asked = 0, min(most, TRIAL)
+    alike, most = 0, min(left, (len(data) - position) // size)
+    asked = min(most, TRIAL)
     while asked:
         begin = position + alike * size
         found = _alike(data, begin, layout, asked)
@@ -157,6 +174,8 @@ def _run(data: bytes, position: int, size: int, most: int) -> tuple[int, list[in
             return 0, span
         if found:
             span += _span(data, begin, layout, found)
+            if number is not None:
+                _check_numbers(data, begin, layout, found, number + alike)
         alike += found
         asked = min(most - alike, BLOCK) if found == asked else 0
     return alike, span
@@ -216,6 +235,31 @@ def _alike(data: bytes, position: int, layout: Layout, most: int) -> int:
         if not column.isascii():
             end = position + size * (len(column) - len(column.lstrip(LOW)))
     return (end - position) // size
+
+
+def _check_numbers(data: bytes, position: int, layout: Layout, count: int, number: int) -> None:
+    """Raises Misnumbered where the offset deltas of a run do not go up by one from `number` on."""
+    end, last = position + count * layout.size, layout.key_at - 1
+    for at in range(layout.offset_at, layout.key_at):
+        shift = 7 * (at - layout.offset_at)
+        if data[position + at : end : layout.size] != column_of_numbers(number, count, shift, has_next=at < last):
+            raise Misnumbered
+    if (number + count - 1) << 1 >= 1 << 7 * (layout.key_at - layout.offset_at):
+        raise Misnumbered  # the numbers have no room there
+
+
+def column_of_numbers(number: int, count: int, shift: int, *, has_next: bool) -> bytes:
+    """What `count` varints from `number` on have in the byte of their bits from `shift` on."""
+    mark = 0x80 if has_next else 0
+    if shift < 14:
+        repeated, begin = _NUMBERS[shift, mark], number % (64 << shift)
+        return repeated[begin : begin + count]
+    made = bytearray()
+    while len(made) < count:
+        high, alike = number << 1 >> shift, (1 << shift - 1) - number % (1 << shift - 1)
+        made += bytes([high & 0x7F | mark]) * min(alike, count - len(made))
+        number += alike
+    return bytes(made)
 
 
 def _span(data: bytes, position: int, layout: Layout, count: int) -> list[int]:
