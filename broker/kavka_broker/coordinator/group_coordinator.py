@@ -135,20 +135,20 @@ class GroupCoordinator:
         shard = Shard(partition, self.settings, self._clock, self._timers, self._commit_timeout_ms)
         self._shards[partition.index] = shard
         if partition.log.log_start_offset == partition.log.log_end_offset:
-            self._open_when_secured(shard)
+            self._open_when_secured(shard, partition)
             return
         task = asyncio.get_running_loop().create_task(self._load(shard), name=f"load groups {partition.index}")
         task.add_done_callback(raise_failure)
         self._loads[partition.index] = task
 
-    def _open_when_secured(self, shard: Shard) -> None:
+    def _open_when_secured(self, shard: Shard, partition: Partition) -> None:
         """Serve a new partition once a thread has synced its topic's id: its first record would do so on the loop."""
 
         def serve(_: object) -> None:
-            if self._shards.get(shard.partition.index) is shard:
+            if self._shards.get(partition.index) is shard:
                 shard.open()
 
-        securing = self._openings.when_secured(shard.partition.log)
+        securing = self._openings.when_secured(partition.log)
         if securing is None:
             shard.open()
         else:

@@ -13,6 +13,7 @@ import asyncio
 from dataclasses import dataclass
 from struct import error, unpack_from
 
+from kavka_broker.coordinator.led_partition import LoadablePartition
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.protocol.coordinator_records import Coordinator, record_classes, unframe
 from kavka_broker.protocol.errors import ProtocolViolation
@@ -20,7 +21,6 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.protocol.records.record import Record, read_records
-from kavka_broker.replica.partition import Partition
 
 SLICE_BYTES_MAX = 64 * 1024
 DECODED_PER_SLICE_MAX = 500
@@ -66,7 +66,7 @@ class Loaded:
     passed_over: int  # keys of unknown kinds
 
 
-async def load(partition: Partition, image: GroupImage) -> Loaded:
+async def load(partition: LoadablePartition, image: GroupImage) -> Loaded:
     """Replay the log from its start to where it ends now."""
     latest = await read(partition)
     passed_over = 0
@@ -82,7 +82,7 @@ async def load(partition: Partition, image: GroupImage) -> Loaded:
     return Loaded(latest.records, passed_over)
 
 
-async def read(partition: Partition) -> Latest:
+async def read(partition: LoadablePartition) -> Latest:
     log, latest = partition.log, Latest()
     offset, end_offset = log.log_start_offset, log.log_end_offset
     while offset < end_offset:

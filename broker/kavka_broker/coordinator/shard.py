@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
+from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.upkeep import Upkeep
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
@@ -33,7 +34,7 @@ from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetad
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.partition import ACKS_ALL, Partition
+from kavka_broker.replica.partition import ACKS_ALL
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Origin
 from kavka_broker.timers import Timer, Timers
@@ -58,7 +59,7 @@ class Shard:
 
     def __init__(
         self,
-        partition: Partition,
+        partition: LedPartition,
         settings: GroupSettings,
         clock: Clock,
         timers: Timers,

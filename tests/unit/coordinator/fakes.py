@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.config.topic import LogConfig
@@ -11,7 +10,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import Record, read_records
-from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.log import Appended, Origin
 from kavka_broker.storage.log_reading import Chunk
 from kavka_broker.timers import Timers
 
@@ -27,11 +26,6 @@ class Clock:
 
     def monotonic_ms(self) -> float:
         return float(self.ms)
-
-
-@dataclass(slots=True)
-class Appended:
-    last_offset: int
 
 
 @dataclass(slots=True)
@@ -64,13 +58,13 @@ class FakePartition:
         self.refuses: ErrorCode | None = None
         self.waiting: list[asyncio.Future[None]] = []
 
-    def append(self, batch: memoryview, _acks: int, _origin: object) -> Appended:
+    def append(self, batch: memoryview, _acks: int, _origin: Origin) -> Appended:
         if self.refuses is not None:
             raise BrokerError(self.refuses)
-        count = len(read_records(batch))
+        count, base_offset = len(read_records(batch)), self.log.log_end_offset
         self.log.batches.append(bytes(batch))
         self.log.log_end_offset += count
-        return Appended(self.log.log_end_offset - 1)
+        return Appended(base_offset, self.log.log_end_offset - 1)
 
     def read(self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool) -> Chunk:
         return self.log.read(offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one)
@@ -102,19 +96,17 @@ class World:
         self.partition = FakePartition()
         self.clock = Clock()
         self.timers = Timers(self.clock, asyncio.get_running_loop())
-        self.shard = Shard(
-            cast(Partition, self.partition), GroupSettings(**settings), self.clock, self.timers, commit_timeout_ms=5_000
-        )
+        self.shard = Shard(self.partition, GroupSettings(**settings), self.clock, self.timers, commit_timeout_ms=5_000)
         self.shard.open()
 
     def advance(self, by_ms: int) -> None:
         self.clock.ms += by_ms
         self.timers._fire()
 
-    def token(self) -> "asyncio.Future[Any]":
+    def token(self) -> asyncio.Future[Message]:
         return asyncio.get_running_loop().create_future()
 
     @staticmethod
-    def answer(token: "asyncio.Future[Any]") -> Message:
+    def answer(token: asyncio.Future[Message]) -> Message:
         assert token.done(), "not answered"
-        return cast(Message, token.result())
+        return token.result()

@@ -23,6 +23,7 @@ from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommi
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.storage.log import Origin
 from kavka_broker.timers import TICK_MS, Timers
 from tests.unit.coordinator.fakes import Clock, FakePartition
 
@@ -63,7 +64,7 @@ ADDRESSES = {
 def with_log(*pairs: tuple[bytes, bytes | None]) -> Any:
     partition = FakePartition()
     if pairs:
-        partition.append(memoryview(build_batch(pairs, timestamp_ms=1)), -1, None)
+        partition.append(memoryview(build_batch(pairs, timestamp_ms=1)), -1, Origin.COORDINATOR)
     return partition
 
 

@@ -104,8 +104,9 @@ def test_a_sync_with_many_assignments_is_taken_in_slices(tmp_path: Path, monkeyp
 def test_a_record_of_a_group_that_the_log_refuses_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         member_id = (await join(client, "g")).member_id
-        log = inside.broker.groups.shard("g").partition.log
-        log.config = replace(log.config, max_message_bytes=1_000)
+        partition = inside.broker.replicas.get("__consumer_offsets", inside.broker.groups.shard("g").partition.index)
+        assert partition is not None
+        partition.log.config = replace(partition.log.config, max_message_bytes=1_000)
         monkeypatch.setattr(shard, "build_batch", unexpected)
         assignments = [SyncGroupRequestAssignment(member_id, bytes(1_000))]
         request = SyncGroupRequest("g", 1, member_id, None, "consumer", "range", assignments)

@@ -1,7 +1,6 @@
 """Reading a partition of `__consumer_offsets` back."""
 
 import asyncio
-from typing import cast
 
 import pytest
 
@@ -20,7 +19,6 @@ from kavka_broker.protocol.messages.group.streams_group_metadata_key import Stre
 from kavka_broker.protocol.messages.group.streams_group_metadata_value import StreamsGroupMetadataValue
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.partition import Partition
 from tests.unit.coordinator.fakes import FakePartition
 
 MEMBER = MemberMetadata("m", "i", "client", "/host", 30_000, 10_000, b"subscription", b"assignment")
@@ -65,7 +63,7 @@ class Log:
 
     def load(self) -> tuple[GroupImage, Loaded]:
         image = GroupImage()
-        return image, asyncio.run(load(cast(Partition, self.partition), image))
+        return image, asyncio.run(load(self.partition, image))
 
 
 def offsets(image: GroupImage, group: str) -> dict[int, int]:

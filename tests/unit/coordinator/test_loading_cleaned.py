@@ -2,7 +2,7 @@
 
 import asyncio
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 from kavka_broker.coordinator.loading import Loaded, load
 from kavka_broker.coordinator.shard import framed
@@ -14,7 +14,6 @@ from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitK
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.partition import Partition
 from kavka_broker.storage.log import Log, Origin
 from kavka_broker.storage.log_reading import Chunk
 from tests.unit.storage.cleaning import COMPACTED, DAY_MS, clean, end, roll
@@ -69,7 +68,7 @@ def written() -> Log:
 
 def loaded(log: Log) -> tuple[dict[str, dict[int, int]], dict[str, Message | int], Loaded]:
     image = GroupImage()
-    outcome = asyncio.run(load(cast(Partition, Readable(log)), image))
+    outcome = asyncio.run(load(Readable(log), image))
     offsets = {
         name: {index: value.offset for index, value in image.offsets(name).get("t", {}).items()}
         for name in image.groups
