@@ -5,6 +5,7 @@ of that connection is small enough for the simulator to stand in for it: a quest
 there is none. `net.outbound` is the real one.
 """
 
+from collections.abc import Awaitable
 from typing import Protocol, TypeVar
 
 from kavka_broker.protocol.message import Message
@@ -28,9 +29,10 @@ class Unreachable(Exception):
 class Peer(Protocol):
     """One connection to one node: opened by the first question, and anew by the next after a loss."""
 
-    async def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> R:
+    def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> Awaitable[R]:
         """The answer, in the newest version that both sides know. Several questions may be under way; they are sent in
-        the order of the calls. Raises Unreachable; a question that was not answered in time ends the connection.
+        the order of the calls, each within its call where the connection stands. Whoever awaits it gets Unreachable
+        where there is no answer; a question that was not answered in time ends the connection.
         """
         ...
 

@@ -16,8 +16,9 @@ Versions: flexible from 12; topic ids from 13.
 """
 
 import asyncio
-from collections.abc import Awaitable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Collection, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.follower_fetch import (
@@ -31,7 +32,7 @@ from kavka_broker.api.follower_fetch import (
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
 from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.read_replica import RACKS_FROM, preferred_replica, rack_of
-from kavka_broker.api.registry import BOTH, FETCH_BYTES_MAX, api
+from kavka_broker.api.registry import BOTH, FETCH_BYTES_MAX, Postponed, api
 from kavka_broker.controller.metadata_fetch import metadata_fetch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
@@ -117,15 +118,12 @@ def fetch(
     nobody = not reading.watched and wanted.feed is None
     if missing_bytes <= 0 or reading.is_due or request.max_wait_ms <= 0 or nobody:
         return answer(reading, wanted, broker, client, now_ms)
-    # It watches from here on: a coroutine begins later, and what is appended until then would wake nobody.
-    lists = []
+    waiter = FetchWaiter(waiting_lists(reading, wanted), missing_bytes, request.max_wait_ms, broker.timers)
+    postponed = Postponed(waiter.future, partial(answer_again, wanted, broker, client))
     if wanted.feed is None:
-        lists = [one.watched(stable_only=wanted.is_committed_only) for one in reading.watched]
-    waiter = FetchWaiter(lists, missing_bytes, request.max_wait_ms, broker.timers)
-    if wanted.feed is None:
-        return answer_later(waiter, wanted, broker, client)
-    listen(waiter, wanted.feed, client)
-    return until_answered(answer_later(waiter, wanted, broker, client), waiter, wanted)
+        return postponed
+    hurries(waiter, client)
+    return postponed if context.session is not None else until_answered(postponed, waiter, wanted)
 
 
 async def fetch_prepared(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse:
@@ -158,25 +156,30 @@ def fetch_of(request: FetchRequest, context: FetchContext, broker: Broker, clien
     )
 
 
-def listen(waiter: FetchWaiter, feed: Feed, client: Client) -> None:
-    """What is new for the follower ends its wait from here on, and so does its next request."""
-    feed.waiter, client.hurry = waiter, waiter.interrupt
+def waiting_lists(reading: Reading, wanted: Fetch) -> list[list[FetchWaiter]]:
+    """Where the fetch stands that has to wait: with all that was read, or with what is new for its follower."""
+    if wanted.feed is not None:
+        return [wanted.feed.waiters]
+    return [one.watched(stable_only=wanted.is_committed_only) for one in reading.watched]
+
+
+def hurries(waiter: FetchWaiter, client: Client) -> None:
+    """A follower's next request ends the wait of the one before it."""
+    client.hurry = waiter.interrupt
     if client.is_hurried:
         waiter.interrupt()
 
 
 def until_answered(
-    answering: Coroutine[None, None, FetchResponse], waiter: FetchWaiter | None, wanted: Fetch
+    answering: Awaitable[FetchResponse], waiter: FetchWaiter | None, wanted: Fetch
 ) -> Awaitable[FetchResponse]:
     """The answer, behind which nothing waits for news any more: not where its connection ends first either."""
     task, feed = asyncio.ensure_future(answering), wanted.feed
     assert feed is not None
 
-    def end(_: "asyncio.Task[FetchResponse]") -> None:
+    def end(_: "asyncio.Future[FetchResponse]") -> None:
         if waiter is not None:
             waiter.give_up()
-        if feed.waiter is waiter:
-            feed.waiter = None
         if wanted.context.session is None:
             feed.close()
 
@@ -184,9 +187,8 @@ def until_answered(
     return task
 
 
-async def answer_later(waiter: FetchWaiter, wanted: Fetch, broker: Broker, client: Client) -> FetchResponse:
-    """Wait for enough to read or the end of `max_wait_ms`, then read again."""
-    await waiter.future
+def answer_again(wanted: Fetch, broker: Broker, client: Client) -> FetchResponse:
+    """Read again, behind the wait for enough to read or for the end of `max_wait_ms`."""
     if wanted.feed is not None:
         wanted.partitions = with_news(wanted.partitions, wanted.feed)
     reading = begun(wanted)
@@ -198,14 +200,14 @@ def fetch_in_slices(request: FetchRequest, wanted: Fetch, broker: Broker, client
     """As `fetch` goes on, with so many partitions that the others have their turn in between."""
     client.has_long_answer = True
     needed_bytes = min(request.min_bytes, wanted.bytes_max)
-    waiter = None
+    waiter, lists = None, [] if wanted.feed is None else [wanted.feed.waiters]
     if needed_bytes > 0 and request.max_wait_ms > 0:
-        waiter = FetchWaiter([], needed_bytes, request.max_wait_ms, broker.timers)
+        waiter = FetchWaiter(lists, needed_bytes, request.max_wait_ms, broker.timers)
     answering = answer_in_turn(waiter, wanted, needed_bytes, broker, client)
     if wanted.feed is None:
         return answering
     if waiter is not None:
-        listen(waiter, wanted.feed, client)
+        hurries(waiter, client)
     return until_answered(answering, waiter, wanted)
 
 
@@ -215,7 +217,7 @@ async def answer_in_turn(
     """Read, and where that is too little wait and read again; each in slices."""
     try:
         reading = await broker.slices.whole(read_in_slices(wanted, waiter, broker))
-        if waiter is not None and must_wait(reading, wanted, needed_bytes, waiter):
+        if waiter is not None and must_wait(reading, needed_bytes, waiter):
             await waiter.future
             if wanted.feed is not None:
                 wanted.partitions = with_news(wanted.partitions, wanted.feed)
@@ -226,9 +228,8 @@ async def answer_in_turn(
     return await broker.slices.whole(answer_in_slices(reading, wanted, broker, client))
 
 
-def must_wait(reading: Reading, wanted: Fetch, needed_bytes: int, waiter: FetchWaiter) -> bool:
-    somebody = waiter.is_watching or wanted.feed is not None
-    return somebody and not reading.is_due and reading.size_bytes < needed_bytes
+def must_wait(reading: Reading, needed_bytes: int, waiter: FetchWaiter) -> bool:
+    return waiter.is_watching and not reading.is_due and reading.size_bytes < needed_bytes
 
 
 def read_in_slices(fetch: Fetch, waiter: FetchWaiter | None, broker: Broker) -> Work[Reading]:

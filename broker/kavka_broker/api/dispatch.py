@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from kavka_broker.api.broker import Broker, Client, Peer
 from kavka_broker.api.forwarding import Forwarded, forward
 from kavka_broker.api.large_requests import AT_ONCE_BYTES_MAX, check_size, handle, is_long, read_at_once
-from kavka_broker.api.registry import Answer, Api, Role
+from kavka_broker.api.registry import Answer, Api, Postponed, Role
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
@@ -40,7 +40,7 @@ SIZE = Struct(">i")
 class Exchange:
     """One request on the way to its answer. `pieces` is None until there is one, and stays None where none is due."""
 
-    __slots__ = ("answer", "api", "client", "counted_bytes", "pieces", "started_ms", "waiting")
+    __slots__ = ("answer", "api", "client", "counted_bytes", "make", "pieces", "started_ms", "waiting")
 
     def __init__(self, api: Api, client: Client, started_ms: float) -> None:
         self.api = api
@@ -50,6 +50,7 @@ class Exchange:
         self.pieces: list[Any] | None = None
         self.answer: Message | None = None
         self.waiting: asyncio.Future[Any] | None = None  # of an Answer, or of one in bytes
+        self.make: Callable[[], Answer] | None = None  # the answer, once there is an end to the waiting
 
 
 class Written(NamedTuple):
@@ -127,6 +128,8 @@ class Dispatcher:
             answer = self._failure(exchange, error)
         if answer is None or isinstance(answer, Message):
             self._settle(exchange, answer)
+        elif isinstance(answer, Postponed):
+            exchange.waiting, exchange.make = answer.until, answer.make
         else:
             exchange.waiting = asyncio.ensure_future(answer)
         return exchange
@@ -157,8 +160,12 @@ class Dispatcher:
         if waiting.cancelled():
             # An answer that never comes would shift all that follow it.
             raise ProtocolViolation(f"{exchange.api.name} was given up")
-        error = waiting.exception()
-        self._settle(exchange, waiting.result() if error is None else self._failure(exchange, error))
+        make, exchange.make = exchange.make, None
+        try:
+            answer = waiting.result() if make is None else make()
+        except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
+            answer = self._failure(exchange, error)
+        self._settle(exchange, answer)
 
     async def serve_enveloped(self, frame: memoryview, peer: Peer) -> tuple[Message | None, bytes]:
         """The answer to a frame that came in another, and its bytes without their size. Raises ProtocolViolation."""

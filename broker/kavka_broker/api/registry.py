@@ -4,7 +4,8 @@ A handler registers itself with `@api`; importing `load` brings every `aNN_*.py`
 advertised that is not registered: ApiVersions and COMPAT.md are both made from this table, so what clients are told
 and what is documented cannot drift from what is implemented.
 
-A handler is a plain function where it never waits (the hot paths), or one that gives an awaitable:
+A handler is a plain function where it never waits (the hot paths), or one that gives an awaitable; `Postponed` is one
+that costs no task:
 
     @api(HeartbeatRequest, HeartbeatResponse, versions=(0, 4))
     def heartbeat(request: HeartbeatRequest, broker: Broker, client: Client) -> HeartbeatResponse: ...
@@ -15,7 +16,8 @@ Brokers and controllers listen apart, and each kind of listener serves its own A
 only the active controller can decide is `forwarded`: a broker that is asked passes it on, and the handler runs there.
 """
 
-from collections.abc import Awaitable, Callable
+from asyncio import Future
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -34,6 +36,20 @@ FETCH_BYTES_MAX: Final = 1024 * 1024
 
 
 Answer = Message | None
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """An answer that is made once something has happened, in the turn of the loop in which it is known."""
+
+    until: Future[None]
+    make: Callable[[], Answer]
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        yield from self.until
+        return self.make()
+
+
 Handler = Callable[..., Answer | Awaitable[Answer]]
 H = TypeVar("H", bound=Callable[..., Any])
 Role = Literal["broker", "controller"]

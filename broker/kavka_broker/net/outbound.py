@@ -11,10 +11,11 @@ stopped process all that follows would wait too, and a new connection tells quic
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from errno import ECONNREFUSED
+from math import inf
 from struct import Struct
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.codec import decoder, encode
@@ -81,20 +82,25 @@ class Remote:
     def __str__(self) -> str:
         return "{}:{}".format(*self._address)
 
-    async def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> R:
-        link: Link | None = None
+    def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> Awaitable[R]:
+        link, limit = self._link, Limit.after(timeout_ms)
+        if link is None or link.is_lost:
+            return self._ask_when_connected(request, response, limit)
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            return link.ask(request, response, limit)
+        except Unreachable as problem:
+            return _unreachable(problem)
+
+    async def _ask_when_connected(self, request: Message, response: type[R], limit: "Limit") -> R:
+        try:
+            async with asyncio.timeout_at(limit.seconds):
                 link = await self._connected()
-                answer: R = await link.ask(request, response, link.version_of(request))
-                return answer
         except TimeoutError:
-            reason = f"{self} has not answered {request.NAME} within {timeout_ms:.0f} ms"
-            if link is not None:
-                link.lose(reason)
-            elif self._opening is not None:
+            if self._opening is not None:
                 self._opening.cancel()  # the system asks for the connection ever less often: better begin anew
-            raise Unreachable(reason) from None
+            raise Unreachable(limit.exceeded(str(self), request.NAME)) from None
+        answer: R = await link.ask(request, response, limit)
+        return answer
 
     def close(self) -> None:
         if self._opening is not None:
@@ -146,12 +152,31 @@ class Remote:
         self._outbound.on_broken(*self._address)
 
 
+class Limit(NamedTuple):
+    """Until when an answer is waited for, by the loop's clock, and how long that was when the question was asked."""
+
+    seconds: float
+    timeout_ms: float
+
+    @classmethod
+    def after(cls, timeout_ms: float) -> Self:
+        return cls(asyncio.get_running_loop().time() + timeout_ms / 1000, timeout_ms)
+
+    def exceeded(self, name: str, question: str) -> str:
+        return f"{name} has not answered {question} within {self.timeout_ms:.0f} ms"
+
+
+NO_LIMIT: Final = Limit(inf, inf)
+
+
 class Asked(NamedTuple):
     """A question that waits for its answer."""
 
+    name: str
     response: type[Message]
     api_key: int
     version: int
+    limit: Limit
     answer: "asyncio.Future[Any]"
 
 
@@ -167,12 +192,13 @@ class Link(asyncio.BufferedProtocol):
         self._correlation_id = 0
         self._versions: Versions = {}
         self._transport: asyncio.Transport | None = None
+        self._watch: asyncio.TimerHandle | None = None  # for the first limit of those that wait, or one before it
         self.is_lost = False
 
     async def greet(self) -> None:
         """Learn which versions the other side speaks."""
         request = ApiVersionsRequest(*SOFTWARE)
-        answer = await self.ask(request, ApiVersionsResponse, API_VERSIONS_VERSION)
+        answer = await self._send(request, ApiVersionsResponse, API_VERSIONS_VERSION, NO_LIMIT)
         if answer.error_code != ErrorCode.NONE:
             raise Unreachable(f"{self._name} answers ApiVersions with {ErrorCode(answer.error_code).name}")
         self._versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
@@ -189,7 +215,11 @@ class Link(asyncio.BufferedProtocol):
             raise Unreachable(f"{self._name} does not speak {request.NAME} v{low} to v{high}")
         return version
 
-    async def ask(self, request: Message, response: type[R], version: int) -> R:
+    def ask(self, request: Message, response: type[R], limit: Limit) -> "asyncio.Future[R]":
+        """Send a question now. Raises Unreachable where that cannot be done."""
+        return self._send(request, response, self.version_of(request), limit)
+
+    def _send(self, request: Message, response: type[R], version: int, limit: Limit) -> "asyncio.Future[R]":
         if self._transport is None or self.is_lost:
             raise Unreachable(f"the connection to {self._name} is lost")
         if len(self._asked) >= IN_FLIGHT_MAX:
@@ -199,15 +229,37 @@ class Link(asyncio.BufferedProtocol):
         header = RequestHeader(request.API_KEY, version, correlation_id, self._client_id)
         frame = encode_request_header(header) + encode(request, version)
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._asked[correlation_id] = Asked(response, request.API_KEY, version, answer)
+        self._asked[correlation_id] = Asked(request.NAME, response, request.API_KEY, version, limit, answer)
+        if self._watch is None or limit.seconds < self._watch.when():
+            self._watch_until(limit.seconds)
         self._transport.write(SIZE.pack(len(frame)) + frame)
-        return await answer
+        return answer
+
+    def _watch_until(self, seconds: float) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = None
+        if seconds < inf:
+            self._watch = asyncio.get_running_loop().call_at(seconds, self._look_at_limits)
+
+    def _look_at_limits(self) -> None:
+        """Lose the connection where somebody has waited for too long; else look again when the next one would have.
+        Once in a while for all questions: nearly all are answered, and a timer for each would cost more than the rest.
+        """
+        self._watch, now = None, asyncio.get_running_loop().time()
+        waiting = [one for one in self._asked.values() if not one.answer.done()]
+        late = next((one for one in waiting if one.limit.seconds <= now), None)
+        if late is not None:
+            self.lose(late.limit.exceeded(self._name, late.name))
+        elif waiting:
+            self._watch_until(min(one.limit.seconds for one in waiting))
 
     def lose(self, reason: str) -> None:
         """No more of it; who waits is told."""
         if self.is_lost:
             return
         self.is_lost = True
+        self._watch_until(inf)
         if self._transport is not None:
             self._transport.abort()
         asked, self._asked = self._asked, {}
@@ -303,6 +355,10 @@ class Frames:
         self._own[: len(begun)] = begun
         self._own_end = len(begun)
         self._end = 0
+
+
+async def _unreachable(problem: Unreachable) -> Any:
+    raise problem
 
 
 def _nothing(host: str, port: int) -> None:

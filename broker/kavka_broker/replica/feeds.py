@@ -24,12 +24,12 @@ class Fed(Protocol):
 class Feed:
     """The news for one follower, in the order in which they came."""
 
-    __slots__ = ("_is_closed", "_sources", "news", "on_close", "waiter")
+    __slots__ = ("_is_closed", "_sources", "news", "on_close", "waiters")
 
     def __init__(self) -> None:
         self.on_close: Callable[[], None] | None = None
         self.news: dict[SessionPartition, None] = {}
-        self.waiter: FetchWaiter | None = None
+        self.waiters: list[FetchWaiter] = []  # the fetch that waits for news, if there is one
         self._is_closed = False
         self._sources: dict[SessionPartition, Fed] = {}
 
@@ -61,8 +61,8 @@ class Feed:
     def grown(self, wanted: SessionPartition, size_bytes: int) -> None:
         """There is more to read."""
         self.news[wanted] = None
-        if self.waiter is not None:
-            self.waiter.progressed(size_bytes)
+        for waiter in self.waiters:
+            waiter.progressed(size_bytes)
 
     def moved(self, wanted: SessionPartition) -> None:
         """Something to be told with the next answer: it can wait for it."""
@@ -71,5 +71,5 @@ class Feed:
     def changed(self, wanted: SessionPartition) -> None:
         """Something that must not wait."""
         self.news[wanted] = None
-        if self.waiter is not None:
-            self.waiter.interrupt()
+        for waiter in self.waiters:
+            waiter.interrupt()

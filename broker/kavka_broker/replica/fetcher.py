@@ -71,9 +71,12 @@ class FetchSettings:
 class Asked(NamedTuple):
     """A fetch on its way."""
 
-    answer: "asyncio.Task[FetchResponse]"
+    answer: "asyncio.Future[FetchResponse]"
     is_incremental: bool
     number: int
+
+
+Parts = Iterator[tuple[Followed, PartitionData]]  # of an answer
 
 
 class Fetcher:
@@ -101,6 +104,7 @@ class Fetcher:
         self._given_up: dict[Key, Followed] = {}  # what the leader may forget
         self._looking_up: dict[Key, Followed] = {}
         self._asked: deque[Asked] = deque()
+        self._untaken: Parts | None = None  # what did not fit into the turn in which its answer came
         self._failures = 0
         self._wake: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -198,17 +202,37 @@ class Fetcher:
     async def _run(self) -> None:
         try:
             while True:
+                if self._untaken is not None:
+                    await self._take_rest(self._untaken)
                 self._ask()
                 if self._asked and self._asked[0].answer.done():
                     await self._take_answer(self._asked.popleft())
                     continue
                 self._wake = asyncio.get_running_loop().create_future()
-                if self._asked:
-                    self._asked[0].answer.add_done_callback(lambda _: self._poke())
                 await self._wake
         finally:
             for asked in self._asked:
                 asked.answer.cancel()
+
+    def _came(self, answer: "asyncio.Future[FetchResponse]") -> None:
+        """Take an answer in the turn in which it came, and ask on: a producer waits for that, and the task would have
+        its turn later. What takes longer, or did not go well, is the task's.
+        """
+        is_idle = self._wake is not None and not self._wake.done()
+        if not is_idle or not self._asked or self._asked[0].answer is not answer or not is_good(answer):
+            self._poke()
+            return
+        asked, response = self._asked.popleft(), answer.result()
+        self._session.answered(response, was_incremental=asked.is_incremental)
+        parts = self._parts(asked, response)
+        try:
+            if self._take_some(parts) and not self._looking_up:
+                self._ask()
+                return
+        except Exception as error:  # noqa: BLE001 - as where the task fails
+            self._crash(error)
+        self._untaken = parts
+        self._poke()
 
     def _ask(self) -> None:
         """Send the next fetch, if there is something to fetch and nothing forbids it."""
@@ -226,7 +250,9 @@ class Fetcher:
         session.fill(request, self._awake.values(), self._changed.values(), self._given_up.values())
         self._changed.clear()
         self._given_up.clear()
-        self._asked.append(Asked(self._send(request), is_incremental, session.fetches))
+        answer = self._send(request)
+        self._asked.append(Asked(answer, is_incremental, session.fetches))
+        answer.add_done_callback(self._came)
 
     def _may_hurry(self) -> bool:
         """A fetch is waiting at the leader: another goes behind it only for the sake of newcomers."""
@@ -237,9 +263,9 @@ class Fetcher:
             and any(one.sent_offset == NEVER_SENT for one in self._changed.values())
         )
 
-    def _send(self, request: FetchRequest) -> "asyncio.Task[FetchResponse]":
+    def _send(self, request: FetchRequest) -> "asyncio.Future[FetchResponse]":
         timeout_ms = self._settings.timeout_ms
-        return asyncio.get_running_loop().create_task(self._peer.ask(request, FetchResponse, timeout_ms=timeout_ms))
+        return asyncio.ensure_future(self._peer.ask(request, FetchResponse, timeout_ms=timeout_ms))
 
     async def _take_answer(self, asked: Asked) -> None:
         try:
@@ -251,18 +277,32 @@ class Fetcher:
             log.info("fetch.session_ended", leader=self.leader_id, error=ErrorCode(response.error_code).name)
             await self._pause()
             return
-        self._failures = 0
-        taken = 0
+        await self._take_rest(self._parts(asked, response))
+
+    def _parts(self, asked: Asked, response: FetchResponse) -> Parts:
         for topic in response.responses:
             for data in topic.partitions:
                 # Looked up each time: what is followed may change while others have their turn.
                 followed = self._followed.get((topic.topic_id, data.partition_index))
                 # Behind it, a newcomer may have been asked for: at another epoch, or offset.
                 if followed is not None and asked.number >= followed.sent_in:
-                    taken += self._take_and_count(followed, data)
-                    if taken >= TAKEN_A_TURN_MAX:
-                        taken = 0
-                        await asyncio.sleep(0)
+                    yield followed, data
+
+    def _take_some(self, parts: Parts) -> bool:
+        """Take as much as fits into a turn; whether that was all."""
+        self._failures = taken = 0
+        for followed, data in parts:
+            taken += self._take_and_count(followed, data)
+            if taken >= TAKEN_A_TURN_MAX:
+                return False
+        return True
+
+    async def _take_rest(self, parts: Parts) -> None:
+        self._untaken = None
+        is_all = self._take_some(parts)
+        while not is_all:
+            await asyncio.sleep(0)
+            is_all = self._take_some(parts)
         if self._looking_up:
             await self._look_up()
 
@@ -389,3 +429,8 @@ class Fetcher:
             for found in topic.partitions
             if found.error_code == ErrorCode.NONE
         }
+
+
+def is_good(answer: "asyncio.Future[FetchResponse]") -> bool:
+    """Whether it says something of partitions."""
+    return not answer.cancelled() and answer.exception() is None and answer.result().error_code == ErrorCode.NONE

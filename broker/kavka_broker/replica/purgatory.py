@@ -18,7 +18,7 @@ PURGE_MIN: Final = 1_000
 class FetchWaiter:
     """A fetch that waits for `needed_bytes` more, until its time is over.
 
-    It stands on the lists it is given, one a partition. A follower's waits for its feed instead and stands on none.
+    It stands on the lists it is given: one a partition, or that of a follower's feed.
     """
 
     __slots__ = ("_lists", "_timer", "future", "needed_bytes")
@@ -35,7 +35,7 @@ class FetchWaiter:
 
     @property
     def is_watching(self) -> bool:
-        """Whether any partition may wake it."""
+        """Whether anything may wake it."""
         return bool(self._lists)
 
     def watch(self, waiting: "list[FetchWaiter]") -> None:

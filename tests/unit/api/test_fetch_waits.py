@@ -6,7 +6,9 @@ from pathlib import Path
 
 from kavka_broker.api.a01_fetch import fetch
 from kavka_broker.api.broker import Client
+from kavka_broker.api.registry import Postponed
 from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from tests.support.in_process import batch, running
@@ -28,6 +30,28 @@ def test_what_is_appended_before_the_loop_turns_wakes_the_fetch(tmp_path: Path) 
             async with asyncio.timeout(20):
                 answer = await waiting
             assert answer.responses[0].partitions[0].high_watermark == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_fetch_that_waits_is_no_task_and_is_answered_in_the_turn_that_wakes_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            wanted = [FetchTopic("t", partitions=[FetchPartition(0, partition_max_bytes=1000)])]
+            request = FetchRequest(max_wait_ms=NEVER_MS, min_bytes=1, topics=wanted)
+            tasks = asyncio.all_tasks()
+            waiting = fetch(request, inside.broker, Client(VERSION, "test", 1, "127.0.0.1", "PLAINTEXT"))
+            assert isinstance(waiting, Postponed)
+            assert asyncio.all_tasks() == tasks
+            answered = list[Message | None]()
+            waiting.until.add_done_callback(lambda _: answered.append(waiting.make()))
+            inside.broker.replicas.leader("t", 0).append(memoryview(bytearray(batch(b"a"))))
+            await asyncio.sleep(0)
+            (answer,) = answered
+            assert isinstance(answer, FetchResponse)
+            assert answer.responses[0].partitions[0].high_watermark == 1
+            assert not inside.broker.replicas.leader("t", 0).watchers
 
     asyncio.run(scenario())
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from struct import pack, unpack_from
@@ -166,11 +166,76 @@ def test_silence_ends_the_connection_for_all_who_wait() -> None:
     async def scenario() -> None:
         async with answering(silence) as port:
             peer = Outbound().to("127.0.0.1", port, client_id="n")
-            patient = asyncio.create_task(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=60_000))
+            patient = asyncio.ensure_future(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=60_000))
             with pytest.raises(Unreachable, match="has not answered"):
                 await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=50)
             with pytest.raises(Unreachable, match="has not answered"):
                 await patient
+
+    asyncio.run(scenario())
+
+
+def test_on_a_connection_that_stands_a_question_is_sent_within_its_call() -> None:
+    async def scenario() -> None:
+        arrived = asyncio.Queue[bytes]()
+
+        async def noted(frame: bytes) -> bytes | None:
+            arrived.put_nowait(frame)
+            return await metadata_answer(frame)
+
+        async with answering(noted) as port:
+            peer = Outbound().to("127.0.0.1", port, client_id="n")
+            await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+            arrived.get_nowait()
+            tasks = asyncio.all_tasks()
+            asked = peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+            assert asyncio.all_tasks() == tasks
+            await arrived.get()  # though nobody awaits the answer so far
+            assert (await asked).cluster_id == "c"
+            peer.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("limits_ms", [(60_000, 50), (50, 60_000)])
+def test_on_a_connection_that_stands_the_first_limit_counts(limits_ms: tuple[float, float]) -> None:
+    answers: Iterator[Answer] = iter([metadata_answer, silence, silence])
+
+    async def next_answer(frame: bytes) -> bytes | None:
+        return await next(answers)(frame)
+
+    async def scenario() -> None:
+        async with answering(next_answer) as port:
+            peer = Outbound().to("127.0.0.1", port, client_id="n")
+            await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+            asked = [peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=limit_ms) for limit_ms in limits_ms]
+            for one in asked:
+                with pytest.raises(Unreachable, match="has not answered MetadataRequest within 50 ms"):
+                    await one
+
+    asyncio.run(scenario())
+
+
+def test_a_question_that_nobody_waits_for_any_more_ends_no_connection() -> None:
+    answers: Iterator[Answer] = iter([metadata_answer, silence])
+    arrived = asyncio.Queue[bytes]()
+
+    async def next_answer(frame: bytes) -> bytes | None:
+        arrived.put_nowait(frame)
+        return await next(answers)(frame)
+
+    async def scenario() -> None:
+        async with answering(next_answer) as port:
+            peer = Outbound().to("127.0.0.1", port, client_id="n")
+            await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+            given_up = asyncio.ensure_future(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=0))
+            patient = asyncio.ensure_future(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=60_000))
+            given_up.cancel()
+            for _ in range(2):
+                await arrived.get()
+            assert not patient.done()
+            patient.cancel()
+            peer.close()
 
     asyncio.run(scenario())
 
@@ -199,12 +264,12 @@ def test_giving_up_leaves_the_answers_of_others_in_place() -> None:
     async def scenario() -> None:
         async with answering(metadata_answer) as port:
             peer = Outbound().to("127.0.0.1", port, client_id="n")
-            first = asyncio.create_task(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
-            second = asyncio.create_task(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
+            first = asyncio.ensure_future(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
+            second = asyncio.ensure_future(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
             await asyncio.sleep(0)
             first.cancel()
             assert (await second).cluster_id == "c"
-            third = asyncio.create_task(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
+            third = asyncio.ensure_future(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
             await asyncio.sleep(0)
             third.cancel()
             assert (await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)).cluster_id == "c"

@@ -52,10 +52,7 @@ class Leader:
     def ask(self, request: Any, response: Any, *, timeout_ms: float) -> Awaitable[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.asked.put_nowait((request, future))
-        return self._answer(future)
-
-    async def _answer(self, future: "asyncio.Future[Any]") -> Any:
-        return await future
+        return future
 
     def close(self) -> None:
         self.is_closed = True
@@ -165,6 +162,18 @@ def test_records_are_taken_and_only_what_moved_is_named() -> None:
         reply.set_result(answer(PartitionData(0, 0, 1)))
         await bench.leaders[1].next()
         assert first.high_watermark == 1
+
+    play(scenario)
+
+
+def test_the_next_fetch_leaves_in_the_turn_in_which_the_answer_came() -> None:
+    async def scenario(bench: Bench) -> None:
+        (first,), reply = await opened(bench, 0)
+        reply.set_result(answer(PartitionData(0, 0, 0, records=records(0))))
+        await asyncio.sleep(0)
+        assert first.log.log_end_offset == 1
+        request, _ = bench.leaders[1].asked.get_nowait()
+        assert named(request)[0].fetch_offset == 1
 
     play(scenario)
 
