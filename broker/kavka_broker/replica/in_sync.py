@@ -24,6 +24,8 @@ Proposals = list[tuple[Partition, IsrChange]]
 
 #: So many in one question.
 TOGETHER_MAX: Final = 1_000
+#: So many partitions are looked at in one turn of the loop.
+CHECKED_A_TURN_MAX: Final = 1_000
 RETRY_MS = 100.0
 RETRY_MS_MAX = 2_000.0
 
@@ -119,8 +121,10 @@ class InSyncKeeper:
     async def _check(self, partitions: Callable[[], Iterable[Partition]]) -> None:
         while True:
             await asyncio.sleep(self.lag_ms_max / 2000)
-            for partition in list(partitions()):
+            for count, partition in enumerate(list(partitions()), 1):
                 partition.check_in_sync()
+                if not count % CHECKED_A_TURN_MAX:
+                    await asyncio.sleep(0)
 
     async def stop(self) -> None:
         tasks = [*self._asking, *([self._checking] if self._checking is not None else [])]

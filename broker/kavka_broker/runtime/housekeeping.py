@@ -16,6 +16,7 @@ from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.replica_manager import ReplicaManager
 from kavka_broker.seams import Clock
+from kavka_broker.slices import Pace, Slices, Work
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
@@ -25,6 +26,10 @@ log = get("runtime")
 FLUSH_MS = 1_000
 REMOVAL_MS = 2_000
 QUOTA_EXPIRY_MS = 300_000
+#: What it takes to see whether a log is as it was written down.
+SETTLE_UNITS = 5
+#: Recovery point, log start and high watermark.
+Points = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,8 @@ class Housekeeping:
         self._quotas = quotas
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
-        self._checkpointed: dict[PartitionName, tuple[int, int, int]] = {}
+        self._checkpointed: dict[PartitionName, Points] = {}  # of the logs that have changed
+        self._slices = Slices()
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(self.repeat(chore), name=chore.name) for chore in self._chores()]
@@ -99,21 +105,38 @@ class Housekeeping:
                 log.exception("housekeeping.failed", error, chore=chore.name)  # noqa: TRY401
 
     async def _flush(self) -> None:
-        if any(one.unflushed_messages for one in self._logs):
+        if any(one.unflushed_messages for one in self._logs.changed):
             await asyncio.to_thread(self._logs.flush_due, self._clock.now_ms())
 
     async def _checkpoint(self) -> None:
-        points = {
-            one.name: (one.recovery_point, one.log_start_offset, self.high_watermark_of(one)) for one in self._logs
-        }
-        if points != self._checkpointed:
-            await asyncio.to_thread(self._logs.write_checkpoints, self.high_watermark_of)
+        points = {one.name: self._points_of(one) for one in self._logs.changed}
+        if points == self._checkpointed and not self._logs.have_left:
+            return
+        if await asyncio.to_thread(self._logs.write_checkpoints, self.high_watermark_of):
             self._checkpointed = points
+            await self._slices.whole(self._settle(points))
+
+    def _points_of(self, one: Log) -> Points:
+        return one.recovery_point, one.log_start_offset, self.high_watermark_of(one)
+
+    def _settle(self, written: dict[PartitionName, Points]) -> Work[None]:
+        """Of these logs it was written down how they were. Whose end is committed stays so until it changes."""
+        pace = Pace()
+        for one in self._logs.changed:
+            if one.name in written:
+                self._logs.settle(one, partial(self._is_settled, written[one.name]))
+            if pace.spent(SETTLE_UNITS):
+                yield
+        changed = {one.name for one in self._logs.changed}
+        self._checkpointed = {name: points for name, points in written.items() if name in changed}
+
+    def _is_settled(self, written: Points, one: Log) -> bool:
+        return self._points_of(one) == written and written[2] == one.log_end_offset
 
     async def _retain(self) -> None:
         expiration_ms = self._effective.broker["producer.id.expiration.ms"]
-        retain = partial(self._logs.retain, expiration_ms=expiration_ms)
-        if retain(self._clock.now_ms(), self.high_watermark_of):
+        work = self._logs.retain(self._clock.now_ms(), self.high_watermark_of, expiration_ms=expiration_ms)
+        if await self._slices.whole(work):
             log.info("retention.deleted")
 
     async def _remove(self) -> None:

@@ -341,6 +341,8 @@ class Log(ReadableLog):
         except OSError as problem:
             raise self._storage_error("append", problem) from problem
         end_offset = self.log_end_offset = last_offset + 1
+        if not self.is_changed:
+            self.note_changed()
         # What an earlier append wants synced will be; from there on it counts anew.
         flush_messages = self._flush_messages
         if (

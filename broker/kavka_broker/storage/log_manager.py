@@ -144,10 +144,12 @@ class LogManager(OpenLogs):
             return
         opened.on_recovery_point_lowered = partial(self._write_recovery_points, directory)
         opened.on_failed = partial(self._log_failed, opened)
+        opened.on_changed = partial(self._note_changed, opened)
         opened.is_failed |= not directory.is_online
         opened.cleaned_offset = max(opened.cleaned_offset, directory.cleaned_offset_of(opened))
         self._logs[opened.name] = opened
         self._homes[opened.name] = directory
+        self._changed[opened.name] = opened
         directory.logs_count += 1
         if not opened.is_secured:
             self._unsecured.append(opened)
@@ -296,6 +298,7 @@ class LogManager(OpenLogs):
         gone = self._logs.pop(name, None)
         if gone is not None:
             home = self._homes.pop(name)
+            self._changed.pop(name, None)
             home.logs_count -= 1
             self._put_aside(gone, home, suffix)
 

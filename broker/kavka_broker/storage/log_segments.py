@@ -179,6 +179,7 @@ class SegmentedLog(SyncedLog):
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
+        self.note_changed()
         self._are_epochs_changed |= self.epochs.truncate_from_start(offset)
         return True
 
@@ -233,6 +234,7 @@ class SegmentedLog(SyncedLog):
         self._upper = None
 
     def _discard(self, segments: Iterable[Segment], *, keeps_snapshot: int = -1) -> None:
+        self.note_changed()
         for segment in segments:
             segment.close()
             # The log last: an index without one is a sign that the disk has lost it.
@@ -324,10 +326,19 @@ class SegmentedLog(SyncedLog):
         finally:
             self.abandon()
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether to close it waits for no disk: there is nothing to sync, nor to write down."""
+        return not (self.is_changed or self._lacks_snapshot)
+
+    @property
+    def _lacks_snapshot(self) -> bool:
+        return self.log_end_offset > max(self._snapshots.newest, 0)
+
     def _finish(self) -> None:
         self._active.finish()
         self.flush()
-        if self.log_end_offset > max(self._snapshots.newest, 0):
+        if self._lacks_snapshot:
             self.write_snapshot(self.log_end_offset, durable=True)
         if self._snapshots.are_there:
             self.drop_stray_snapshots()

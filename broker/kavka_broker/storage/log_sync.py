@@ -86,6 +86,9 @@ class SyncedLog:
         # Called once, when nobody knows any more what is on the disk; perhaps in the thread that found out.
         self.on_failed: Callable[[], None] = _nothing
         self.discarded = DiscardedFiles(disk)
+        # Whether those who look after all logs have to look at this one; they are told when it comes to be so.
+        self.is_changed = True
+        self.on_changed: Callable[[], None] = _nothing
         self._bases = [segment.base_offset for segment in segments]
         self._active = segments[-1]
         self._readers: dict[int, tuple[Segment, int]] = {}
@@ -307,6 +310,7 @@ class SyncedLog:
             self._is_lowering = offset < self.recovery_point
             self.recovery_point = min(self.recovery_point, offset)
             self.cleaned_offset = min(self.cleaned_offset, offset)
+        self.note_changed()
 
     def give_up_cut(self) -> None:
         """Nothing of what was planned has been cut yet, and nothing will be."""
@@ -314,6 +318,7 @@ class SyncedLog:
             if self._planned is not None:
                 self.recovery_point = max(self.recovery_point, self._planned.recovery_point)
                 self._planned, self._is_lowering = None, False
+        self.note_changed()
 
     def lower_on_disk(self) -> None:
         """Let the checkpoint promise no more than the planned cut leaves. Blocks. Raises KAFKA_STORAGE_ERROR."""
@@ -344,6 +349,7 @@ class SyncedLog:
             if truncations == self.truncations:
                 self._unsealed = None
                 self.recovery_point = max(self.recovery_point, self._bases[0])
+        self.note_changed()
 
     def seal_names(self) -> None:
         """Raises OSError."""
@@ -389,6 +395,12 @@ class SyncedLog:
     def _write_epochs(self, *, durable: bool) -> None:
         path = os.path.join(self.directory, LEADER_EPOCHS)
         checkpoints.write_epochs(self.disk, path, [*self.epochs.entries], durable=durable)
+
+    def note_changed(self) -> None:
+        """It has grown, was cut, moved its start or let go of files: there are checkpoints to write, or more to do."""
+        if not self.is_changed:
+            self.is_changed = True
+            self.on_changed()
 
     def fail(self) -> None:
         """Nobody knows what is on the disk: no more of this log."""

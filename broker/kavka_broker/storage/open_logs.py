@@ -13,6 +13,7 @@ from typing import Final
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.slices import UNITS_PER_SLICE, Pace, Work
 from kavka_broker.storage.disk import Disk, is_out_of_files
 from kavka_broker.storage.found_logs import Unusable
 from kavka_broker.storage.future_logs import FutureLogs
@@ -27,6 +28,8 @@ log = get("storage")
 HighWatermark = Callable[[Log], int]
 #: They wait for the disk, not for a processor; who waits together shares a commit of the filesystem's journal.
 SECURING_THREADS_MAX: Final = 16
+#: What it takes to look at a log of which nothing is to be deleted.
+RETAIN_UNITS: Final = 10
 
 
 class OpenLogs:
@@ -51,6 +54,8 @@ class OpenLogs:
         self._homes: dict[PartitionName, LogDirectory] = {}
         self._unusable: dict[PartitionName, Unusable] = {}
         self.missed: dict[PartitionName, None] = {}  # logs that are gone: the checkpoints are their only trace
+        # Those that are not as their checkpoints say, or that have more to do: very many may have nothing.
+        self._changed: dict[PartitionName, Log] = {}
         # New logs whose topic's id is not synced yet.
         self._unsecured: list[Log] = []
         self.aside = SetAside(disk, random_bytes, self._fail)
@@ -135,9 +140,26 @@ class OpenLogs:
             if not one.is_closed:
                 raise
 
+    @property
+    def changed(self) -> list[Log]:
+        """The logs that somebody has to look at. All others have nothing to flush, to remove or to write down."""
+        return list(self._changed.values())
+
+    def _note_changed(self, one: Log) -> None:
+        if self._logs.get(one.name) is one:
+            self._changed[one.name] = one
+
+    def settle(self, one: Log, is_written: Callable[[Log], bool]) -> None:
+        """Look at this log no more until it changes, if it `is_written` as it is now and has nothing else to do."""
+        if self._changed.pop(one.name, None) is None:
+            return
+        one.is_changed = False  # before it is compared: a thread may be changing it just now
+        if one.unflushed_messages or len(one.discarded) or not is_written(one):
+            one.note_changed()
+
     def flush_due(self, now_ms: int) -> None:
         """Sync rolled segments, and what is older than `flush.ms`. Blocks: call it in a thread."""
-        for one in self:
+        for one in self.changed:
             is_late = one.unflushed_messages > 0 and now_ms - one.flushed_ms >= one.config.flush_ms
             if not one.is_failed and (is_late or one.has_unflushed_segments):
                 self._try_flush(one, now_ms)
@@ -154,40 +176,58 @@ class OpenLogs:
             self._fail(home)
 
     def retain(
-        self, now_ms: int, high_watermark_of: HighWatermark | None = None, *, expiration_ms: int = 86_400_000
-    ) -> int:
+        self,
+        now_ms: int,
+        high_watermark_of: HighWatermark | None = None,
+        *,
+        expiration_ms: int = 86_400_000,
+        pace: Pace | None = None,
+    ) -> Work[int]:
         """Delete what the topics' retention gives up, and forget silent producers; returns how many segments went."""
-        count = 0
+        count, pace = 0, pace or Pace()
         for one in self:
-            if one.is_failed:
+            if one.is_failed or one.is_closed:
                 continue
             one.producers.expire(now_ms, expiration_ms)
             high_watermark = one.log_end_offset if high_watermark_of is None else high_watermark_of(one)
+            before = count
             try:
                 count += one.delete_expired(now_ms, high_watermark)
             except BrokerError as problem:
                 log.error("retention.failed", log=str(one.name), reason=str(problem))
             one.release_idle()
+            if pace.spent(UNITS_PER_SLICE if count > before else RETAIN_UNITS):
+                yield
         return count
 
     @property
     def has_deleted(self) -> bool:
         """Whether something waits to be removed."""
-        return len(self.aside) > 0 or any(len(one.discarded) for one in self)
+        return len(self.aside) > 0 or any(len(one.discarded) for one in self.changed)
 
     def remove_deleted(self, now_ms: int, *, stray_retention_ms: int = STRAY_RETENTION_MS) -> None:
         """Remove what was renamed away long enough ago. Blocks: call it in a thread."""
-        for one in self:
+        for one in self.changed:
             one.discarded.remove()
         self.aside.free(now_ms, stray_retention_ms=stray_retention_ms)
 
-    def write_checkpoints(self, high_watermark_of: HighWatermark | None = None) -> None:
-        """Write down recovery points, log starts and high watermarks. Blocks: call it in a thread."""
+    @property
+    def have_left(self) -> bool:
+        """Whether checkpoints may speak of logs that are gone."""
+        return any(directory.left for directory in self.online)
+
+    def write_checkpoints(self, high_watermark_of: HighWatermark | None = None) -> bool:
+        """Write down recovery points, log starts and high watermarks; returns whether all of it was written. Blocks:
+        call it in a thread.
+        """
+        is_written = True
         for directory in self.online:
             try:
                 directory.write_checkpoints(partial(self._logs_in, directory), self._spoken_for, high_watermark_of)
             except OSError as problem:
+                is_written = False
                 log.error("checkpoint.failed", directory=directory.path, reason=str(problem))
+        return is_written
 
     def note_cleaned(self, one: Log) -> None:
         """Write down up to where the log has been cleaned. Blocks: call it in a thread. Raises OSError."""
@@ -218,8 +258,14 @@ class OpenLogs:
         if not self._is_loaded:
             self._leave_as_found(broker_epoch)
             return
-        with side_by_side(self._threads_max, "closing") as mapped:
-            list(mapped(self._close, self))
+        unfinished: list[Log] = []
+        for one in self:
+            if one.is_finished:
+                self._close(one)  # threads that do so little would only wait for each other
+            else:
+                unfinished.append(one)
+        with side_by_side(self._threads_max if unfinished else 1, "closing") as mapped:
+            list(mapped(self._close, unfinished))
         for directory in self.online:
             try:
                 directory.write_checkpoints(partial(self._logs_in, directory), self._spoken_for, high_watermark_of)

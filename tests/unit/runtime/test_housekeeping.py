@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,11 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.runtime.housekeeping import Chore, Housekeeping
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
+from kavka_broker.storage.log_manager import LogManager
+from tests.support.sim_disk import Operation, SimDisk
+from tests.unit.storage.support import NOW_MS, SMALL, append, fill
 
 
 def keeper(crash: Callable[[BaseException], None]) -> Housekeeping:
@@ -56,3 +62,119 @@ def test_a_chore_that_fails_is_done_again(error: Exception) -> None:
 def test_a_broken_invariant_is_not_carried_on_with() -> None:
     error = InvariantViolation("broken")
     assert run_chore(error, 3) == (1, [error])
+
+
+LOGS = 20
+
+
+def raised(problem: BaseException) -> None:
+    raise problem
+
+
+class CountingDisk(SimDisk):
+    """Counts the files that are written."""
+
+    def __init__(self) -> None:
+        super().__init__(now_ms=NOW_MS)
+        self.written = 0
+
+    def meet(self, operation: Operation, *paths: str) -> None:
+        self.written += operation == "write"
+        super().meet(operation, *paths)
+
+
+class Hosted:
+    """Logs with a high watermark each, and who keeps house for them."""
+
+    def __init__(self) -> None:
+        self.disk = CountingDisk()
+        self.disk.make_directory("/data")
+        write_meta_properties(self.disk, "/data", MetaProperties("cluster", 1, b"d" * 16))
+        self.manager = LogManager.open(self.disk, ["/data"], node_id=1, threads_max=1)
+        self.manager.load(lambda topic: SMALL, NOW_MS)
+        self.high_watermarks: dict[tuple[str, int], int] = {}
+        for index in range(LOGS):
+            self.create(index)
+        nothing: Any = SimpleNamespace()
+        replicas: Any = SimpleNamespace(get=self.partition)
+        self.keeping = Housekeeping(nothing, self.manager, replicas, nothing, nothing, raised, nothing)
+
+    def create(self, index: int) -> None:
+        self.manager.create("t", index, bytes([1]) * 16, SMALL)
+        self.high_watermarks["t", index] = 0
+
+    def partition(self, topic: str, index: int) -> SimpleNamespace:
+        return SimpleNamespace(high_watermark=self.high_watermarks[topic, index])
+
+    def checkpoint(self) -> None:
+        asyncio.run(self.keeping._checkpoint())
+
+    def commit(self, log: Log, high_watermark: int) -> None:
+        self.high_watermarks[log.name] = high_watermark
+
+
+def test_only_logs_that_have_changed_are_looked_at() -> None:
+    hosted = Hosted()
+    hosted.checkpoint()
+    assert hosted.manager.changed == []
+    log = hosted.manager.get("t", 3)
+    assert log is not None
+    append(log)
+    assert hosted.manager.changed == [log]
+    hosted.commit(log, 1)
+    hosted.checkpoint()
+    before = hosted.disk.written
+    hosted.checkpoint()
+    assert hosted.disk.written == before
+    log.flush()
+    hosted.checkpoint()
+    assert hosted.disk.written > before
+    assert hosted.manager.changed == []
+
+
+def play(random: Random, hosted: Hosted) -> None:
+    log = random.choice(list(hosted.manager))
+    match random.choice(
+        ["append", "append", "append", "commit", "flush", "cut", "trim", "retain", "restart", "delete"]
+    ):
+        case "append":
+            fill(log, random.randint(1, 8))
+        case "commit":
+            hosted.commit(log, log.log_end_offset)
+        case "flush":
+            log.flush()
+        case "cut":
+            log.truncate_to(random.randint(log.log_start_offset, log.log_end_offset))
+        case "trim":
+            log.advance_start(random.randint(log.log_start_offset, log.log_end_offset))
+        case "retain":
+            log.delete_expired(NOW_MS + 10**12, hosted.high_watermarks[log.name])
+            log.discarded.remove()
+        case "restart":
+            log.start_at(log.log_end_offset + 3)
+        case "delete":
+            hosted.manager.delete(*log.name)
+            hosted.create(log.partition)
+    hosted.commit(log, min(hosted.high_watermarks[log.name], log.log_end_offset))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_checkpoints_say_how_all_logs_are(seed: int) -> None:
+    random, hosted = Random(seed), Hosted()
+    for _ in range(60):
+        for _ in range(random.randint(0, 3)):
+            play(random, hosted)
+        hosted.checkpoint()
+        (directory,) = hosted.manager.directories
+        for log in hosted.manager:
+            assert directory.recovery_points.get(log.name, 0) == log.recovery_point
+            assert directory.high_watermarks.get(log.name, 0) == hosted.high_watermarks[log.name]
+            start = directory.log_starts.get(log.name, log.segments[0].base_offset)
+            assert start == log.log_start_offset
+    for log in hosted.manager:
+        log.flush()
+        hosted.commit(log, log.log_end_offset)
+        log.discarded.remove()
+    hosted.checkpoint()
+    hosted.checkpoint()
+    assert hosted.manager.changed == []

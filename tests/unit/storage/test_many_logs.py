@@ -3,6 +3,8 @@
 import os
 import threading
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from kavka_broker.core.config.topic import LogConfig
@@ -11,7 +13,7 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import SMALL_BYTES_MAX, LogManager
 from tests.support.sim_disk import Operation, SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, append, fill, open_log
+from tests.unit.storage.support import NOW_MS, SMALL, append, fill, open_log, whole
 
 LOGS = 50
 ID = b"\1" * 16
@@ -122,8 +124,8 @@ def test_logs_that_nobody_uses_hold_no_descriptor(tmp_path: Path) -> None:
     for log in manager:
         append(log)
     assert open_files() == before + LOGS
-    manager.retain(NOW_MS)
-    manager.retain(NOW_MS)
+    whole(manager.retain(NOW_MS))
+    whole(manager.retain(NOW_MS))
     assert open_files() == before
     manager.close()
 
@@ -198,3 +200,27 @@ def test_logs_with_little_to_recover_are_opened_by_one_thread(tmp_path: Path) ->
     LogManager.open(disk, [str(tmp_path)], node_id=1).load(lambda topic: LogConfig(), NOW_MS)
     own = threading.current_thread().name
     assert [name for name, thread in disk.threads.items() if thread != own] == ["large-0"]
+
+
+def test_a_stop_closes_the_logs_that_have_nothing_to_sync_in_one_thread(tmp_path: Path) -> None:
+    write_meta_properties(RealDisk(), str(tmp_path), MetaProperties("cluster", 1, b"d" * 16))
+    manager = LogManager.open(RealDisk(), [str(tmp_path)], node_id=1)
+    manager.load(lambda topic: LogConfig(), NOW_MS)
+    logs = [manager.create("t", index, ID, LogConfig(), NOW_MS) for index in range(LOGS)]
+    manager.secure()
+    manager.write_checkpoints()
+    for log in logs:
+        manager.settle(log, lambda _: True)
+    append(logs[7])
+    closed: dict[str, str] = {}
+    for log in logs:
+        log.close = partial(note_thread, closed, log, log.close)  # type: ignore[method-assign]
+    manager.close()
+    own = threading.current_thread().name
+    assert [name for name, thread in closed.items() if thread != own] == ["t-7"]
+    assert len(closed) == LOGS
+
+
+def note_thread(closed: dict[str, str], log: Log, close: Callable[[], None]) -> None:
+    closed[str(log.name)] = threading.current_thread().name
+    close()
