@@ -114,7 +114,7 @@ def _decompress_snappy(data: Buffer, size_bytes_max: int) -> bytes:
     return b"".join(snappy_blocks(memoryview(data), size_bytes_max))
 
 
-def snappy_blocks(view: memoryview, size_bytes_max: int) -> Iterator[bytes]:
+def snappy_blocks(view: memoryview, size_bytes_max: int) -> Iterator[memoryview]:
     """What the blocks unpack to, one by one. Any bytes: raises only `ProtocolViolation`."""
     if view[:8] != _XERIAL_MAGIC:
         yield _unpack_snappy_block(view, size_bytes_max)
@@ -136,14 +136,14 @@ def snappy_blocks(view: memoryview, size_bytes_max: int) -> Iterator[bytes]:
         room, position = room - len(piece), position + length
 
 
-def _unpack_snappy_block(block: memoryview, room: int) -> bytes:
+def _unpack_snappy_block(block: memoryview, room: int) -> memoryview:
     import cramjam
 
     try:
         # The block says its size at its head: nothing is unpacked before that is checked.
         if cramjam.snappy.decompress_raw_len(block) > room:
             raise _too_large(room)
-        return bytes(cramjam.snappy.decompress_raw(block))
+        return memoryview(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as problem:
         raise ProtocolViolation(f"snappy: {problem}") from None
 

@@ -64,26 +64,29 @@ def _gzip(data: memoryview, _: int) -> Iterator[bytes]:
 def _snappy(data: memoryview, size_bytes_max: int) -> Iterator[bytes]:
     for block in snappy_blocks(data, size_bytes_max):
         for start in range(0, len(block), PIECE_BYTES):
-            yield block[start : start + PIECE_BYTES]
+            yield bytes(block[start : start + PIECE_BYTES])
 
 
 def _lz4(data: memoryview, _: int) -> Iterator[bytes]:
     import lz4.frame
 
-    rest: Buffer = bytes(data)
-    while rest:
+    position, size = 0, len(data)
+    while position < size:
         unpacker = lz4.frame.LZ4FrameDecompressor()
         try:
             while not unpacker.eof:
-                piece = unpacker.decompress(rest, max_length=PIECE_BYTES)
-                rest = b""
+                fed = b""
+                if unpacker.needs_input:
+                    fed = bytes(data[position : position + FED_BYTES])
+                    position += len(fed)
+                    if not fed:
+                        raise ProtocolViolation("lz4: the frame is cut")
+                piece = unpacker.decompress(fed, max_length=PIECE_BYTES)
                 if piece:
                     yield piece
-                elif unpacker.needs_input and not unpacker.eof:
-                    raise ProtocolViolation("lz4: the frame is cut")
         except RuntimeError as problem:
             raise ProtocolViolation(f"lz4: {problem}") from None
-        rest = unpacker.unused_data or b""
+        position -= len(unpacker.unused_data or b"")
 
 
 def _zstd(data: memoryview, _: int) -> Iterator[bytes]:
