@@ -15,13 +15,36 @@ waits longest first: ten searches take ten times as long as one, and hold the lo
 """
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final, TypeVar
 
 T = TypeVar("T")
 Work = Generator[None, None, T]
 
 UNITS_PER_SLICE: Final = 2_500
+
+
+def at_once(work: Work[T]) -> T:
+    """What the work comes to, for who may take the time: a thread, or a start."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def as_long_as(holds: Callable[[], bool], work: Work[T]) -> Work[T | None]:
+    """The work, which is given up for None where what it is about does not hold any more after a turn of others."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        yield
+        if not holds():
+            return None
 
 
 class Pace:

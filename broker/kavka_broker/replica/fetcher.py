@@ -389,20 +389,25 @@ class Fetcher:
             self._looking_up.update((key, one) for key, one in lost.items() if self._followed.get(key) is one)
             return
         for key, followed in lost.items():
-            await asyncio.sleep(0)  # to begin a log anew, or to doubt its epochs, is all of a turn
+            await asyncio.sleep(0)  # to begin a log anew is all of a turn
             place = (followed.partition.topic, key[1])
             if self._followed.get(key) is not followed or not followed.is_current:
                 continue
             if place in starts and place in ends:
-                self._resume_between(followed, starts[place], ends[place])
+                await self._resume_between(followed, starts[place], ends[place])
             else:
                 self._sleep(followed)
 
-    def _resume_between(self, followed: Followed, leader_start: int, leader_end: int) -> None:
+    async def _resume_between(self, followed: Followed, leader_start: int, leader_end: int) -> None:
         try:
             how = resume_between(followed.partition, leader_start, leader_end)
+            if how is Resume.GO_ON:
+                for _ in followed.partition.log.doubt_epochs():
+                    await asyncio.sleep(0)
         except BrokerError as error:
             self._not_taken(followed, error)
+            return
+        if self._followed.get(followed.key) is not followed:
             return
         if how is Resume.GO_ON:
             self._sleep(followed)  # or two that do not agree would ask each other without a pause
@@ -412,7 +417,8 @@ class Fetcher:
 
     def _not_taken(self, followed: Followed, error: BrokerError) -> None:
         log.error("fetch.not_taken", partition=str(followed.partition), reason=str(error))
-        self._sleep(followed)
+        if self._followed.get(followed.key) is followed:
+            self._sleep(followed)
 
     async def _offsets(self, lost: dict[Key, Followed], timestamp: int) -> dict[tuple[str, int], int]:
         request = ListOffsetsRequest(

@@ -3,18 +3,24 @@
 Both can have changed on the disk: the file may be an older one or another log's, and the epoch of a batch stands before
 its CRC. So where they part all headers are asked. Epochs ascend: a single batch that stands out from its neighbours
 does not count, and where all others agree with the file it is the batch that is damaged.
+
+A log may have millions of headers, so the loop looks at them in slices.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
 from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.slices import Pace, Work, at_once
 from kavka_broker.storage.segment import Segment
+
+HEADER_UNITS: Final = 3
 
 
 def epochs_in(segments: Iterable[Segment], log_start_offset: int) -> LeaderEpochs:
     """The epochs as the batches have them. A walk over every header."""
-    epochs, last = _walk(segments)
+    epochs, last = at_once(_walk(segments))
     if last is not None:
         _note(epochs, last)
     epochs.truncate_from_start(log_start_offset)
@@ -38,11 +44,13 @@ def with_former(known: LeaderEpochs, segments: Sequence[Segment], log_start_offs
     return former
 
 
-def _walk(segments: Iterable[Segment]) -> tuple[LeaderEpochs, BatchHeader | None]:
+def _walk(segments: Iterable[Segment]) -> Work[tuple[LeaderEpochs, BatchHeader | None]]:
     """The epochs of all but the last batch, and that: nothing behind it says that its epoch is right."""
-    epochs, held = LeaderEpochs(), None
+    epochs, held, pace = LeaderEpochs(), None, Pace()
     for segment in segments:
         for _, header in segment.sound_batches():
+            if pace.spent(HEADER_UNITS):
+                yield
             if header.leader_epoch < epochs.latest:
                 continue
             if held is not None and held.leader_epoch <= header.leader_epoch:
@@ -58,9 +66,9 @@ def _note(epochs: LeaderEpochs, header: BatchHeader) -> None:
 
 def corrected(
     known: LeaderEpochs, segments: Iterable[Segment], log_start_offset: int, log_end_offset: int
-) -> LeaderEpochs | None:
+) -> Work[LeaderEpochs | None]:
     """What the batches say, where `known` says otherwise; None where it is right, and a single batch may be wrong."""
-    found, last = _walk(segments)
+    found, last = yield from _walk(segments)
     found.truncate_from_start(log_start_offset)
     before = _within(known, log_start_offset, log_end_offset)
     if before == list(found.entries):

@@ -10,11 +10,14 @@ What does not hold, and what the disk does not give out at all, is CORRUPT_MESSA
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from kavka_broker.core.partition.leader_epochs import EpochStart
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import EXTENT_BYTES
+from kavka_broker.slices import Work, as_long_as, at_once
 from kavka_broker.storage.batch_walk import Damage, OtherEpoch
 from kavka_broker.storage.disk import is_passing
 from kavka_broker.storage.epoch_check import corrected
@@ -34,6 +37,16 @@ class Chunk(NamedTuple):
 
 
 EMPTY: Final = Chunk([], 0)
+
+
+class _LookedAt(NamedTuple):
+    """What must stay as it is while somebody walks over the log's headers in slices."""
+
+    segments: list[Segment]
+    end_offset: int
+    truncations: int
+    epochs: Sequence[EpochStart]
+    is_closed: bool
 
 
 class ReadableLog(SegmentedLog):
@@ -138,10 +151,16 @@ class ReadableLog(SegmentedLog):
 
     def _were_epochs_wrong(self) -> bool:
         """Whether the batches say otherwise than the epoch file. It is a walk over the whole log, and taken once."""
+        return at_once(self._correct_epochs())
+
+    def _correct_epochs(self) -> Work[bool]:
+        """As `_were_epochs_wrong`, in slices; nothing comes of it where the log changes in between."""
         if self._are_epochs_checked:
             return False
-        self._are_epochs_checked = True
-        found = corrected(self.epochs, self.segments, self.log_start_offset, self.log_end_offset)
+        before = self._looked_at
+        work = corrected(self.epochs, before.segments, self.log_start_offset, self.log_end_offset)
+        found = yield from as_long_as(lambda: self._looked_at == before, work)
+        self._are_epochs_checked = self._looked_at == before
         if found is None:
             return False
         log.warning("epochs.rebuilt", directory=self.directory, entries=len(found.entries))
@@ -149,12 +168,20 @@ class ReadableLog(SegmentedLog):
         self._are_epochs_changed = True
         return True
 
-    def doubt_epochs(self) -> None:
+    @property
+    def _looked_at(self) -> "_LookedAt":
+        return _LookedAt([*self.segments], self.log_end_offset, self.truncations, self.epochs.entries, self.is_closed)
+
+    def doubt_epochs(self) -> Work[None]:
         """The leader has records where this log ends, and does not know its newest epoch. That has written nothing, or
-        the epoch file is another log's.
+        the epoch file is another log's. Raises KAFKA_STORAGE_ERROR or CORRUPT_MESSAGE where the log cannot be read.
         """
-        self._were_epochs_wrong()
-        self._are_epochs_changed |= self.epochs.truncate_from_end(self.log_end_offset)
+        try:
+            yield from self._correct_epochs()
+        except OSError as problem:
+            raise self.unreadable(self.segments[0], problem) from problem
+        if self._are_epochs_checked:
+            self._are_epochs_changed |= self.epochs.truncate_from_end(self.log_end_offset)
 
     def _damaged(self, offset: int, reason: str) -> BrokerError:
         if self._damaged_at != offset:

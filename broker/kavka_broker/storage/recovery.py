@@ -23,6 +23,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import crc_is_valid
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.slices import at_once
 from kavka_broker.storage import checkpoints, partition_metadata
 from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.disk import Disk
@@ -310,7 +311,7 @@ def _resumed(opening: _Opening, segment: Segment) -> int:
         end_offset = segment.resume(LeaderEpochs())
     except ProtocolViolation:
         return -1
-    found = corrected(opening.epochs, opening.segments, opening.segments[0].base_offset, end_offset)
+    found = at_once(corrected(opening.epochs, opening.segments, opening.segments[0].base_offset, end_offset))
     if found is None:
         opening.damage = f"{segment.file.path}: a batch of another leader epoch"
         segment.unchecked_start = 0

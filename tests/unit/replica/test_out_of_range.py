@@ -12,6 +12,7 @@ from kavka_broker.replica.cutting import restart_at
 from kavka_broker.replica.following import Next, resume_between, take
 from kavka_broker.replica.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.slices import at_once
 from kavka_broker.storage.log import Log
 from tests.support.sim_disk import SimDisk
 
@@ -24,6 +25,7 @@ def test_one_whose_epochs_are_another_logs_gets_on() -> None:
         log.append_as_follower(memoryview(build_batch([(None, b"v")], base_offset=offset, leader_epoch=3)))
     log.epochs = LeaderEpochs([EpochStart(9, 0)])
     assert resume_between(partition, 0, 5) is Resume.GO_ON
+    at_once(log.doubt_epochs())
     assert (log.log_end_offset, list(log.epochs.entries)) == (2, [EpochStart(3, 0)])
 
 

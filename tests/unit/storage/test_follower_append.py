@@ -5,7 +5,10 @@ import pytest
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.slices import UNITS_PER_SLICE, at_once
+from kavka_broker.storage.epoch_check import HEADER_UNITS
 from kavka_broker.storage.log import Log
+from tests.support.sim_disk import DiskError
 from tests.unit.storage.support import append, new_disk, open_log, values
 
 
@@ -92,5 +95,56 @@ def test_epochs_that_the_leader_does_not_know_are_held_against_the_batches(entri
     log.append_as_follower(fetched(b"a", epoch=3))
     log.append_as_follower(fetched(b"b", base_offset=1, epoch=3))
     log.epochs = LeaderEpochs(entries)
-    log.doubt_epochs()
+    at_once(log.doubt_epochs())
     assert list(log.epochs.entries) == [EpochStart(3, 0)]
+
+
+def many_batches(count: int) -> Log:
+    """A log of the batches of epoch 3, whose epoch file speaks of epoch 9."""
+    log = open_log()
+    for offset in range(count):
+        log.append_as_follower(fetched(b"a", base_offset=offset, epoch=3))
+    log.epochs = LeaderEpochs([EpochStart(9, 0)])
+    return log
+
+
+def test_they_are_held_against_very_many_batches_in_slices() -> None:
+    log = many_batches(5 * UNITS_PER_SLICE // 2 // HEADER_UNITS)
+    slices = sum(1 for _ in log.doubt_epochs())
+    assert slices == 2
+    assert list(log.epochs.entries) == [EpochStart(3, 0)]
+
+
+@pytest.mark.parametrize("change", ["cut", "closed", "grown", "trimmed"])
+def test_what_the_batches_said_does_not_count_for_a_log_that_has_changed_meanwhile(change: str) -> None:
+    log = many_batches(2 * UNITS_PER_SLICE // HEADER_UNITS)
+    doubting = log.doubt_epochs()
+    next(doubting)
+    match change:
+        case "cut":
+            log.truncate_to(1)
+        case "closed":
+            log.close()
+        case "grown":
+            log.assign_epoch(10, log.log_end_offset)
+            append(log, epoch=10)
+        case "trimmed":
+            log.advance_start(log.log_end_offset)
+            log.delete_expired(0, log.log_end_offset)
+    before = list(log.epochs.entries)
+    assert list(doubting) == []
+    assert list(log.epochs.entries) == before
+    if change == "grown":
+        at_once(log.doubt_epochs())
+        assert next(iter(log.epochs.entries)) == EpochStart(3, 0), "it may be doubted again"
+
+
+def test_a_log_that_cannot_be_read_keeps_its_epochs_and_says_so() -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    log.append_as_follower(fetched(b"a", epoch=3))
+    log.epochs = LeaderEpochs([EpochStart(9, 0)])
+    disk.errors.append(DiskError(frozenset({"read", "open"}), "/"))
+    with pytest.raises(BrokerError) as refused:
+        at_once(log.doubt_epochs())
+    assert refused.value.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR)
