@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
-from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY
+from kavka_broker.core.metadata.image.brokers import GIVEN_UP
 from kavka_broker.protocol.metadata_records import frame
 from tests.sim.history import Place, place_text
 from tests.sim.observed import Committed, Truth, View, Written, amiss_on, damaged_on, place_of, written_at
@@ -325,7 +325,7 @@ class Invariants:
             return
         last = truth.committed[-1].batch
         for broker_id in (*state.isr, *state.elr):
-            if state.directory_of(broker_id) == LOST_DIRECTORY:
+            if state.directory_of(broker_id) in GIVEN_UP:
                 continue  # it counts for nothing until it says that it has a new one, and then is a candidate no more
             view = self.views.get((broker_id, place))
             is_trusted = not self.is_lossy(broker_id) and not self._is_telling(broker_id, place)

@@ -55,12 +55,13 @@ class Refusals:
                     self._refuse(name, f"{existing.directory}/{PARTITION_METADATA} {OTHER_TOPIC}")
         return gone_at
 
-    def judge(self, opened: Log, state: PartitionState, gone_at: int) -> None:
-        """Raises KAFKA_STORAGE_ERROR for a log of other records than this partition's, as `check` does."""
+    def judge(self, opened: Log, state: PartitionState, gone_at: int) -> Log:
+        """The log. Raises KAFKA_STORAGE_ERROR for one of other records than this partition's, as `check` does."""
         if gone_at:
             opened.damage = f"its log is gone, which ended at {gone_at}"
         if opened.is_foreign and not others(self._node_id, state):
             self._refuse(opened.name, f"{opened.damage}; no other replica has all records. {TAKE_IT}")
+        return opened
 
     def _refuse(self, name: PartitionName, reason: str) -> None:
         self._refused[name] = reason

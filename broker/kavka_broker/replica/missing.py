@@ -5,7 +5,8 @@ log is not gone: the volume may come back, or it was taken away by mistake. A ne
 and lead, where nobody else has the records. So it is made only where
 
 - no directory was chosen yet, or the one that was is there (the log was never made, or the directory was emptied);
-- this process has tried to make the log and found none: there is nothing to be lost;
+- this process has tried to make the log and found none, or an earlier one has and told the controller so
+  (`UNMADE_DIRECTORY`): there is nothing to be lost;
 - another replica leads, and this one is not in sync. Eligible leaders that are down are not enough: they may lose their
   claim, and the controller would elect the last that led, which might be this one, with nothing.
 
@@ -17,7 +18,7 @@ Apache Kafka makes the new log unless it knows of a directory that has failed.
 
 from collections.abc import Collection
 
-from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY, NOT_CHOSEN
+from kavka_broker.core.metadata.image.brokers import GIVEN_UP, LOST_DIRECTORY, NOT_CHOSEN, UNMADE_DIRECTORY
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import to_text
@@ -35,7 +36,7 @@ def is_log_missing(logs: LogManager, topic: Topic, index: int, home: bytes) -> b
     existing = logs.get(topic.name, index)
     if existing is not None and existing.topic_id == topic.topic_id:
         # One in another directory than the image names may be from before: the volume was away, and is back.
-        return home != LOST_DIRECTORY
+        return home not in GIVEN_UP
     unusable = logs.unusable(topic.name, index)
     return unusable is None or not unusable.may_be_of(topic.topic_id)
 
@@ -62,7 +63,7 @@ class MissingLogs:
         work. Raises KAFKA_STORAGE_ERROR where no new log may be made.
         """
         home = state.directory_of(self._node_id)
-        if home in NOT_CHOSEN or home in online or place in self._unmade:
+        if home in NOT_CHOSEN or home == UNMADE_DIRECTORY or home in online or place in self._unmade:
             return False
         if state.leader not in (NO_LEADER, self._node_id) and self._node_id not in state.isr:
             return home != LOST_DIRECTORY

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY
+from kavka_broker.core.metadata.image.brokers import GIVEN_UP, LOST_DIRECTORY, UNMADE_DIRECTORY
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import ABOUT_BROKERS, Metadata
@@ -324,24 +324,22 @@ class ReplicaManager:
                 self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
                 return None  # until the controller has taken that
             gone_at = self._refusals.check(topic, index, is_starting=not self._is_started)
-            opened = self._made(topic, index, state.directory_of(self._node_id))
-            self._refusals.judge(opened, state, gone_at)
+            return self._refusals.judge(self._made(topic, index, state, is_missing=is_missing), state, gone_at)
         except BrokerError as error:
             log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
             return None
-        return opened
 
-    def _made(self, topic: Topic, index: int, directory_id: bytes) -> Log:
+    def _made(self, topic: Topic, index: int, state: PartitionState, *, is_missing: bool) -> Log:
         """The log; a disk that fails is told, and asked again later. Raises BrokerError."""
-        config = self._effective.topic(topic.name)
-        is_there = self._logs.get(topic.name, index) or self._logs.unusable(topic.name, index)
+        place, home = (topic.topic_id, index), state.directory_of(self._node_id)
         try:
-            return self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms(), directory_id)
+            config = self._effective.topic(topic.name)
+            return self._logs.create(topic.name, index, topic.topic_id, config, self._clock.now_ms(), home)
         except BrokerError as error:
-            if is_there is None and isinstance(error.__cause__, OSError):
-                self._missing.note_unmade((topic.topic_id, index))
-            if directory_id != LOST_DIRECTORY:
-                self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
+            if is_missing and isinstance(error.__cause__, OSError):
+                self._missing.note_unmade(place)
+            if home not in GIVEN_UP:
+                self._reports.report(place, UNMADE_DIRECTORY if is_missing else LOST_DIRECTORY)
             if isinstance(error.__cause__, OSError) and self._timers is not None:
                 self._timers.after(REOPEN_MS, self._open_again, topic.topic_id, index)
             raise
@@ -354,7 +352,7 @@ class ReplicaManager:
         log.error("replica.damaged", partition=str(partition), others=good, reason=damage)
         if not good:
             return False
-        if partition.state.directory_of(self._node_id) != LOST_DIRECTORY:
+        if partition.state.directory_of(self._node_id) not in GIVEN_UP:
             self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
         return True
 
@@ -372,7 +370,7 @@ class ReplicaManager:
             self._tell(partition, True)
         elif was_leader and not partition.is_leader:
             self._tell(partition, False)
-        if partition.is_damaged or state.directory_of(self._node_id) == LOST_DIRECTORY:
+        if partition.is_damaged or state.directory_of(self._node_id) in GIVEN_UP:
             self._give_up_damaged(partition)
         else:
             self._report_directory(partition)  # a report that was delivered late may have replaced a newer one
@@ -441,14 +439,14 @@ class ReplicaManager:
 
     def _give_up_damaged(self, partition: Partition) -> None:
         """As soon as others are in sync; until then nobody has more than the log here."""
-        if partition.state.directory_of(self._node_id) == LOST_DIRECTORY:
+        if partition.state.directory_of(self._node_id) in GIVEN_UP:
             self._report_directory(partition)  # it is here, and counts again: nobody else led, or it could be opened
         elif any(broker_id != self._node_id for broker_id in partition.isr):
             self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
 
     def _is_given_up(self, state: PartitionState) -> bool:
         """Whether the controller took the report of a damaged replica, and another leads what was damaged here."""
-        return state.directory_of(self._node_id) == LOST_DIRECTORY and state.leader not in (NO_LEADER, self._node_id)
+        return state.directory_of(self._node_id) in GIVEN_UP and state.leader not in (NO_LEADER, self._node_id)
 
     def _refused(self, partition: Partition) -> None:
         """Its log takes no records. That holds up everybody who counts on this replica: as the leader it refuses what

@@ -10,7 +10,7 @@ from kavka_broker.core.metadata.decide.directories import Assign, assign_directo
 from kavka_broker.core.metadata.decide.features import Direction, UpdateFeature, update_features
 from kavka_broker.core.metadata.decide.heartbeats import leave
 from kavka_broker.core.metadata.decide.policy import MIN_INSYNC, Policy
-from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from kavka_broker.core.metadata.image.brokers import GIVEN_UP, LOST_DIRECTORY, UNASSIGNED_DIRECTORY, UNMADE_DIRECTORY
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.features import ELR_FEATURE, METADATA_VERSION
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -42,7 +42,7 @@ def test_a_broker_says_where_its_replica_is() -> None:
     assert assign_directories(metadata, 2, epoch_of(metadata, 2), [Assign(TOPIC_ID, 0, directory_of(2))]).records == []
 
 
-@pytest.mark.parametrize(("directory", "elr"), [(uuid(99), (1,)), (LOST_DIRECTORY, ())])
+@pytest.mark.parametrize(("directory", "elr"), [(uuid(99), (1,)), (LOST_DIRECTORY, ()), (UNMADE_DIRECTORY, ())])
 def test_a_replica_in_a_directory_that_is_not_online_is_out_of_sync(directory: bytes, elr: tuple[int, ...]) -> None:
     """What is in a directory may come back with it. What its broker gives for lost counts for nothing."""
     metadata = replicated(1, 2)
@@ -73,10 +73,11 @@ def test_a_replica_that_is_begun_anew_is_not_the_last_that_led() -> None:
     assert (after.leader, after.isr, after.last_known_elr) == (NO_LEADER, (), ())
 
 
-def test_a_log_that_was_given_for_lost_and_is_there_again_leads_as_the_last_that_led() -> None:
+@pytest.mark.parametrize("directory", GIVEN_UP)
+def test_a_log_that_was_given_for_lost_and_is_there_again_leads_as_the_last_that_led(directory: bytes) -> None:
     metadata = replicated(1, 2)
     down = state(metadata)._replace(isr=(), elr=(), leader=NO_LEADER, last_known_elr=(1,))
-    metadata.replay(down._replace(directories=(LOST_DIRECTORY, directory_of(2))).record(TOPIC_ID, 0))
+    metadata.replay(down._replace(directories=(directory, directory_of(2))).record(TOPIC_ID, 0))
     assigned(metadata, 1, Assign(TOPIC_ID, 0, directory_of(1)))
     assert state(metadata).leader == 1
 

@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY, UNTOLD_DIRECTORY
+from kavka_broker.core.metadata.image.brokers import (
+    LOST_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    UNMADE_DIRECTORY,
+    UNTOLD_DIRECTORY,
+)
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -41,7 +46,7 @@ def refused(home: bytes, isr: tuple[int, ...], elr: tuple[int, ...] = (), *, not
     return False
 
 
-@pytest.mark.parametrize("home", [UNTOLD_DIRECTORY, UNASSIGNED_DIRECTORY, HERE])
+@pytest.mark.parametrize("home", [UNTOLD_DIRECTORY, UNASSIGNED_DIRECTORY, UNMADE_DIRECTORY, HERE])
 def test_a_log_that_was_never_made_is_made(home: bytes) -> None:
     assert not refused(home, (1,))
 
@@ -131,6 +136,34 @@ def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
             while code_of(inside, 0) is not ErrorCode.NONE:
                 await asyncio.sleep(0.001)
             assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_log_that_could_not_be_made_is_made_after_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told as lost, and the next start did not know that it never was."""
+    opened, refusals = Log.open, list[str]()
+
+    def refuse(disk: Disk, directory: str, *rest: Any, **how: Any) -> Log:
+        if "t-0" in directory:
+            refusals.append(directory)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(disk, directory, *rest, **how)
+
+    async def scenario() -> None:
+        with monkeypatch.context() as full:
+            full.setattr(Log, "open", refuse)
+            full.setattr(replica_manager, "REOPEN_MS", 10)
+            async with running(tmp_path) as inside, asyncio.timeout(20):
+                await inside.create("t")
+                topic = inside.broker.metadata.topics.get("t")
+                assert topic is not None
+                while topic.partitions[0].leader >= 0 or len(refusals) < 3:
+                    await asyncio.sleep(0.001)
+        async with running(tmp_path) as inside:
+            assert code_of(inside, 0) is ErrorCode.NONE
 
     asyncio.run(scenario())
 

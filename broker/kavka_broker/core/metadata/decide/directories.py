@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
 from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy, rules_of
-from kavka_broker.core.metadata.image.brokers import LOST_DIRECTORY
+from kavka_broker.core.metadata.image.brokers import GIVEN_UP
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
@@ -68,13 +68,13 @@ def _assign(metadata: Metadata, broker_id: int, command: Assign, policy: Policy)
     )
     if not broker.has_online(command.directory):
         wanted = wanted._replace(isr=tuple(one for one in before.isr if one != broker_id))
-    is_given_up = command.directory == LOST_DIRECTORY
+    is_given_up = command.directory in GIVEN_UP
     # What was in a directory that failed is not in the one that takes its place.
     is_replaced = not is_given_up and not broker.has_online(before.directory_of(broker_id))
     # Nor may it lead as the last that led: it has begun anew, and nobody would wait for who has the records. Not so a
     # log that its broker gives for lost, or gave and could open again: it begins anew only where others have the
     # records, and where they have not, it is the log to wait for.
-    if is_replaced and before.directory_of(broker_id) != LOST_DIRECTORY:
+    if is_replaced and before.directory_of(broker_id) not in GIVEN_UP:
         wanted = wanted._replace(last_known_elr=tuple(one for one in before.last_known_elr if one != broker_id))
     lost = (broker_id,) if is_given_up or is_replaced else ()
     rules = rules_of(metadata, topic.name, policy)

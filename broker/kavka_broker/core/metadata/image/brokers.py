@@ -33,6 +33,10 @@ UNFENCE: Final = -1
 UNTOLD_DIRECTORY: Final = ZERO
 UNASSIGNED_DIRECTORY: Final = ONE
 LOST_DIRECTORY: Final = bytes(15) + b"\x02"
+#: Where a log never was, for making it failed: it counts for nothing, as a lost one does, but may be made whenever that
+#: works. No directory has this id, and Apache Kafka takes it for one that is not online.
+UNMADE_DIRECTORY: Final = b"kavka: not made."
+GIVEN_UP: Final = (LOST_DIRECTORY, UNMADE_DIRECTORY)
 NOT_CHOSEN: Final = (UNTOLD_DIRECTORY, UNASSIGNED_DIRECTORY)
 
 
@@ -68,7 +72,7 @@ class Registration:
 
     def has_online(self, directory: bytes) -> bool:
         """Is this directory fit for use? One that is yet to be chosen is; one that is not registered is not."""
-        if directory == LOST_DIRECTORY:
+        if directory in GIVEN_UP:
             return False
         return directory in NOT_CHOSEN or not self.directories or directory in self.directories
 

@@ -132,9 +132,8 @@ class Metadata:
     def copy(self) -> "Metadata":
         """An equal image that changes by itself, also inside a transaction.
 
-        What the parts hold is replaced and never changed, so both share it: a copy of 100,000 partitions in ten topics takes
-        5 ms, one of 10,000 topics 20. Brokers and topics stand in order: a leader decides alike whatever its image came
-        from.
+        What the parts hold is replaced and never changed, so both share it: 100,000 partitions in ten topics take 5 ms,
+        10,000 topics 20. Brokers and topics stand in order: a leader decides alike whatever its image came from.
         """
         copy = Metadata()
         copy.brokers, copy.topics, copy.configs = self.brokers.copy(), self.topics.copy(), self.configs.copy()
