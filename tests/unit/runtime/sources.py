@@ -67,8 +67,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         partitions={0: SimpleNamespace(leader=1, replicas=(1, 2)), 1: SimpleNamespace(leader=-1, replicas=(1,))}
     )
     brokers = [SimpleNamespace(fenced=False), SimpleNamespace(fenced=True)]
-    log = SimpleNamespace(end_offset=12)
-    quorum = SimpleNamespace(leader_id=1, epoch=3, high_watermark=11, log=log, voters=(1, 2, 3))
+    quorum = SimpleNamespace(leader_id=1, epoch=3, high_watermark=11, log_end_offset=12, voters=(1, 2, 3))
     counts = SimpleNamespace(isr_shrinks=4, isr_expands=3, elections=7, unclean_elections=1)
     parts: dict[str, Any] = {
         "node_id": 1,
