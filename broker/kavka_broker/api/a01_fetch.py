@@ -51,6 +51,7 @@ from kavka_broker.replica.fetch_sessions import FetchContext, Named, SessionPart
 from kavka_broker.replica.partition import Partition
 from kavka_broker.replica.proving import is_proven
 from kavka_broker.replica.purgatory import FetchWaiter
+from kavka_broker.replica.throttles import Throttle
 from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log import Chunk
 
@@ -94,6 +95,7 @@ class Fetch:
     reads_followers: bool
     names_leader: bool
     rack: str
+    has_waited: bool = False
 
 
 @api(FetchRequest, FetchResponse, versions=(4, 18), on=BOTH, bytes_max=FETCH_BYTES_MAX)
@@ -189,11 +191,17 @@ def until_answered(
 
 def answer_again(wanted: Fetch, broker: Broker, client: Client) -> FetchResponse:
     """Read again, behind the wait for enough to read or for the end of `max_wait_ms`."""
-    if wanted.feed is not None:
-        wanted.partitions = with_news(wanted.partitions, wanted.feed)
+    waited(wanted)
     reading = begun(wanted)
     read_all(wanted, wanted.partitions, reading, broker)
     return answer(reading, wanted, broker, client, int(broker.clock.monotonic_ms()))
+
+
+def waited(wanted: Fetch) -> None:
+    """What is new meanwhile is looked at too."""
+    wanted.has_waited = True
+    if wanted.feed is not None:
+        wanted.partitions = with_news(wanted.partitions, wanted.feed)
 
 
 def fetch_in_slices(request: FetchRequest, wanted: Fetch, broker: Broker, client: Client) -> Awaitable[FetchResponse]:
@@ -219,8 +227,7 @@ async def answer_in_turn(
         reading = await broker.slices.whole(read_in_slices(wanted, waiter, broker))
         if waiter is not None and must_wait(reading, needed_bytes, waiter):
             await waiter.future
-            if wanted.feed is not None:
-                wanted.partitions = with_news(wanted.partitions, wanted.feed)
+            waited(wanted)
             reading = await broker.slices.whole(read_in_slices(wanted, None, broker))
     finally:
         if waiter is not None:
@@ -300,11 +307,8 @@ def read(
 ) -> PartitionData:
     position, bytes_max, at_least_one = wanted.wanted, fetch.bytes_max - reading.size_bytes, not reading.size_bytes
     if fetch.follower is not None:
-        throttles = broker.replicas.throttles
-        if throttles.holds_back(partition, fetch.follower.broker_id):
-            bytes_max, at_least_one = 0, False
-        data = read_as_follower(partition, wanted, fetch.follower, bytes_max, at_least_one)
-        throttles.sent(partition, data_size(data))
+        throttle = broker.replicas.throttles.of_followers(partition)
+        data = feed_follower(partition, wanted, fetch, fetch.follower, bytes_max, at_least_one, throttle)
         # DeleteRecords waits for followers to hear of it.
         reading.is_due = reading.is_due or -1 < wanted.log_start_offset < data.log_start_offset
         return data
@@ -337,6 +341,24 @@ def read(
         data.records = chunk.parts
         if fetch.is_committed_only and partition.log.has_aborted:
             data.aborted_transactions = aborted_in(partition, position.fetch_offset, chunk)
+    return data
+
+
+def feed_follower(
+    partition: Partition,
+    wanted: SessionPartition,
+    fetch: Fetch,
+    follower: Follower,
+    bytes_max: int,
+    at_least_one: bool,
+    throttle: Throttle | None,
+) -> PartitionData:
+    """What a follower gets; no records where it may not take more for now."""
+    if throttle is not None and follower.broker_id not in partition.isr and throttle.is_exceeded:
+        bytes_max, at_least_one = 0, False
+    data = read_as_follower(partition, wanted, follower, bytes_max, at_least_one, has_waited=fetch.has_waited)
+    if throttle is not None:
+        throttle.record(data_size(data))
     return data
 
 

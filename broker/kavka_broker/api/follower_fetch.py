@@ -1,7 +1,8 @@
 """A fetch from a follower: it reads to the end of the log, and by asking acknowledges what it has.
 
 The follower says who it is and in which incarnation (version 15 and later). What it asks for, it has everything below:
-that is noted once the read has shown that its position makes sense. Rules of Kafka's, in the order of the checks:
+that is noted once the read has shown that its position makes sense, and not again when it has waited. Rules of Kafka's,
+in the order of the checks:
 
 - another leader epoch than ours: FENCED_LEADER_EPOCH, or UNKNOWN_LEADER_EPOCH where we are the ones who lag;
 - its last epoch is unknown here or its position lies before our log: OFFSET_OUT_OF_RANGE;
@@ -59,7 +60,13 @@ def with_news(partitions: Iterable[SessionPartition], feed: Feed) -> list[Sessio
 
 
 def read_as_follower(
-    partition: Partition, wanted: SessionPartition, follower: Follower, bytes_max: int, at_least_one: bool
+    partition: Partition,
+    wanted: SessionPartition,
+    follower: Follower,
+    bytes_max: int,
+    at_least_one: bool,
+    *,
+    has_waited: bool = False,
 ) -> PartitionData:
     """What `follower` gets of one partition. Raises BrokerError."""
     position, log = wanted.wanted, partition.log
@@ -77,7 +84,10 @@ def read_as_follower(
         # What this process wrote it believes, until somebody comes back for the same. Who has waited comes once.
         is_doubted = (size > 0 or at_least_one) and partition.asks_again(follower.broker_id, offset)
         data.records = partition.read(offset, size, end_offset, at_least_one, is_doubted=is_doubted).parts
-    partition.follower_fetched(follower.broker_id, follower.broker_epoch, offset, position.log_start_offset)
+    if has_waited:
+        partition.follower(follower.broker_id)  # it may be no replica any more
+    else:
+        partition.follower_fetched(follower.broker_id, follower.broker_epoch, offset, position.log_start_offset)
     data.high_watermark, data.last_stable_offset = partition.high_watermark, partition.last_stable_offset
     return data
 

@@ -12,7 +12,7 @@ import asyncio
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
-from kavka_broker.core.partition.leader import LeaderState, Settled
+from kavka_broker.core.partition.leader import Follower, LeaderState, Settled
 from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -359,16 +359,22 @@ class Partition:
 
     # --- as the leader: followers -------------------------------------------------------------------------------
 
-    def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
-        """A follower has everything below `offset`. Raises NOT_LEADER_OR_FOLLOWER for an earlier incarnation than is
-        registered or has asked already (its fetch may have waited here), UNKNOWN_LEADER_EPOCH for no replica known.
-        """
+    def follower(self, broker_id: int) -> Follower:
+        """What is known of a follower. Raises UNKNOWN_LEADER_EPOCH for a broker that is no replica known."""
         leadership = self.leadership
         if leadership is None:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         follower = leadership.followers.get(broker_id)
         if follower is None:
             raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"broker {broker_id} is no replica of {self}")
+        return follower
+
+    def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+        """A follower has everything below `offset`. Raises NOT_LEADER_OR_FOLLOWER for an earlier incarnation than is
+        registered or has asked already, and as `follower`.
+        """
+        follower, leadership = self.follower(broker_id), self.leadership
+        assert leadership is not None
         known_epoch = max(self._surroundings.eligible(broker_id) or -1, follower.broker_epoch)
         if -1 < broker_epoch < known_epoch:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has restarted since")

@@ -53,18 +53,10 @@ class Throttles:
         self._leader = leader
         self._follower = follower
 
-    def holds_back(self, partition: Partition, follower_id: int) -> bool:
-        """As the leader: this follower gets no records for now."""
-        return (
-            self._is_listed(partition, partition.log.config.leader_replication_throttled_replicas)
-            and follower_id not in partition.isr
-            and self._leader.is_exceeded
-        )
-
-    def sent(self, partition: Partition, size_bytes: int) -> None:
-        """As the leader: a follower got so much."""
-        if self._is_listed(partition, partition.log.config.leader_replication_throttled_replicas):
-            self._leader.record(size_bytes)
+    def of_followers(self, partition: Partition) -> Throttle | None:
+        """As the leader: what holds back those followers of this partition that are not in sync, if anything does."""
+        replicas = partition.log.config.leader_replication_throttled_replicas
+        return self._leader if replicas and self._is_listed(partition, replicas) else None
 
     def took(self, partition: Partition, size_bytes: int) -> bool:
         """As a follower: so much was fetched; whether to pause now."""

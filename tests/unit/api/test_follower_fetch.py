@@ -171,6 +171,39 @@ def test_only_records_that_were_given_before_are_looked_at_again(
     play(tmp_path, scenario)
 
 
+def test_one_that_has_waited_is_not_noted_again_and_refused_where_it_is_no_replica_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[int] = []
+    original = Partition.follower_fetched
+
+    def noting(self: Partition, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+        noted.append(offset)
+        original(self, broker_id, broker_epoch, offset, log_start_offset)
+
+    monkeypatch.setattr(Partition, "follower_fetched", noting)
+
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        partition = inside.broker.replicas.leader("t", 0)
+
+        async def given(offset: int, *, while_replica: bool = True) -> PartitionData:
+            asked = asyncio.ensure_future(call(client, fetch(topic_id, {0: offset}, wait_ms=60_000)))
+            while not partition.feeds:
+                await asyncio.sleep(0)
+            write(inside)
+            if not while_replica:
+                assert partition.leadership is not None
+                del partition.leadership.followers[OTHER]
+            return (await asked)[0]
+
+        assert size(await given(0)) > 0
+        assert noted == [0]
+        refused = await given(1, while_replica=False)
+        assert (refused.error_code, noted) == (ErrorCode.UNKNOWN_LEADER_EPOCH, [0, 1])
+
+    play(tmp_path, scenario)
+
+
 def test_one_that_waits_is_answered_when_the_next_comes(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         write(inside, 2)
