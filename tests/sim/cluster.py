@@ -29,6 +29,7 @@ from tests.sim.invariants import Invariant, Invariants
 from tests.sim.joining import joins_complete
 from tests.sim.log_starts import Trim
 from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimFuture, SimLoop
+from tests.sim.loop_syncs import LoopSyncs
 from tests.sim.network import Network, Weather
 from tests.sim.node import CLIENT_PORT, CONTROLLER, CONTROLLER_PORT, DIRECTORIES, Node, traceback_of
 from tests.sim.playbook import WORKLOADS
@@ -122,6 +123,9 @@ class Simulation:
         self.events.listeners["isr.proposed"] = [partial(joins_complete, self.invariants)]
         self.events.listeners["connection.closed"] = [self.events.closed]
         self.nodes = [self._make_node(node_id) for node_id in range(1, shape.nodes + 1)]
+        loop_syncs = LoopSyncs(self.events, self.fail)
+        for node in self.nodes:
+            node.disk.on_loop_sync = loop_syncs.met
         self.places: list[Place] = [(TOPIC, index) for index in range(shape.partitions)]
         self.addresses = [(node.host, CLIENT_PORT) for node in self.nodes]
         self.workloads = [WORKLOADS[name](self) for name in shape.workloads]

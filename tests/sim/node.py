@@ -73,6 +73,8 @@ class NodeDisk(SimDisk):
         self.call_seconds = 0.0  # that each call holds the loop, where no thread makes it
         self.calls_left: int | None = None  # of this process
         self.on_last_call: Callable[[], None] = lambda: None
+        # Told of a sync that no thread makes.
+        self.on_loop_sync: Callable[[Process, str], None] = lambda process, path: None
         super().__init__()
 
     def meet(self, operation: Operation, *paths: str) -> None:
@@ -80,6 +82,8 @@ class NodeDisk(SimDisk):
             self._count(PROCESS.get())
         if self.call_seconds:
             self._spend(PROCESS.get())
+        if operation == "sync" and not self._loop.is_in_thread and (process := PROCESS.get()) is not None:
+            self.on_loop_sync(process, paths[0])
         if self.errors:
             super().meet(operation, *paths)
 

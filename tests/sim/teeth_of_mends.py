@@ -5,7 +5,9 @@ from typing import Any
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.membership.lifecycle import Lifecycle
+from kavka_broker.replica import following
 from kavka_broker.replica.missing import MissingLogs
+from kavka_broker.replica.partition import Partition
 from kavka_broker.storage import log_sync, recovery
 from tests.sim.teething import Patch, tooth
 
@@ -41,6 +43,15 @@ def loss_not_told_before_a_new_log(patch: Patch) -> None:
 @tooth("a sync without a free descriptor takes its directory offline", "out_of_files", 5, is_synced=True)
 def no_descriptor_fails_the_log(patch: Patch) -> None:
     patch.setattr(log_sync, "is_out_of_files", lambda problem: False)
+
+
+@tooth("a follower's log is cut, and the cut is synced, on the loop", "kill isolate", 10)
+def cut_on_the_loop(patch: Patch) -> None:
+    def cut(partition: Partition, offset: int) -> None:
+        partition.log.truncate_to(offset)
+        partition.high_watermark = min(partition.high_watermark, partition.log.log_end_offset)
+
+    patch.setattr(following, "cut", cut)
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------
