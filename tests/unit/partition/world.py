@@ -93,7 +93,9 @@ class Surroundings:
         """Nothing: the scenarios act as the controller themselves."""
 
     def sync(self, partition: Partition) -> None:
-        """Nothing: no scenario asks for `flush.messages`."""
+        """What a thread does where a log is cut; no scenario asks for `flush.messages`."""
+        partition.log.sync_records()
+        partition.synced()
 
     def refused(self, partition: Partition) -> None:
         """The broker asks the controller to take it for fenced; the scenario says when that does."""
