@@ -22,6 +22,8 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.seams import Clock
+from kavka_broker.slices import UNITS_PER_SLICE
+from kavka_broker.slices import Pace as Turns
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, Slice, Uncleanable, view
 from kavka_broker.storage.disk import is_passing
 from kavka_broker.storage.log import Log
@@ -30,8 +32,9 @@ from kavka_broker.storage.names import PartitionName
 
 log = get("replica")
 
-#: Logs, and segments of them, looked at before the loop has its turn.
-LOGS_PER_TURN: Final = 50
+#: Logs, and segments of them, looked at before the loop has its turn; and logs that are only passed over.
+COMPACTED_PER_TURN: Final = 50
+OTHERS_PER_TURN: Final = 2_500
 SEGMENTS_PER_TURN: Final = 500
 #: What is shorter is not waited for by itself.
 BREATH_MS_MIN: Final = 10
@@ -171,11 +174,13 @@ class LogCleaner:
         now_ms, found = self._clock.now_ms(), list[Cleanable]()
         kept = self.uncleanable
         self._uncleanable = {one.name: one for one in kept}
-        for number, one in enumerate(self._logs, 1):
-            cleanable = await self._cleanable(one, now_ms)
+        turns = Turns()
+        for one in self._logs:
+            is_compacted = one.config.compacts
+            cleanable = await self._cleanable(one, now_ms) if is_compacted else None
             if cleanable is not None:
                 found.append(cleanable)
-            if number % LOGS_PER_TURN == 0:
+            if turns.spent(UNITS_PER_SLICE // (COMPACTED_PER_TURN if is_compacted else OTHERS_PER_TURN)):
                 await asyncio.sleep(0)
         self.figures.looked_ms = now_ms
         self.figures.dirty_ratio_max = max((one.dirty.ratio for one in found), default=0.0)

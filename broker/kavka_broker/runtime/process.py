@@ -67,6 +67,7 @@ def allow_open_files() -> int:
 
 async def serve(config: BrokerConfig) -> None:
     asyncio.get_running_loop().set_exception_handler(failed_on_loop)
+    gc.collect()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     server = Server(config, crash)
@@ -76,8 +77,7 @@ async def serve(config: BrokerConfig) -> None:
     stopping = Stopping(starting.cancel)
     try:
         await starting
-        gc.collect()
-        gc.freeze()
+        gc.freeze()  # without a search for garbage: among very many logs that holds the loop for seconds
         await stopping.requested.wait()
     except asyncio.CancelledError:
         if not stopping.requested.is_set():
