@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.replica.log_cleaner import Cleanable, LogCleaner
+from kavka_broker.replica.log_cleaner import COMPACTED_PER_TURN, Cleanable, LogCleaner
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.cluster import StillClock
 from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.cleaning import COMPACTED, put, roll
-from tests.unit.storage.support import NOW_MS, values
+from tests.unit.storage.support import NOW_MS, SMALL, values
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
 SETTINGS = {"node.id": "1", "process.roles": "broker", "log.dirs": "/data", "controller.listener.names": "C"}
@@ -206,6 +206,24 @@ def test_a_log_of_many_segments_is_not_looked_at_in_one_piece(monkeypatch: pytes
         assert len(values(world.more)) == 10
 
     play(act)
+
+
+def test_very_many_logs_that_are_not_cleaned_are_passed_over_in_few_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = 0
+
+    async def turn(_: float) -> None:
+        nonlocal turns
+        turns += 1
+
+    async def act(world: World) -> None:
+        for index in range(4 * COMPACTED_PER_TURN):
+            world.logs.create("plain", index, ID, SMALL, NOW_MS)
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "sleep", turn)
+            assert len(await world.cleaner._look()) == 2
+
+    play(act)
+    assert turns == 0
 
 
 def test_a_log_is_cleaned_when_its_oldest_dirty_record_has_waited_too_long() -> None:

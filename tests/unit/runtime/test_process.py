@@ -5,9 +5,12 @@ import errno
 import logging
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -35,6 +38,35 @@ def test_a_start_imports_nothing_that_only_a_scrape_needs() -> None:
     program = f"import sys, kavka_broker.runtime.process; print([one for one in {later} if one in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert ran.stdout.strip() == "[]"
+
+
+def test_nobody_searches_for_garbage_among_the_logs_that_a_start_has_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That holds the loop for two seconds where there are 100,000 of them, just as the node begins to serve."""
+    done: list[str] = []
+
+    class Started:
+        watchdog = SimpleNamespace(watch=lambda: None, unwatch=lambda: None)
+
+        def __init__(self, *_: object) -> None:
+            pass
+
+        async def start(self) -> None:
+            done.append("start")
+
+        async def stop(self, reason: str) -> None:
+            done.append(reason)
+
+    def freeze() -> None:
+        done.append("freeze")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    collector = SimpleNamespace(collect=lambda: done.append("collect"), freeze=freeze, set_threshold=lambda *_: None)
+    monkeypatch.setattr(process, "gc", collector)
+    monkeypatch.setattr(process, "Server", Started)
+    monkeypatch.setattr("sys.setswitchinterval", lambda _: None)
+    config: Any = None
+    asyncio.run(process.serve(config))
+    assert done == ["collect", "start", "freeze", "SIGTERM"]
 
 
 def run_callback(callback: Callable[[], object]) -> None:
