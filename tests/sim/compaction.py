@@ -11,6 +11,7 @@ Records go by right, so the logs are not compared batch by batch as those of oth
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from tests.sim.workloads import Workload
 TOPIC: Final = "compacted"
 PLACE: Final[Place] = (TOPIC, 0)
 KEYS: Final = 12
+NAMES_MAX: Final = 100_000  # of so many it is remembered what they say
 #: Longer than any clock is set ahead, or none at all.
 RETENTIONS_MS: Final = (str(10**15), str(10**15), str(10**15), "0")
 NAME: Final = "name"
@@ -34,6 +36,7 @@ NAME: Final = "name"
 HOLD: Final = ("OneLeaderPerEpoch", "HighWatermarkMonotone")
 
 
+@lru_cache(NAMES_MAX)
 def key_of(name: str) -> str:
     """Each record has a name of its own, which says its key: one of a few, or one that is soon written no more."""
     random = Random(name)
@@ -42,6 +45,7 @@ def key_of(name: str) -> str:
     return f"k{random.randrange(3)} of {name.rpartition('.')[2][:-1] or 0}"
 
 
+@lru_cache(NAMES_MAX)
 def is_tombstone(name: str) -> bool:
     return Random(f"{name} deletes").random() < 0.2
 

@@ -14,6 +14,7 @@ from kavka_broker.core.metadata.image.brokers import GIVEN_UP
 from kavka_broker.protocol.metadata_records import frame
 from tests.sim.history import Place, place_text
 from tests.sim.observed import Committed, Truth, View, Written, amiss_on, damaged_on, place_of, written_at
+from tests.sim.steps import FIRST_PARTITION, state_of
 
 
 @dataclass(slots=True)
@@ -59,16 +60,6 @@ class Invariant:
     why: str
     is_of_damaged: bool  # it holds even where a broker has found its replica damaged, and has to begin it anew
 
-
-#: All that a step may change which the checks look at, beside the disk.
-state_of_partition: Final = attrgetter(
-    "topic_id", "high_watermark", "is_leader", "state.leader_epoch", "log.log_end_offset", "log.log_start_offset",
-    "log.truncations",
-)  # fmt: skip
-state_of_quorum: Final = attrgetter(
-    "node._member.high_watermark", "node._member.role", "node._member.state.leader_epoch", "is_failed",
-    "metadata.offset", "log._log.log_end_offset", "log._log.log_start_offset", "log._log.truncations",
-)  # fmt: skip
 
 METADATA: Final[Place] = ("__cluster_metadata", 0)
 IMAGES_COMPARED_EVERY: Final = 5
@@ -205,7 +196,7 @@ class Invariants:
         self.may_lose: dict[str, None] = {}  # topics of which committed records may go
         self._seen: dict[tuple[int, Place], Seen] = {}
         self._marks: dict[tuple[int, Place], tuple[Any, ...]] = {}
-        self._images: dict[int, tuple[int, dict[bytes, str]]] = {}  # by offset: whose, and what it says
+        self._images: dict[int, tuple[int, dict[bytes, Any]]] = {}  # by offset: whose, and what it says
         self._epochs: dict[tuple[int, int], int] = {}
         self._configured: dict[tuple[int, Place, str], int] = {}
         self._judged: dict[Place, int] = {}  # up to where candidates have all that is committed
@@ -345,8 +336,7 @@ class Invariants:
         if broker is None:
             return
         before = node.state
-        state = [node.lives, node.disk.cuts, state_of_quorum(broker.quorum)]
-        state += map(state_of_partition, broker.replicas or ())
+        state = state_of(node, broker)
         if state != before:
             node.state = state
             self._look_at(node, broker, state, before if state[:2] == before[:2] and len(state) == len(before) else [])
@@ -355,7 +345,7 @@ class Invariants:
         """What has changed; all of it, in a new life, and where any file was cut."""
         if not before or state[2] != before[2]:
             self._look_at_quorum(node, broker.quorum)
-        for index, one in enumerate(broker.replicas or (), 3):
+        for index, one in enumerate(broker.replicas, FIRST_PARTITION):
             if not before or state[index] != before[index]:
                 place = place_of(one.topic, one.topic_id, one.index)
                 self._look(node, place, one.log, (one.high_watermark, one.is_leader, one.leader_epoch))
@@ -410,11 +400,11 @@ class Invariants:
 
     def compare_image(self, node_id: int, image: Any) -> None:
         """MetadataLogMatching, one floor up: the same offset makes the same image."""
-        says = {frame(record): repr(record) for record in image.records()}
+        says = {frame(record): record for record in image.records()}
         other, known = self._images.setdefault(image.offset, (node_id, says))
         if says.keys() != known.keys():
-            mine = [text for key, text in says.items() if key not in known]
-            theirs = [text for key, text in known.items() if key not in says]
+            mine = [record for key, record in says.items() if key not in known]
+            theirs = [record for key, record in known.items() if key not in says]
             self.simulation.fail(
                 f"MetadataImagesAgree: at offset {image.offset} node{node_id} has {mine}, node{other} has {theirs}"
             )

@@ -171,7 +171,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.network: Any = None
         self.is_in_thread = False  # what runs would not hold the loop
         self.exhausted: Exhausted | None = None
-        self._now = 0.0
+        self.now = 0.0
         self._numbers = 0
         self._timers: list[tuple[float, int, SimHandle]] = []
         self._trace = blake2b(digest_size=8)
@@ -179,14 +179,14 @@ class SimLoop(asyncio.BaseEventLoop):
     # --- time, names, chance ------------------------------------------------------------------------------------
 
     def time(self) -> float:
-        return self._now
+        return self.now
 
     def milliseconds(self) -> int:
-        return int(round(self._now * 1000, TIME_DIGITS - 3))
+        return int(round(self.now * 1000, TIME_DIGITS - 3))
 
     def after(self, seconds: float) -> float:
         """The moment that is so far away."""
-        return round(self._now + seconds, TIME_DIGITS)
+        return round(self.now + seconds, TIME_DIGITS)
 
     def number(self) -> int:
         """The next number: of a task, a future, a timer."""
@@ -195,7 +195,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def trace(self, *fields: object) -> None:
         """Something happened. The digest of all that happened is the same for the same seed, always."""
-        self._trace.update(f"{self._now:.9f} {fields}\n".encode())
+        self._trace.update(f"{self.now:.9f} {fields}\n".encode())
 
     @property
     def digest(self) -> str:
@@ -228,8 +228,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_at(  # type: ignore[override] # a handle of its own
         self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
     ) -> SimHandle:
-        is_later, when = when > self._now, round(when, TIME_DIGITS)
-        if is_later and when <= self._now:
+        is_later, when = when > self.now, round(when, TIME_DIGITS)
+        if is_later and when <= self.now:
             when = self.after(10**-TIME_DIGITS)  # who waits for less gets on all the same
         handle = SimHandle(callback, args, context, when)
         self._numbers += 1
@@ -239,7 +239,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_later(  # type: ignore[override] # a handle of its own
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
     ) -> SimHandle:
-        return self.call_at(self._now + delay, callback, *args, context=context)
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
     def _run_once(self) -> None:
         """Run until the loop is to stop. Each turn of it takes what is ready now, and then what has become due."""
@@ -247,18 +247,18 @@ class SimLoop(asyncio.BaseEventLoop):
         while not self._stopping:
             if not ready:
                 self._go_on_in_time()
-            while timers and timers[0][0] <= self._now:
+            while timers and timers[0][0] <= self.now:
                 ready.append(heappop(timers)[2])
             for _ in range(len(ready)):
                 handle = ready.popleft()
                 if not handle.is_cancelled:
                     self._step(handle)
-            if self._now > self._moment[0]:
-                self._moment = (self._now, self.steps)
+            if self.now > self._moment[0]:
+                self._moment = (self.now, self.steps)
             if self.exhausted is not None:
                 raise self.exhausted
             if self.steps > STEPS_MAX or self.steps - self._moment[1] > STEPS_AT_ONCE_MAX:
-                raise Deadlock(f"{self.steps} steps until {self._now:.3f} s: somebody runs in a circle")
+                raise Deadlock(f"{self.steps} steps until {self.now:.3f} s: somebody runs in a circle")
 
     def _go_on_in_time(self) -> None:
         """To the moment at which something is due. Raises Deadlock."""
@@ -267,7 +267,7 @@ class SimLoop(asyncio.BaseEventLoop):
             heappop(timers)
         if not timers:
             raise Deadlock("nothing is ready and nothing is scheduled")
-        self._now = max(self._now, timers[0][0])
+        self.now = max(self.now, timers[0][0])
 
     def _step(self, handle: SimHandle) -> None:
         process = handle.context.get(PROCESS)
@@ -297,13 +297,13 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def occupy(self, process: Process, seconds: float) -> None:
         """Its only thread does something for so long, when it is done with what it does already; all else waits."""
-        process.busy_until = round(max(process.busy_until, self._now) + seconds, TIME_DIGITS)
+        process.busy_until = round(max(process.busy_until, self.now) + seconds, TIME_DIGITS)
         if not process.is_busy:
             process.is_busy = True
             self.call_at(process.busy_until, self._is_through, process, context=NOBODY)
 
     def _is_through(self, process: Process) -> None:
-        if self._now < process.busy_until:
+        if self.now < process.busy_until:
             self.call_at(process.busy_until, self._is_through, process, context=NOBODY)
             return
         process.is_busy = False

@@ -49,19 +49,26 @@ class SimClock:
         self.step_ms = 0
         self._rate = 1.0
         self._since = (0.0, 0.0)  # of the loop's time, and what was counted until then
+        self._told = (-1.0, 0.0)  # the loop's time when it was asked last, and what it said
 
     def run_at(self, rate: float) -> None:
         """Count so many milliseconds for each that goes by, from now on."""
         self._since = (self._loop.time() * 1000, self.monotonic_ms())
         self._rate = rate
+        self._told = (-1.0, 0.0)
 
     def now_ms(self) -> int:
         return EPOCH_MS + int(self.monotonic_ms()) + self.step_ms
 
     def monotonic_ms(self) -> float:
+        now, told_ms = self._told
+        if now == self._loop.now:  # most of those who ask do so within one step
+            return told_ms
         began_ms, counted_ms = self._since
-        elapsed_ms = (self._loop.time() * 1000 - began_ms) * self._rate
-        return round(counted_ms + elapsed_ms, TIME_DIGITS - 3)
+        elapsed_ms = (self._loop.now * 1000 - began_ms) * self._rate
+        told_ms = round(counted_ms + elapsed_ms, TIME_DIGITS - 3)
+        self._told = (self._loop.now, told_ms)
+        return told_ms
 
 
 class NodeDisk(SimDisk):

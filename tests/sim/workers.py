@@ -23,6 +23,9 @@ from tests.sim.watchdog import limit_addresses
 
 STORY_LINES: Final = 60
 AHEAD_MAX: Final = 4  # outcomes a job that wait for the one of an earlier seed
+#: Played before so many are, for what a process learns once: codecs that are compiled, configs that are parsed.
+WARMING_SEED: Final = 4
+WARMED_FROM: Final = 10
 
 Timed = tuple[Outcome, float]
 
@@ -43,6 +46,8 @@ def run_seeds(
     seeds: Sequence[int], nodes: int | None, only: Sequence[str], *, jobs: int, lines: int | None = STORY_LINES
 ) -> Generator[Timed, None, None]:
     """So many at a time. Who stops asking for more ends those that run."""
+    if len(seeds) >= WARMED_FROM:
+        run_seed(WARMING_SEED)
     gc.collect()
     gc.freeze()  # what is loaded stays: no collection looks at it, and no child gets a copy
     waiting, children = iter(seeds), deque[Child]()

@@ -16,6 +16,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Final, Literal
 
@@ -26,6 +27,8 @@ __all__ = ["SECTOR_BYTES", "DiskError", "SimDisk", "SimFile", "SimInode"]
 
 #: What a name takes of the disk beside its letters.
 NAME_BYTES: Final = 8
+#: Of so many it is remembered which names they are made of.
+PATHS_MAX: Final = 10_000
 
 Operation = Literal[
     "open", "read", "append", "write", "truncate", "sync", "names", "make_directory", "rename", "remove", "lock"
@@ -396,9 +399,10 @@ class SimDisk:
 
     def _find(self, path: str) -> Entry | None:
         found: Entry | None = self._root
-        for name in path.split("/"):
-            if name:
-                found = found.names.get(name) if isinstance(found, SimDirectory) else None
+        for name in _names_of(path):
+            if not isinstance(found, SimDirectory):
+                return None
+            found = found.names.get(name)
         return found
 
     def _inode(self, path: str) -> SimInode:
@@ -415,7 +419,7 @@ class SimDisk:
 
     def _place(self, path: str) -> tuple[SimDirectory, str]:
         """The directory that has this name, or may have it."""
-        parent, name = os.path.split(path)
+        parent, name = _parent_of(path)
         return self._directory(parent), name
 
     def _change(self, *changes: Change) -> None:
@@ -424,6 +428,16 @@ class SimDisk:
 
     def _add(self, path: str, entry: Entry) -> None:
         self._change((*self._place(path), entry))
+
+
+@lru_cache(PATHS_MAX)
+def _names_of(path: str) -> tuple[str, ...]:
+    return tuple(filter(None, path.split("/")))
+
+
+@lru_cache(PATHS_MAX)
+def _parent_of(path: str) -> tuple[str, str]:
+    return os.path.split(path)
 
 
 def _cost(path: str) -> int:

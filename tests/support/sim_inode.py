@@ -115,7 +115,7 @@ Change = tuple[SimDirectory, str, Entry | None]
 
 
 class Journal:
-    """Changes of names that a file system has not written yet, in their order. A rename is one of two changes."""
+    """Changes of names that a file system has not written yet, in their order: each is one, or two for a rename."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[Change, ...]] = []
@@ -128,8 +128,11 @@ class Journal:
 
     def write(self, only: SimDirectory | None = None) -> None:
         """Make all of them durable; with `only`, those of that directory."""
-        self._write([entry for entry in self._entries if only is None or _is_of(entry, only)])
-        self._entries = [entry for entry in self._entries if only is not None and not _is_of(entry, only)]
+        entries, self._entries = self._entries, []
+        if only is not None:
+            self._entries = [entry for entry in entries if not _is_of(entry, only)]
+            entries = [entry for entry in entries if _is_of(entry, only)]
+        self._write(entries)
 
     def settle(self, random: Random, *, by_directory: bool) -> None:
         """Power is lost: of all changes, or of those of each directory, a first part is there."""
@@ -148,7 +151,7 @@ class Journal:
 
 
 def _is_of(entry: tuple[Change, ...], directory: SimDirectory) -> bool:
-    return any(change[0] is directory for change in entry)
+    return entry[0][0] is directory or entry[-1][0] is directory
 
 
 def _put(names: dict[str, Entry], name: str, entry: Entry | None) -> None:

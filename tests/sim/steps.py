@@ -1,0 +1,38 @@
+"""What of a node a step may change that the invariants look at, beside its disk.
+
+Most steps change nothing of it, and to see that is done after each of them: what is here is written for speed.
+"""
+
+from typing import Any, Final
+
+FIRST_PARTITION: Final = 3  # of a state: what stands before is of the node
+
+
+def state_of(node: Any, broker: Any) -> list[Any]:
+    """Two that are equal have nothing between them to look at. One entry for each replica, in their order."""
+    quorum, topics = broker.quorum, broker.serving.replicas._topics
+    member, log, runner = quorum._node._member, quorum.log._log, quorum._runner
+    quorum_state = (
+        member.high_watermark,
+        member.role,
+        member.state.leader_epoch,
+        runner is None or runner.is_failed,
+        quorum.metadata.offset,
+        log.log_end_offset,
+        log.log_start_offset,
+        log.truncations,
+    )
+    of_partitions = [
+        (
+            one.topic_id,
+            one.high_watermark,
+            one.is_leader,
+            one.state.leader_epoch,
+            one.log.log_end_offset,
+            one.log.log_start_offset,
+            one.log.truncations,
+        )
+        for partitions in topics.values()
+        for one in partitions.values()
+    ]
+    return [node.lives, node.disk.cuts, quorum_state, *of_partitions]
