@@ -35,6 +35,7 @@ from tests.sim.node import CLIENT_PORT, CONTROLLER, CONTROLLER_PORT, DIRECTORIES
 from tests.sim.playbook import WORKLOADS
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
+from tests.sim.registrations import Registrations
 from tests.sim.watchdog import watching
 
 STARTING_SECONDS_MAX: Final = 60.0
@@ -107,6 +108,7 @@ class Simulation:
         self.faults: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.invariants = Invariants(self)
+        self.registrations = Registrations(self)
         self._waiting_for: list[Running] = []
         self._inject = inject
         self.trims: dict[str, Trim] = {}  # by topic: what of it may go
@@ -312,6 +314,8 @@ class Simulation:
         watching.cancel()
         self.heal()
         await self._within(HEALING_SECONDS_MAX, "healing", self._settle(clients))
+        for workload in self.workloads:
+            self.anomalies += await workload.afterwards()
         found = self.history.anomalies() + self.anomalies
         if found:
             raise Failed("\n".join(found))
@@ -365,6 +369,7 @@ class Simulation:
         down = [node for node in self.nodes if not node.is_alive and self.may_lose_records(node)]
         for node in down[:1]:
             self.invariants.lost_power(node)  # whoever is forgotten counts for nothing
+            self.registrations.unregistered[node.node_id] = None
             self.events.counts["played.unregistered"] += 1
             return node.node_id
         return None

@@ -23,8 +23,9 @@ DISK_FAULTS: Final[dict[str, Fault]] = {}
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
 NUMBERS: Final = (errno.EIO, errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES)
 METADATA_DIRECTORY: Final = "__cluster_metadata-0"
+REGISTRATION: Final = 62
 #: Requests of a broker that its former process may have sent, and how often each is chosen: the registration first.
-LATE_REQUESTS: Final = {62: 4, 63: 1, 56: 1, 73: 1, 1: 1, 67: 1}
+LATE_REQUESTS: Final = {REGISTRATION: 4, 63: 1, 56: 1, 73: 1, 1: 1, 67: 1}
 STEP_ASIDE_SECONDS: Final = 4.0
 READY_SECONDS_MAX: Final = 20.0
 
@@ -351,11 +352,15 @@ async def clock_drift(simulation: Simulation) -> None:
 async def late_packets(simulation: Simulation) -> None:
     """What a process has sent arrives when the next one serves already."""
     node, chance = a_node(simulation), simulation.chance
-    if not node.is_serving or not allow(simulation, "late_packets", simulation.may_end(node)):
-        return
-    api_key = chance.choices(list(LATE_REQUESTS), list(LATE_REQUESTS.values()))[0]
+    if node.is_serving and allow(simulation, "late_packets", simulation.may_end(node)):
+        api_key = chance.choices(list(LATE_REQUESTS), list(LATE_REQUESTS.values()))[0]
+        await bring_late(simulation, node, "late_packets", api_key)
+
+
+async def bring_late(simulation: Simulation, node: Node, what: str, api_key: int) -> None:
+    """A request of a node comes to be under way; it is killed and started again, and then the request arrives."""
     hold = simulation.network.hold(node.host, api_key)
-    if api_key == 62:
+    if api_key == REGISTRATION:
         node.kill()
         node.start()
     try:
@@ -365,7 +370,7 @@ async def late_packets(simulation: Simulation) -> None:
         simulation.network.hold_no_more(node.host)
     try:
         if hold.pipes and node.is_alive and simulation.may_end(node):
-            begin(simulation, "late_packets", f"{node.host} api {api_key}")
+            begin(simulation, what, f"{node.host} api {api_key}")
             node.kill()
             await start_again(simulation, node, 0.5)
             await wait_until(lambda: node.is_serving, READY_SECONDS_MAX)

@@ -46,6 +46,7 @@ from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 from tests.sim.clients import ANSWER_MS, Client
 from tests.sim.commits import NOTHING, Attempt, GroupRecord
 from tests.sim.history import WORST_MAX, Place, place_text
+from tests.sim.outliving import outlived
 from tests.sim.readers import Reader
 from tests.sim.workloads import Workload
 
@@ -104,6 +105,13 @@ class Grouped(Client):
         except Unreachable:
             self.coordinator = None
             raise Again("nobody answers") from None
+
+    async def try_call(self, request: Message, response: type[Message]) -> Any:
+        """None where nobody answers."""
+        try:
+            return await self.call(request, response)
+        except Again:
+            return None
 
     def refused(self, code: int) -> None:
         """Raises Again."""
@@ -398,7 +406,7 @@ class Groups(Workload):
             self.as_client(Member, f"member{number}", self.simulation.places)
             for number in range(self.random.choice((2, 3)))
         ]
-        self._timeouts_ms = self.random.choice(TIMEOUTS_MS)
+        self.timeouts_ms = self.random.choice(TIMEOUTS_MS)
         for number, member in enumerate(self.members):
             self._prepare(member, f"instance{number}" if number < static else None)
         loner = self.as_client(Loner, "loner")
@@ -406,7 +414,7 @@ class Groups(Workload):
         return [*self.members, loner]
 
     def _prepare(self, member: Member, instance: str | None) -> None:
-        member.session_ms, member.rebalance_ms = self._timeouts_ms
+        member.session_ms, member.rebalance_ms = self.timeouts_ms
         member.record, member.instance, member.replace = self.record, instance, self._replace
 
     def _replace(self, former: Member) -> None:
@@ -451,3 +459,6 @@ class Groups(Workload):
             ),
         )
         return [*self.record.problems[:WORST_MAX], *self.alone.problems[:WORST_MAX], *self.history.anomalies()]
+
+    async def afterwards(self) -> list[str]:
+        return await outlived(self, self.as_client(Grouped, "observer of groups"))

@@ -37,11 +37,15 @@ class Seen:
 
     @property
     def leading_epoch(self) -> int | None:
-        """In which it leads, or has led until this step: one that replays several decisions may commit in between."""
-        if self.is_leader:
-            return self.epoch
+        """In which it leads, or has led until this step or within it: one that replays several decisions may commit in
+        between. Whoever follows learns the high watermark in another step than the epoch.
+        """
         before = self.before
-        return before.epoch if before is not None and before.is_leader and before.life == self.life else None
+        if self.is_leader or before is None or before.life != self.life:
+            return self.epoch if self.is_leader else None
+        if before.is_leader:
+            return before.epoch
+        return self.epoch - 1 if self.epoch > before.epoch + 1 else None
 
     def __str__(self) -> str:
         role = "leads" if self.is_leader else "follows"
@@ -193,6 +197,7 @@ class Invariants:
         self.views: dict[tuple[int, Place], View] = {}
         self.checks = 0
         self.image: Any = None  # the newest that any node has committed
+        self._image_offset = -1
         self.may_lose: dict[str, None] = {}  # topics of which committed records may go
         self._seen: dict[tuple[int, Place], Seen] = {}
         self._marks: dict[tuple[int, Place], tuple[Any, ...]] = {}
@@ -388,8 +393,9 @@ class Invariants:
             self.simulation.fail(f"MonotonicEpoch: node{node.node_id}: {quorum.epoch} after {self._epochs[life]}")
         self._epochs[life] = quorum.epoch
         image = quorum.metadata
-        if self.image is None or image.offset > self.image.offset:
-            self.image = image
+        if image.offset > self._image_offset:  # which is kept apart: an image changes in its place
+            self.image, self._image_offset = image, image.offset
+            self.simulation.registrations.look(image, quorum.epoch)
             for place in list(self.truths):
                 for problem in self.candidates_lacking(place):
                     self.simulation.fail(f"LeaderCandidateCompleteness: {place_text(place)}: {problem}")

@@ -31,6 +31,7 @@ CONNECT_SECONDS_MAX = 127.0
 FIRST_FREE_PORT = 40_000
 END, RESET = "end", "reset"
 ANSWERS = -1  # instead of requests
+API_KEY_AT = slice(4, 6)
 
 Piece = bytes | str
 Link = tuple[str, str]
@@ -58,6 +59,9 @@ class Network:
         self.holds: dict[str, Hold] = {}  # by host
         self._dark: dict[str, None] = {}  # hosts without power
         self._addresses: dict[str, str] = {}
+        # Who is told of requests that arrive, by the bytes of their key; and of a connection that has ended.
+        self.on_request: dict[bytes, Callable[[Process, Process], None]] = {}
+        self.on_end: Callable[[Process, Process], None] = lambda source, target: None
         self._next_port = FIRST_FREE_PORT
 
     # --- faults -------------------------------------------------------------------------------------------------
@@ -242,7 +246,7 @@ class Hold:
             return False
         if self.api_key == ANSWERS:
             return pipe.source.is_accepting
-        return int.from_bytes(piece[4:6], "big") == self.api_key
+        return int.from_bytes(piece[API_KEY_AT], "big") == self.api_key
 
 
 @dataclass(slots=True, eq=False)
@@ -336,6 +340,8 @@ class Pipe:
         if self.target.is_reading_paused:
             self._pieces.appendleft((0.0, piece))
             return
+        if (tell := self.network.on_request.get(piece[API_KEY_AT])) is not None:
+            tell(self.source.process, self.target.process)
         taken = self.target.received(piece)
         self.waiting_bytes -= taken
         if taken < len(piece):
@@ -467,6 +473,7 @@ class Transport(asyncio.Transport):
     def _forget(self) -> None:
         self.is_open = False
         self._is_closing = True
+        self.network.on_end(self.process, self.out.target.process)
         for pipe in (self.out, self._incoming()):
             if not pipe.source.is_open and not pipe.target.is_open:
                 self.network.pipes.pop(pipe, None)

@@ -14,7 +14,8 @@ from kavka_broker.protocol.messages.create_topics_response import CreateTopicsRe
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from tests.sim.clients import Admin
-from tests.sim.faults import Fault, begin
+from tests.sim.disk_faults import REGISTRATION, bring_late
+from tests.sim.faults import Fault, allow, begin
 from tests.sim.history import History
 from tests.sim.network import Hold
 from tests.sim.node import Node
@@ -119,4 +120,15 @@ async def recreated(simulation: Simulation, topic: str) -> None:
     await simulation.loop.create_task(replace(), context=admin.process.context())
 
 
-OCCASIONS: Final[dict[str, Fault]] = {"late_answer": late_answer, "log_in_the_way": log_in_the_way}
+async def late_registration(simulation: Simulation) -> None:
+    """A process that was killed has registered, and that arrives when its successor serves."""
+    node: Node = simulation.chance.choice(simulation.nodes)
+    if node.is_serving and allow(simulation, "late_registration", simulation.may_end(node)):
+        await bring_late(simulation, node, "late_registration", REGISTRATION)
+
+
+OCCASIONS: Final[dict[str, Fault]] = {
+    "late_answer": late_answer,
+    "log_in_the_way": log_in_the_way,
+    "late_registration": late_registration,
+}

@@ -53,6 +53,7 @@ MUST_BE_REACHED: Final = {
     "played.keys_written": "records of a compacted topic",
     "played.records_cleaned": "records of it that are gone at the end",
     "played.loose_records": "records of a topic that may lose some",
+    "played.members_outlived": "a group that goes on without a member that is gone",
     "played.offsets_deleted": "offsets of a group that are deleted",
     "played.partitions_taken_over": "a member that goes on where another has committed",
     "played.readers_started_over": "a reader whose next record has been trimmed",

@@ -61,7 +61,7 @@ def commits_answered_before_replication(patch: Patch) -> None:
     patch.setattr(Shard, "_append", append_and_believe)
 
 
-@tooth("a member that is heard of no more stays in its group", "kill isolate", 20, workloads="groups")
+@tooth("a member that is heard of no more stays in its group", "kill isolate", 5, workloads="groups")
 def sessions_never_expire(patch: Patch) -> None:
     expired = membership.expired
 

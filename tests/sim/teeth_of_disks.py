@@ -58,7 +58,9 @@ def follower_answers_before_its_sync(patch: Patch) -> None:
     patch.setattr(Partition, "when_synced", lambda self, offset: None)
 
 
-@tooth("a registration that shares directories with the present one replaces it, whoever serves", "late_packets", 20)
+@tooth(
+    "a registration that shares directories with the present one replaces it, whoever serves", "late_registration", 5
+)
 def late_registration_replaces_the_living(patch: Patch) -> None:
     patch.setattr(registrations, "_check_replaces", lambda *_: None)
 

@@ -50,6 +50,10 @@ class Workload:
         """What cannot be, once nothing is missing any more."""
         return self.history.anomalies()
 
+    async def afterwards(self) -> list[str]:
+        """What cannot be, once the cluster is whole and everybody has been judged: time for what takes its time."""
+        return []
+
     def reached(self, **marks: int) -> None:
         """Count what this workload is for; `runner.MUST_BE_REACHED` asks for it."""
         for name, count in marks.items():
