@@ -18,6 +18,9 @@ from tests.sim.history import Place, place_text
 
 NOTHING = -1
 
+#: In which a coordinator has its groups in mind: its process, and the epoch in which it leads their partition.
+Term = tuple[str, int]
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -74,8 +77,9 @@ class GroupRecord:
         self._owners: dict[tuple[int, Place], str] = {}
         self._assigned: list[tuple[float, int]] = []  # when a member heard of its assignment, and the generation
         self._holders: dict[str, list[tuple[float, str]]] = {}  # of an instance: since when, and which member
-        self._joined: dict[tuple[str, int], dict[str, None]] = {}  # by leader and generation: who has heard of it
-        self._members: dict[tuple[str, int], list[str]] = {}  # and who is in it, as its leader was told
+        # By leader, generation and the coordinator's term: who has heard of it, and who is in it, as its leader was told.
+        self._joined: dict[tuple[str, int, Term], dict[str, None]] = {}
+        self._members: dict[tuple[str, int, Term], list[str]] = {}
         self._read: dict[Place, set[int]] = {}
         self._covered: dict[Place, int] = {}
         self.forgettings: Callable[[], int] = int  # how often a coordinator has forgotten anything that had expired
@@ -107,9 +111,11 @@ class GroupRecord:
             if known != owner:
                 self.problems.append(f"two-owners: {known} and {owner} have {place_text(place)} in {generation}")
 
-    def joined(self, member_id: str, leader_id: str, generation: int, members: list[str]) -> None:
-        """A member without a static id is in a generation; `members` are all, if it is the leader."""
-        key = leader_id, generation
+    def joined(self, member_id: str, leader_id: str, generation: int, members: list[str], term: Term) -> None:
+        """A member without a static id is in a generation; `members` are all, if it is the leader. A generation is
+        written when its leader has assigned: if the coordinator's term ends before, the next has one of that number.
+        """
+        key = leader_id, generation, term
         self._joined.setdefault(key, {})[member_id] = None
         if members:
             self._members[key] = members

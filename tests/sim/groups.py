@@ -44,13 +44,14 @@ from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResp
 from kavka_broker.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 from tests.sim.clients import ANSWER_MS, Client
-from tests.sim.commits import NOTHING, Attempt, GroupRecord
+from tests.sim.commits import NOTHING, Attempt, GroupRecord, Term
 from tests.sim.history import WORST_MAX, Place, place_text
 from tests.sim.outliving import outlived
 from tests.sim.readers import Reader
 from tests.sim.workloads import Workload
 
 GROUP: Final = "g"
+GROUP_METADATA: Final = "__consumer_offsets"  # of one partition
 LONER_GROUP: Final = "alone"
 TIMEOUTS_MS: Final = ((1_500, 2_500), (6_000, 8_000))  # of sessions and of rebalances
 COMMIT_MS = 8_000
@@ -152,6 +153,7 @@ class Member(Reader, Grouped):
     is_calm = False
     is_replaced = False  # another process is to take its place
     replace: Callable[["Member"], None]
+    term_of: Callable[[tuple[str, int]], Term | None]
     session_ms, rebalance_ms = TIMEOUTS_MS[-1]
     member_id = ""
     generation = -1
@@ -209,7 +211,7 @@ class Member(Reader, Grouped):
                 await self._go_astray()
 
     async def _join(self) -> JoinGroupResponse:
-        topic = self._places[0][0].encode()
+        topic, term = self._places[0][0].encode(), await self._term()
         subscription = pack(">hih", 0, 1, len(topic)) + topic + pack(">i", -1)
         request = JoinGroupRequest(
             self.group_id, self.session_ms, self.rebalance_ms, self.member_id, self.instance, "consumer",
@@ -222,10 +224,14 @@ class Member(Reader, Grouped):
         if answer.error_code:
             self.refused(answer.error_code)
         self.member_id, self.generation = answer.member_id, answer.generation_id
-        if not self.instance:
+        if not self.instance and term is not None and term == await self._term():
             members = [one.member_id for one in answer.members]
-            self.record.joined(self.member_id, answer.leader, self.generation, members)
+            self.record.joined(self.member_id, answer.leader, self.generation, members, term)
         return answer
+
+    async def _term(self) -> Term | None:
+        """Of the coordinator that it speaks to, as somebody sees it from outside."""
+        return self.term_of(await self.find())
 
     async def _sync(self, joined: JoinGroupResponse) -> None:
         given: dict[str, list[str]] = {}
@@ -416,6 +422,12 @@ class Groups(Workload):
     def _prepare(self, member: Member, instance: str | None) -> None:
         member.session_ms, member.rebalance_ms = self.timeouts_ms
         member.record, member.instance, member.replace = self.record, instance, self._replace
+        member.term_of = self._term_of
+
+    def _term_of(self, address: tuple[str, int]) -> Term | None:
+        node = next((one for one in self.simulation.nodes if one.host == address[0] and one.is_serving), None)
+        partition = None if node is None else node.broker.replicas.get(GROUP_METADATA, 0)
+        return None if node is None or partition is None else (node.process.name, partition.leader_epoch)
 
     def _replace(self, former: Member) -> None:
         """Another process begins under the name of a static member that still runs."""
