@@ -77,7 +77,7 @@ class GroupRecord:
         self._owners: dict[tuple[int, Place], str] = {}
         self._assigned: list[tuple[float, int]] = []  # when a member heard of its assignment, and the generation
         self._holders: dict[str, list[tuple[float, str]]] = {}  # of an instance: since when, and which member
-        # By leader, generation and the coordinator's term: who has heard of it, and who is in it, as its leader was told.
+        # By leader, generation and the coordinator's term: who has heard of it, and who is in it, as its leader knows.
         self._joined: dict[tuple[str, int, Term], dict[str, None]] = {}
         self._members: dict[tuple[str, int, Term], list[str]] = {}
         self._read: dict[Place, set[int]] = {}

@@ -70,7 +70,7 @@ def producers_are_as_written(invariants: Any, seen: Seen) -> Iterator[str]:
         return
     node = invariants.simulation.nodes[seen.node_id - 1]
     partition = node.broker.replicas.get(*seen.place)
-    if partition is None or partition.is_damaged or node.has_flipped:
+    if partition is None or partition.is_damaged or partition.log.is_failed or node.has_flipped:
         return
     producers, written = partition.log.producers, last_written(partition.log)
     for producer_id, last_offset in written.items():
