@@ -477,7 +477,7 @@ def _drop(opening: _Opening, segment: Segment) -> None:
 
 
 def _settle_epochs(opening: _Opening, start_offset: int) -> None:
-    if not opening.are_epochs_known:
+    if not opening.are_epochs_known and (opening.epochs.entries or not _is_empty(opening)):
         opening.epochs = epochs_in(opening.segments, start_offset)
     opening.epochs = with_former(opening.epochs, opening.segments, start_offset)
     opening.epochs.truncate_from_end(opening.end_offset)
