@@ -69,3 +69,23 @@ def test_no_slice_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(in_slices) > 3 * RECORDS * VALUE_BYTES / (17 * 1024)
     # The first piece of each of the two batches counts with its records alone.
     assert max(in_slices) <= run.RECORDS_PER_SLICE / run.RECORDS_PER_PIECE_MIN + 2
+
+
+def test_a_batch_of_one_piece_is_gone_through_once_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, seen = open_log(config=COMPACTED), list[int]()
+
+    def counted(header: BatchHeader, batch: Buffer) -> Iterator[list[Entry]]:
+        seen.append(header.base_offset)
+        return entries(header, batch)
+
+    monkeypatch.setattr(retention, "entries", counted)
+    for codec in Compression:
+        put(log, ("a", codec.name), (codec.name, "stays"), compression=codec)
+    put(log, ("a", "newest"))
+    roll(log)
+    begun = begin(log)
+    for step in begun.work():
+        if isinstance(step, Replacement):
+            assert log.replace_segments(step.old, step.cleaned)
+    assert sorted(seen) == [0, 2, 4, 6, 8, 10]
+    assert values(log) == [b"stays"] * len(Compression) + [b"newest"]

@@ -59,8 +59,8 @@ def retain(
 ) -> Generator[int, None, Retained]:
     """What stays of one batch; `is_last` of its segment. Raises ProtocolViolation for records that are none.
 
-    A batch may unpack to very much. So it is gone through in pieces, twice where it changes, and after each piece this
-    gives the number of its records: no more than a piece and what is written are held.
+    A batch may unpack to very much. So it is gone through in pieces, twice where it changes and has several, and after
+    each piece this gives the number of its records: no more than a piece and what is written are held.
     """
     horizon_ms = header.base_timestamp if header.has_delete_horizon else None
     is_past = horizon_ms is not None and horizon_ms <= terms.now_ms
@@ -91,6 +91,7 @@ class _Kept:
     flags: bytearray = field(default_factory=bytearray)  # one byte for each record
     count: int = 0
     has_tombstone: bool = False
+    all_seen: list[Entry] | None = None  # all records, where one piece has them, as of most batches
 
 
 def _look(header: BatchHeader, batch: Buffer, kept: _Kept, stays: Callable[[Entry], bool]) -> Iterator[int]:
@@ -100,12 +101,14 @@ def _look(header: BatchHeader, batch: Buffer, kept: _Kept, stays: Callable[[Entr
             kept.flags.append(does_stay)
             kept.count += does_stay
             kept.has_tombstone |= does_stay and not one.has_value and not header.is_control
+        if len(piece) == header.records_count:
+            kept.all_seen = piece
         yield len(piece)
 
 
 def _copy(header: BatchHeader, batch: Buffer, kept: _Kept, retained: RetainedBatch) -> Iterator[int]:
     flags = iter(kept.flags)
-    for piece in entries(header, batch):
+    for piece in entries(header, batch) if kept.all_seen is None else (kept.all_seen,):
         # In this order: a piece that ends takes no flag of the next one.
         for one, stays in zip(piece, flags, strict=False):
             if stays:

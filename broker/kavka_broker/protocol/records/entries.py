@@ -20,7 +20,7 @@ _LENGTH_BYTES_MAX: Final = 10
 
 
 class Entry(NamedTuple):
-    """One record. `tail` is its key, value and headers as they stand in the batch, good until the next piece."""
+    """One record. `tail` is its key, value and headers as they stand in the batch."""
 
     offset: int
     timestamp: int
@@ -62,8 +62,13 @@ def _pieces(header: BatchHeader, body: memoryview, size_bytes_max: int) -> Itera
     return (bytes(body),)  # as most are
 
 
-def _whole(header: BatchHeader, data: bytes | bytearray, left: int) -> tuple[list[Entry], int, int]:
-    """The entries that end in `data`, where the next one begins, and how many bytes that takes, if it is known."""
+def _whole(  # noqa: C901 (calls cost more)
+    header: BatchHeader, data: bytes | bytearray, left: int
+) -> tuple[list[Entry], int, int]:
+    """The entries that end in `data`, where the next one begins, and how many bytes that takes, if it is known.
+
+    Flat, since most varints have one byte and need no call.
+    """
     found: list[Entry] = []
     view, position, size = memoryview(data), 0, len(data)
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
@@ -72,19 +77,41 @@ def _whole(header: BatchHeader, data: bytes | bytearray, left: int) -> tuple[lis
         while left:
             if position + _LENGTH_BYTES_MAX > size and not _ends(view[position:]):
                 return found, position, 0
-            length, at = varint(data, position)
+            at = position + 1
+            if (byte := data[position]) & 0x80:
+                length, at = varint(data, position)
+            else:
+                length = (byte >> 1) ^ -(byte & 1)
             end = at + length
             if length < 0:
                 raise ProtocolViolation(f"a record of {length} bytes")
             if end > size:
                 return found, position, end - position
-            timestamp_delta, at = varint(data, at + 1)
-            offset_delta, tail = varint(data, at)
-            key_length, key_at = varint(data, tail)
-            at = past(key_length, key_at, end)
-            key = None if key_length < 0 else bytes(view[key_at:at])
-            value_length, at = varint(data, at)
-            at = past(value_length, at, end)
+            at += 2
+            if (byte := data[at - 1]) & 0x80:
+                timestamp_delta, at = varint(data, at - 1)
+            else:
+                timestamp_delta = (byte >> 1) ^ -(byte & 1)
+            tail = at + 1
+            if (byte := data[at]) & 0x80:
+                offset_delta, tail = varint(data, at)
+            else:
+                offset_delta = (byte >> 1) ^ -(byte & 1)
+            key_at = tail + 1
+            if (byte := data[tail]) & 0x81:  # of two bytes, or negative
+                key_length, key_at = varint(data, tail)
+                at = past(key_length, key_at, end)
+                key = None if key_length < 0 else bytes(view[key_at:at])
+            else:
+                at = key_at + (byte >> 1)
+                key = bytes(view[key_at:at])
+            at += 1
+            if (byte := data[at - 1]) & 0x81:
+                value_length, at = varint(data, at - 1)
+                at = past(value_length, at, end)
+            else:
+                value_length = byte >> 1
+                at += value_length
             at = past_headers(data, at, end) if data[at] else at + 1
             if at != end:
                 raise ProtocolViolation(f"a record of {length} bytes ends {end - at} bytes off")

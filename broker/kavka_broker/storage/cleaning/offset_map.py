@@ -20,8 +20,8 @@ SLOTS_MIN: Final = 11
 #: A map is one stretch of memory, and no larger than Kafka's.
 BYTES_MAX: Final = 2**31 - 1
 _HALVES: Final = Struct(">QQ")
-# The offset and one, so that a slot of zeros is a free one.
-_OFFSET: Final = Struct(">q")
+# The hash, and the offset and one, so that a slot of zeros is a free one.
+_ENTRY: Final = Struct(">16sq")
 
 
 class OffsetMap:
@@ -49,31 +49,27 @@ class OffsetMap:
     def put(self, key: bytes, offset: int) -> None:
         """Take note of a newer record of the key. The map is not full, or knows the key."""
         digest = blake2b(key, digest_size=HASH_BYTES).digest()
-        at, is_known = self._slot(digest)
-        if not is_known:
+        at, known = self._slot(digest)
+        if known < 0:
             assert self.size < self.slots - 1, "a full offset map"
-            self._memory[at : at + HASH_BYTES] = digest
             self.size += 1
-        _OFFSET.pack_into(self._memory, at + HASH_BYTES, offset + 1)
+        _ENTRY.pack_into(self._memory, at, digest, offset + 1)
         self.latest_offset = offset
 
     def get(self, key: bytes) -> int:
         """The newest offset of the key; -1 where it is not known."""
-        at, is_known = self._slot(blake2b(key, digest_size=HASH_BYTES).digest())
-        offset: int = _OFFSET.unpack_from(self._memory, at + HASH_BYTES)[0]
-        return offset - 1 if is_known else -1
+        return self._slot(blake2b(key, digest_size=HASH_BYTES).digest())[1]
 
-    def _slot(self, digest: bytes) -> tuple[int, bool]:
-        """Where the entry of this hash is, or would be, and whether it is there."""
+    def _slot(self, digest: bytes) -> tuple[int, int]:
+        """Where the entry of this hash is, and its offset; where it would be, and -1."""
         memory, slots = self._memory, self.slots
         first, second = _HALVES.unpack(digest)
         index, step = first % slots, 1 + second % (slots - 1)
         while True:
             at = index * ENTRY_BYTES
-            if memory[at : at + HASH_BYTES] == digest and _OFFSET.unpack_from(memory, at + HASH_BYTES)[0]:
-                return at, True
-            if not _OFFSET.unpack_from(memory, at + HASH_BYTES)[0]:
-                return at, False
+            known, offset = _ENTRY.unpack_from(memory, at)
+            if known == digest or not offset:
+                return at, offset - 1
             index = (index + step) % slots
 
     def close(self) -> None:
