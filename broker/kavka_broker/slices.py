@@ -15,7 +15,7 @@ waits longest first: ten searches take ten times as long as one, and hold the lo
 """
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -79,6 +79,13 @@ class Slices:
         """Wait for the next turn: what its caller does before it waits again should be no more than a slice."""
         async with self._turn:
             await asyncio.sleep(0)
+
+    async def pieces(self, items: Sequence[T], per_turn: int) -> AsyncIterator[Sequence[T]]:
+        """The items in their order, so many at a time, each time in a turn of its own."""
+        for start in range(0, len(items), per_turn):
+            if start:
+                await self.turn()
+            yield items[start : start + per_turn]
 
     def run(self, work: Work[T]) -> "T | asyncio.Task[T]":
         """What the work comes to, or a task for it where it takes more than a slice."""

@@ -10,8 +10,8 @@ Versions: flexible from 5; topic ids in the answer from 7.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.metadata_answers import layers
@@ -20,12 +20,13 @@ from kavka_broker.controller.auto_create import defaults
 from kavka_broker.core.config.describe import Layers, describe_topic
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import (
+    PARTITIONS_PER_REQUEST_MAX,
+    UNSET,
     Created,
     CreateTopic,
     Defaults,
     create_topics,
-    too_many,
-    wanted_partitions,
+    too_many_partitions,
 )
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -35,77 +36,114 @@ from kavka_broker.protocol.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
-from kavka_broker.protocol.uuids import ZERO
 
 DETAILS_FROM_VERSION = 5
 PARTITIONS_PER_TURN = 50
 ANSWERS_PER_TURN = 50
+NAMES_PER_TURN = 200
+PARTITIONS_AT_ONCE_MAX: Final = 200
+"""Of one topic: to decide on them, to write and to replay them takes three milliseconds."""
+CONFIGS_MAX: Final = 1_000
+"""Of one topic; there are no fifty."""
 
 Result = Created | BrokerError
 
 
 @api(CreateTopicsRequest, CreateTopicsResponse, versions=(2, 7), on=BOTH, forwarded=True)
 async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -> CreateTopicsResponse:
-    counts = Counter(topic.name for topic in request.topics)
-    wanted = [topic for topic in request.topics if counts[topic.name] == 1]
+    wanted, refusals = await sorted_out(request.topics, broker)
     results = await decided(wanted, broker, validate_only=request.validate_only)
-    topics = [
-        refused(name, BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{name}' is there {count} times; name it once"))
-        for name, count in counts.items()
-        if count > 1
-    ]
+    topics: list[CreatableTopicResult] = []
+    async for refused_ones in broker.slices.pieces(list(refusals.items()), ANSWERS_PER_TURN):
+        topics += [refused(name, reason) for name, reason in refused_ones]
     places = layers(broker)
-    for number, (asked, result) in enumerate(zip(wanted, results, strict=True), 1):
-        if not number % ANSWERS_PER_TURN:
-            await broker.slices.turn()
-        if isinstance(result, BrokerError):
-            topics.append(refused(asked.name, result))
-        else:
-            topics.append(made(result, places, client.version))
+    answers = list(zip(wanted, results, strict=True))
+    async for some in broker.slices.pieces(answers, ANSWERS_PER_TURN):
+        topics += [answer_of(asked, result, places, client.version) for asked, result in some]
     return CreateTopicsResponse(topics=topics)
+
+
+async def sorted_out(
+    topics: Sequence[CreatableTopic], broker: Broker
+) -> tuple[list[CreatableTopic], dict[str, BrokerError]]:
+    """Those that may be made, and why others may not, whatever the cluster is like."""
+    counts: Counter[str] = Counter()
+    async for some in broker.slices.pieces(topics, NAMES_PER_TURN):
+        counts.update([topic.name for topic in some])
+    wanted: list[CreatableTopic] = []
+    refusals: dict[str, BrokerError] = {}
+    async for some in broker.slices.pieces(topics, NAMES_PER_TURN):
+        for topic in some:
+            reason = reason_against(topic, counts[topic.name])
+            if reason is None:
+                wanted.append(topic)
+            else:
+                refusals[topic.name] = reason
+    return wanted, refusals
+
+
+def reason_against(topic: CreatableTopic, count: int) -> BrokerError | None:
+    if count > 1:
+        return BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{topic.name}' is there {count} times; name it once")
+    if len(topic.configs) > CONFIGS_MAX:
+        return BrokerError(ErrorCode.INVALID_CONFIG, f"{len(topic.configs)} configs; a topic has fewer")
+    return None
 
 
 async def decided(wanted: list[CreatableTopic], broker: Broker, *, validate_only: bool) -> list[Result]:
     """What becomes of each topic. Many are decided a portion a turn, each topic whole."""
     standard = defaults(broker.config)
-    commands = [command(topic, ZERO) for topic in wanted]
-    refused = too_many(commands, standard)
-    if refused is not None:
-        return [refused] * len(wanted)
+    partitions = 0
+    async for some in broker.slices.pieces(wanted, NAMES_PER_TURN):
+        partitions += sum(partitions_of(topic, standard) for topic in some)
+    if partitions > PARTITIONS_PER_REQUEST_MAX:
+        return [too_many_partitions(partitions)] * len(wanted)
     results: list[Result] = []
-    for some in portions(commands, standard):
+    for portion in portions(wanted, standard):
         if results:
             await broker.slices.turn()
-        results += await decide(some, standard, broker, validate_only=validate_only)
+        results += await decide(portion, standard, broker, validate_only=validate_only)
     return results
 
 
 async def decide(
-    commands: list[CreateTopic], standard: Defaults, broker: Broker, *, validate_only: bool
+    topics: list[CreatableTopic], standard: Defaults, broker: Broker, *, validate_only: bool
 ) -> list[Result]:
-    def created(metadata: Metadata, _: int) -> Decision[list[Result]]:
-        named = [replace(one, topic_id=broker.active.new_uuid()) for one in commands]
-        decision = create_topics(metadata, named, standard)
-        return Decision([], decision.response) if validate_only else decision
-
+    """What becomes of a portion; a thread decides on a topic of very many partitions."""
+    is_long = sum(partitions_of(topic, standard) for topic in topics) > PARTITIONS_AT_ONCE_MAX
     try:
-        return await broker.active.submit(created)
+        controller = broker.active
+        commands = [command(topic, controller.new_uuid()) for topic in topics]
+
+        def created(metadata: Metadata, _: int) -> Decision[list[Result]]:
+            decision = create_topics(metadata, commands, standard)
+            return Decision([], decision.response) if validate_only else decision
+
+        return await (controller.submit_long if is_long else controller.submit)(created)
     except BrokerError as error:
-        return [error] * len(commands)
+        return [error] * len(topics)
 
 
-def portions(commands: list[CreateTopic], standard: Defaults) -> Iterator[list[CreateTopic]]:
-    """The commands in order, `PARTITIONS_PER_TURN` at a time, or one topic that has more."""
-    portion: list[CreateTopic] = []
+def portions(topics: list[CreatableTopic], standard: Defaults) -> Iterator[list[CreatableTopic]]:
+    """The topics in order, `PARTITIONS_PER_TURN` at a time, or one topic that has more."""
+    portion: list[CreatableTopic] = []
     partitions = 0
-    for one in commands:
-        more = max(1, wanted_partitions(one, standard))
+    for one in topics:
+        more = max(1, partitions_of(one, standard))
         if portion and partitions + more > PARTITIONS_PER_TURN:
             yield portion
             portion, partitions = [], 0
         portion.append(one)
         partitions += more
-    yield portion
+    if portion:
+        yield portion
+
+
+def partitions_of(topic: CreatableTopic, standard: Defaults) -> int:
+    """How many it would have at most."""
+    if topic.assignments:
+        return len(topic.assignments)
+    return standard.partitions if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
 
 
 def command(topic: CreatableTopic, topic_id: bytes) -> CreateTopic:
@@ -120,6 +158,10 @@ def command(topic: CreatableTopic, topic_id: bytes) -> CreateTopic:
         assignments,
         {config.name: config.value for config in topic.configs},
     )
+
+
+def answer_of(asked: CreatableTopic, result: Result, places: Layers, version: int) -> CreatableTopicResult:
+    return refused(asked.name, result) if isinstance(result, BrokerError) else made(result, places, version)
 
 
 def made(topic: Created, places: Layers, version: int) -> CreatableTopicResult:

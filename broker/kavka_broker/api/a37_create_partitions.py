@@ -8,6 +8,7 @@ Versions: flexible from 2; 3 may answer THROTTLING_QUOTA_EXCEEDED.
 """
 
 from collections import Counter
+from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import BOTH, api
@@ -22,6 +23,9 @@ from kavka_broker.protocol.messages.create_partitions_response import (
 )
 
 TOPICS_PER_TURN = 20
+NAMES_PER_TURN = 200
+PARTITIONS_AT_ONCE_MAX: Final = 200
+"""As many as that, or fewer, are new."""
 
 
 @api(CreatePartitionsRequest, CreatePartitionsResponse, versions=(0, 3), on=BOTH, forwarded=True)
@@ -29,32 +33,45 @@ async def create_partitions(
     request: CreatePartitionsRequest, broker: Broker, client: Client
 ) -> CreatePartitionsResponse:
     del client
-    counts = Counter(topic.name for topic in request.topics)
-    commands = [command(topic) for topic in request.topics if counts[topic.name] == 1]
-    outcomes = await decided(commands, broker, validate_only=request.validate_only)
+    slices = broker.slices
+    counts: Counter[str] = Counter()
+    async for some in slices.pieces(request.topics, NAMES_PER_TURN):
+        counts.update([topic.name for topic in some])
+    wanted: list[CreatePartitionsTopic] = []
+    async for some in slices.pieces(request.topics, NAMES_PER_TURN):
+        wanted += [topic for topic in some if counts[topic.name] == 1]
+    outcomes = await decided(wanted, broker, validate_only=request.validate_only)
     twice = BrokerError(ErrorCode.INVALID_REQUEST, "the topic is there more than once; name it once")
-    results = [result(name, twice) for name, count in counts.items() if count > 1]
-    results += [result(asked.name, outcome) for asked, outcome in zip(commands, outcomes, strict=True)]
+    results: list[CreatePartitionsTopicResult] = []
+    async for names in slices.pieces(list(counts.items()), NAMES_PER_TURN):
+        results += [result(name, twice) for name, count in names if count > 1]
+    answers = list(zip(wanted, outcomes, strict=True))
+    async for answered in slices.pieces(answers, NAMES_PER_TURN):
+        results += [result(asked.name, outcome) for asked, outcome in answered]
     return CreatePartitionsResponse(results=results)
 
 
-async def decided(commands: list[GrowTopic], broker: Broker, *, validate_only: bool) -> list[BrokerError | None]:
-    """Why topics stay as they are, None where they grow. Many are decided some a turn, each topic whole."""
+async def decided(
+    wanted: list[CreatePartitionsTopic], broker: Broker, *, validate_only: bool
+) -> list[BrokerError | None]:
+    """Why topics stay as they are, None where they grow. Many are decided some a turn, each topic whole; a thread
+    decides on very many partitions.
+    """
     outcomes: list[BrokerError | None] = []
     made = 0
 
     def decide(metadata: Metadata, _: int) -> Decision[list[BrokerError | None]]:
         nonlocal made
-        decision = grow_topics(metadata, some, made)
+        decision = grow_topics(metadata, commands, made)
         made += len(decision.records)
         return Decision([], decision.response) if validate_only else decision
 
-    for start in range(0, len(commands), TOPICS_PER_TURN):
-        some = commands[start : start + TOPICS_PER_TURN]
-        if start:
-            await broker.slices.turn()
+    async for some in broker.slices.pieces(wanted, TOPICS_PER_TURN):
+        commands = [command(topic) for topic in some]
+        is_long = sum(max(one.count, 0) for one in commands) > PARTITIONS_AT_ONCE_MAX
         try:
-            outcomes += await broker.active.submit(decide)
+            controller = broker.active
+            outcomes += await (controller.submit_long if is_long else controller.submit)(decide)
         except BrokerError as error:
             outcomes += [error] * len(some)
     return outcomes
@@ -63,7 +80,7 @@ async def decided(commands: list[GrowTopic], broker: Broker, *, validate_only: b
 def command(topic: CreatePartitionsTopic) -> GrowTopic:
     if topic.assignments is None:
         return GrowTopic(topic.name, topic.count)
-    return GrowTopic(topic.name, topic.count, [tuple(one.broker_ids) for one in topic.assignments])
+    return GrowTopic(topic.name, topic.count, [one.broker_ids for one in topic.assignments])
 
 
 def result(name: str, reason: BrokerError | None) -> CreatePartitionsTopicResult:

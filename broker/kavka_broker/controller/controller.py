@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from kavka_broker.controller.format import random_uuid
-from kavka_broker.controller.publishing import Subscriber
+from kavka_broker.controller.publishing import DecidedBatch, Subscriber
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.recovery import is_new, opening_records
 from kavka_broker.controller.snapshots import SnapshotId
@@ -61,6 +61,7 @@ class Controller:
         self._epoch = -1
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._is_stopping = False
+        self._long = asyncio.Lock()  # held while a thread decides on the image ahead
         quorum.on_led = self._led
         quorum.on_lost = self._lost
         quorum.on_published = self._published
@@ -101,21 +102,62 @@ class Controller:
 
     async def submit(self, decide: Decide[R]) -> R:
         """Decide, and answer once it is true. A BrokerError out of `decide` means that nothing was written."""
+        while self.is_active and (self._long.locked() or self.quorum.is_busy):
+            if self._long.locked():
+                async with self._long:
+                    pass
+            else:
+                await self.quorum.settled()
+        ahead = self._to_decide_on()
+        decision = decide(ahead, self.quorum.clock.now_ms())
+        if decision.records:
+            self._append(ahead, decision.records)
+        await self._committed(ahead.offset)
+        return decision.response
+
+    async def submit_long(self, decide: Decide[R]) -> R:
+        """As `submit`, of a decision that takes long: a thread makes it, and nothing else is decided meanwhile."""
+        async with self._long:
+            await self._settled()
+            ahead = self._to_decide_on()
+            decision, batch = await self._decided_elsewhere(decide, ahead)
+            await self._settled()
+            if self._to_decide_on() is not ahead:
+                raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} has lost the lead, and has it anew")
+            if batch is not None:
+                self._append_batch(ahead, batch)
+            offset = ahead.offset
+        await self._committed(offset)
+        return decision.response
+
+    async def _decided_elsewhere(self, decide: Decide[R], ahead: Metadata) -> tuple[Decision[R], DecidedBatch | None]:
+        """A decision and its batch. The thread may look at the image: nobody changes it before the long one ends."""
+        now_ms, epoch = self.quorum.clock.now_ms(), self._epoch
+        made: list[tuple[Decision[R], DecidedBatch | None]] = []
+
+        def make() -> None:
+            decision, batch = decide(ahead, now_ms), None
+            if decision.records:
+                batch = self.quorum.batch_of(decision.records, epoch, ahead.features.metadata_version, now_ms)
+            made.append((decision, batch))
+
+        await self.quorum.run_blocking(make)
+        return made[0]
+
+    async def _settled(self) -> None:
         while self.quorum.is_busy and self.is_active:
             await self.quorum.settled()
+
+    def _to_decide_on(self) -> Metadata:
+        """The image with all that is written. Raises BrokerError where this controller may not decide."""
         if self._is_stopping:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller is shutting down")
         if self._ahead is None or not self.is_active or not self.quorum.is_leader:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} is not the active controller")
         if len(self._waiting) >= PENDING_MAX:
             raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, f"{PENDING_MAX} decisions wait for the disk; try again")
-        ahead = self._ahead
-        self._keep_up(ahead)
-        decision = decide(ahead, self.quorum.clock.now_ms())
-        if decision.records:
-            self._append(ahead, decision.records)
-        await self._committed(ahead.offset)
-        return decision.response
+        self._keep_up(self._ahead)
+        return self._ahead
 
     async def snapshot(self) -> SnapshotId | None:
         """Write down the committed image now."""
@@ -178,8 +220,12 @@ class Controller:
         ahead.move_to(self.quorum.log_end_offset - 1)
 
     def _append(self, ahead: Metadata, records: Sequence[Message]) -> None:
+        level = ahead.features.metadata_version
+        self._append_batch(ahead, self.quorum.batch_of(records, self._epoch, level, self.quorum.clock.now_ms()))
+
+    def _append_batch(self, ahead: Metadata, batch: DecidedBatch) -> None:
         try:
-            offset = self.quorum.append(records, self._epoch, ahead.features.metadata_version)
+            offset = self.quorum.append_batch(batch, self._epoch)
         except BrokerError as error:
             if error.code != ErrorCode.KAFKA_STORAGE_ERROR or len(self.quorum.voters) == 1:
                 raise
@@ -190,8 +236,7 @@ class Controller:
                 ErrorCode.NOT_CONTROLLER, f"node {self.node_id} has no room to decide anything"
             ) from error
         assert offset == ahead.next_offset, f"the log is at {offset}, the image at {ahead.next_offset}"
-        for record in records:
-            ahead.replay(record)
+        ahead.replay_steps(batch.steps)
 
     async def _committed(self, offset: int) -> None:
         """Wait until everything up to `offset` is committed and published."""

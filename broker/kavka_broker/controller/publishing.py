@@ -4,7 +4,8 @@ Batch by batch, each all or none. A long row of batches is told in slices, so th
 catches up still votes, and still answers its clients. The quorum does not wait either: its followers learn of a commit
 while their leader is still telling it to its own parts.
 
-A leader has its batches as messages still; they are not read again. Whatever else there is comes from the log.
+A leader has its batches as messages still; they are not read again. Whatever else there is comes from the log, and what
+is long is read by a thread: what is left to the loop of a batch is to replay its steps, and to tell them.
 """
 
 import asyncio
@@ -16,10 +17,14 @@ from kavka_broker.controller.batches import read_batch
 from kavka_broker.controller.images import become
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.recovery import check_features, readable
+from kavka_broker.controller.runner import RunBlocking
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.steps import Step, steps_of
+from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
+from kavka_broker.protocol.records.batch import read_header
 from kavka_broker.seams import Clock
 
 Subscriber = Callable[[Sequence[Message]], None]
@@ -31,12 +36,32 @@ SLICE_MS: Final = 5
 TURNS: Final = 3
 
 
-class Written(NamedTuple):
-    """A batch that this node has appended as the leader: it need not be read again."""
+#: A batch of more takes the loop some milliseconds to read.
+AT_ONCE_BYTES_MAX: Final = 32 * 1024
+
+
+class DecidedBatch(NamedTuple):
+    """What a leader appends, as bytes, as messages, and as what it comes to."""
+
+    batch: bytearray
+    records: Sequence[Message]
+    steps: Sequence[Step]
+
+
+class Batch(NamedTuple):
+    """A batch to be published, and where the next one begins."""
 
     offset: int
-    records: Sequence[Message]
+    next_offset: int
     size_bytes: int
+    records: Sequence[Message]
+    steps: Sequence[Step]
+
+
+def read(data: memoryview, offset: int) -> Batch:
+    """The messages from `offset` on. Raises ProtocolViolation."""
+    records = [message for at, message in read_batch(data) if at >= offset]
+    return Batch(offset, read_header(data).next_offset, len(data), records, steps_of(records))
 
 
 class Publisher:
@@ -49,6 +74,7 @@ class Publisher:
         metadata: Metadata,
         clock: Clock,
         *,
+        run_blocking: RunBlocking,
         published: Callable[[], None],
         failed: Callable[[Exception], None],
     ) -> None:
@@ -58,17 +84,22 @@ class Publisher:
         self._log = metadata_log
         self._metadata = metadata
         self._clock = clock
+        self._run_blocking = run_blocking
         self._published = published
         self._failed = failed
         self._target = metadata.next_offset
         self._is_scheduled = False
         self._is_stopped = False
-        self._written: deque[Written] = deque()
+        self._written: deque[Batch] = deque()  # appended by this node as the leader: it need not be read again
+        self._reading: asyncio.Task[None] | None = None
+        self._read: Batch | None = None
+        self._unreadable_at = -1
         self._held_back: list[Message] = []  # of a metadata transaction that has not ended
 
-    def wrote(self, offset: int, records: Sequence[Message], size_bytes: int) -> None:
+    def wrote(self, offset: int, decided: DecidedBatch) -> None:
         """The leader has appended a batch."""
-        self._written.append(Written(offset, records, size_bytes))
+        batch, records, steps = decided
+        self._written.append(Batch(offset, offset + len(records), len(batch), records, steps))
 
     def forget_written(self) -> None:
         """Another leads, or this node anew: what it appended may be cut off again."""
@@ -82,7 +113,7 @@ class Publisher:
     def finish(self) -> None:
         """Publish now all that is committed."""
         while self._metadata.next_offset < self._target:
-            self._publish_next()
+            self._publish(self._next_batch())
         self._published()
 
     def replace(self, image: Metadata) -> None:
@@ -94,6 +125,8 @@ class Publisher:
 
     def stop(self) -> None:
         self._is_stopped = True
+        if self._reading is not None:
+            self._reading.cancel()
 
     def _schedule(self) -> None:
         if not self._is_scheduled:
@@ -113,8 +146,8 @@ class Publisher:
             return
         ends_ms = self._clock.monotonic_ms() + SLICE_MS
         try:
-            while self._metadata.next_offset < self._target:
-                self._publish_next()
+            while self._metadata.next_offset < self._target and not self._waits_for_thread():
+                self._publish(self._next_batch())
                 if self._clock.monotonic_ms() >= ends_ms:
                     self._schedule()
                     break
@@ -123,30 +156,63 @@ class Publisher:
             self._is_stopped = True
             self._failed(error)
 
-    def _publish_next(self) -> None:
-        """Replay one batch, and tell it."""
+    def _waits_for_thread(self) -> bool:
+        """Whether a thread is to read the next batch before it is published."""
+        offset = self._metadata.next_offset
+        if self._is_at_hand(offset) or offset == self._unreadable_at:
+            return False
+        if self._reading is None:
+            _, data = next(self._log.batches(offset))
+            if len(data) <= AT_ONCE_BYTES_MAX:
+                return False
+            self._reading = asyncio.get_running_loop().create_task(self._read_in_thread(bytes(data), offset))
+        return True
+
+    def _is_at_hand(self, offset: int) -> bool:
+        is_written = bool(self._written) and self._written[0].offset == offset
+        return is_written or (self._read is not None and self._read.offset == offset)
+
+    async def _read_in_thread(self, data: bytes, offset: int) -> None:
+        """Read a batch, and go on. One that cannot be read is read once more by the loop, which tells."""
+
+        def work() -> None:
+            self._read = read(memoryview(data), offset)
+
+        try:
+            await self._run_blocking(work)
+        except ProtocolViolation:
+            self._unreadable_at = offset
+        except Exception as error:  # noqa: BLE001 - whatever it is, the process must stop
+            self._is_stopped = True
+            self._failed(error)
+        finally:
+            self._reading = None
+        self._schedule()
+
+    def _next_batch(self) -> Batch:
         offset = self._metadata.next_offset
         if self._written and self._written[0].offset == offset:
-            _, records, size_bytes = self._written.popleft()
-            self._publish(records, size_bytes)
-            return
+            return self._written.popleft()
+        found, self._read = self._read, None
+        if found is not None and found.offset == offset:
+            return found
         with readable(self._config):
-            header, batch = next(self._log.batches(offset))
-            records = [message for at, message in read_batch(batch) if at >= offset]
-        self._publish(records, len(batch))
-        # A control record of a kind that is not known here leaves nothing but its offset.
-        self._metadata.move_to(header.next_offset - 1)
+            _, data = next(self._log.batches(offset))
+            return read(data, offset)
 
-    def _publish(self, records: Sequence[Message], size_bytes: int) -> None:
-        for record in records:
-            self._metadata.replay(record)
-        self.bytes_since_snapshot += size_bytes
+    def _publish(self, batch: Batch) -> None:
+        """Replay it, and tell it."""
+        self._metadata.replay_steps(batch.steps)
+        # A control record of a kind that is not known here leaves nothing but its offset.
+        self._metadata.move_to(batch.next_offset - 1)
+        records = batch.records
+        self.bytes_since_snapshot += batch.size_bytes
         if self._metadata.transaction is not None:
             self._held_back += records
             return
         if self._held_back:
             records, self._held_back = [*self._held_back, *records], []
-        if any(isinstance(record, FeatureLevelRecord) for record in records):
+        if FeatureLevelRecord in {type(record) for record in records}:
             check_features(self._config, self._metadata)
         self._tell(records)
 

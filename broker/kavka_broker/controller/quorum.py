@@ -22,14 +22,15 @@ from kavka_broker.controller.catching_up import CatchingUp
 from kavka_broker.controller.identity import Endpoints, identity_of, settings_of
 from kavka_broker.controller.lost_memory import is_alone
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
-from kavka_broker.controller.publishing import Publisher, Subscriber
+from kavka_broker.controller.publishing import DecidedBatch, Publisher, Subscriber
 from kavka_broker.controller.recovery import Recovered, recover
 from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.controller.runner import Handle, RunBlocking, Runner
 from kavka_broker.controller.snapshots import SnapshotId
 from kavka_broker.controller.snapshotting import Snapshotter
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.features import METADATA_VERSION_LATEST, level_in
+from kavka_broker.core.metadata.image.features import level_in
+from kavka_broker.core.metadata.image.steps import steps_of
 from kavka_broker.core.raft.effects import Effect
 from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.settings import Identity
@@ -47,6 +48,7 @@ from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotR
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kavka_broker.protocol.messages.vote_request import VoteRequest
+from kavka_broker.protocol.records.batch import set_base_offset
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timers
 
@@ -113,7 +115,13 @@ class Quorum:
             high_watermark=0 if (newest := metadata_log.files.newest()) is None else newest.end_offset,
         )
         self._publisher = Publisher(
-            config, metadata_log, self.metadata, clock, published=self._published, failed=self._fail
+            config,
+            metadata_log,
+            self.metadata,
+            clock,
+            run_blocking=run_blocking,
+            published=self._published,
+            failed=self._fail,
         )
         self.subscribers: list[Subscriber] = self._publisher.subscribers
         self._runner: Runner | None = None
@@ -280,22 +288,31 @@ class Quorum:
 
     # --- writing, where this node leads -------------------------------------------------------------------------
 
-    def append(self, records: Sequence[Message], epoch: int, metadata_version: int = METADATA_VERSION_LATEST) -> int:
-        """Append one batch as the leader of `epoch`; its first offset. Raises BrokerError, and appends nothing."""
-        if not self._leads(epoch):
-            # The rules know already; the controller is told once what is before that is on the disk.
-            raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} leads epoch {epoch} no longer")
-        now_ms = self.clock.now_ms()
-        offset, level = self.log.end_offset, level_in(records, metadata_version)
-        batch = metadata_batch(records, base_offset=offset, leader_epoch=epoch, now_ms=now_ms, metadata_version=level)
+    def batch_of(self, records: Sequence[Message], epoch: int, metadata_version: int, now_ms: int) -> DecidedBatch:
+        """The batch that the leader of `epoch` appends for these records. Looks at nothing that changes, so that a
+        thread may make it. Raises BrokerError.
+        """
+        level = level_in(records, metadata_version)
+        batch = metadata_batch(records, base_offset=0, leader_epoch=epoch, now_ms=now_ms, metadata_version=level)
         if len(batch) > BATCH_BYTES_MAX:
             problem = f"the decision has {len(batch)} bytes, {BATCH_BYTES_MAX} fit in a batch; ask in smaller parts"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
-        self.log.append(batch, now_ms)
-        self._publisher.wrote(offset, records, len(batch))
+        return DecidedBatch(batch, records, steps_of(records))
+
+    def append_batch(self, decided: DecidedBatch, epoch: int) -> int:
+        """Append a batch as the leader of `epoch`; its first offset. Raises BrokerError, and appends nothing."""
+        self._check_leads(epoch)
+        offset = self.log.end_offset
+        set_base_offset(decided.batch, offset)
+        self.log.append(decided.batch, self.clock.now_ms())
+        self._publisher.wrote(offset, decided)
         self.runner.happen(self._node.appended)
         self.runner.want_flush()
         return offset
+
+    async def run_blocking(self, work: Callable[[], None]) -> None:
+        """Have a thread do what takes long, and wait for it."""
+        await self._run_blocking(work)
 
     @property
     def is_busy(self) -> bool:
@@ -317,6 +334,11 @@ class Quorum:
     def bootstrap_records(self) -> list[Message]:
         """The records that a new cluster begins with, as the directory was formatted."""
         return self.log.bootstrap_records()
+
+    def _check_leads(self, epoch: int) -> None:
+        if not self._leads(epoch):
+            # The rules know already; the controller is told once what is before that is on the disk.
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} leads epoch {epoch} no longer")
 
     def _leads(self, epoch: int) -> bool:
         return self._node.is_leader and self._node.epoch == epoch

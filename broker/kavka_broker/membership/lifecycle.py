@@ -336,7 +336,7 @@ class Lifecycle:
     def _on_replayed(self, records: Sequence[Message]) -> None:
         self._replayed.set()
         # Others may wait for us to have seen this: a broker that leaves, or we ourselves to be unfenced.
-        if any(isinstance(record, BrokerRegistrationChangeRecord) for record in records) or self._fenced_by_others():
+        if BrokerRegistrationChangeRecord in {type(record) for record in records} or self._fenced_by_others():
             self.tell()
 
     def _fenced_by_others(self) -> bool:

@@ -12,7 +12,7 @@ do not fetch, nor coordinators of groups serve, before (`when_secured`). Whoever
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
@@ -50,6 +50,9 @@ class Openings:
 
     def add(self, topic_id: bytes, index: int) -> None:
         self._waiting[topic_id, index] = False
+
+    def add_all(self, topic_id: bytes, indexes: Iterable[int]) -> None:
+        self._waiting.update({(topic_id, index): False for index in indexes})
 
     def forget_first(self, topic: str, topic_id: bytes, index: int) -> bool:
         """Open it when a thread has tried to let the checkpoints forget a former log of this name, if there was one;

@@ -175,8 +175,7 @@ class ReplicaManager:
             yield from partitions.values()
 
     def get(self, topic: str, index: int) -> Partition | None:
-        partitions = self._topics.get(topic)
-        return None if partitions is None else partitions.get(index)
+        return self._topics.get(topic, {}).get(index)
 
     def leader(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
         """The partition, led by this broker. Raises UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER; to a client
@@ -256,16 +255,17 @@ class ReplicaManager:
                 self._follow(partition)
 
     def _host(self, topic: Topic, indexes: Iterable[int]) -> None:
-        for index in indexes:
-            state, partition = topic.partitions[index], self.get(topic.name, index)
+        states, hosted = topic.partitions, self._topics.get(topic.name, {})
+        new = [index for index in indexes if index not in hosted and self._node_id in states[index].replicas]
+        self.openings.add_all(topic.topic_id, new)
+        for index in [index for index in indexes if index in hosted]:
+            partition, state = hosted[index], states[index]
             if self._node_id not in state.replicas:
-                if partition is not None:
-                    self._drop_unless_placed(partition)
-                continue
-            if partition is not None and partition.is_damaged and self._is_given_up(state):
+                self._drop_unless_placed(partition)
+            elif partition.is_damaged and self._is_given_up(state):
                 self._begin_anew(partition)
-                partition = None
-            if partition is not None and partition.topic_id == topic.topic_id:
+                self.openings.add(topic.topic_id, index)
+            elif partition.topic_id == topic.topic_id:
                 self._hand_over(partition, state)
             else:
                 self.openings.add(topic.topic_id, index)

@@ -24,7 +24,7 @@ class ClusterCounts:
     def count(self, records: Iterable[Message], replicas: ReplicaManager | None) -> None:
         """`replicas` stand where they stood before these records."""
         for record in records:
-            if isinstance(record, PartitionChangeRecord):
+            if type(record) is PartitionChangeRecord:
                 self._count_election(record)
                 if record.isr is not None and replicas is not None:
                     self._count_isr(record, len(record.isr), replicas)

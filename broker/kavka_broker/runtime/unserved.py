@@ -20,7 +20,7 @@ def tell_altered(configs: Configs, node_id: int) -> None:
 def tell(records: Sequence[Message], node_id: int) -> None:
     """Name what these records alter."""
     for record in records:
-        if not isinstance(record, ConfigRecord) or record.value is None:
+        if type(record) is not ConfigRecord or record.value is None:
             continue
         if record.resource_type == ResourceType.TOPIC and topic_without_effect((record.name,)):
             log.warning("config.unserved", topic=record.resource_name, key=record.name)

@@ -148,7 +148,7 @@ class Wiring:
         metadata, quotas = broker.metadata, broker.quotas
 
         def limit(records: Sequence[Message]) -> None:
-            if any(isinstance(record, ClientQuotaRecord) for record in records):
+            if ClientQuotaRecord in {type(record) for record in records}:
                 quotas.update(metadata.quotas.limits)
 
         effective = EffectiveConfig(self._config, metadata.configs)

@@ -31,8 +31,6 @@ ANSWER_SECONDS: Final = 20
 
 #: Their turns grow with the request, with what is done for each element.
 NOT_CUT: Final[dict[str, str]] = {
-    "CreateTopics": "a name is counted and a command made; bounded by 10,000 partitions",
-    "CreatePartitions": "a name is counted and a command made",
     "ListGroups": "a filter; bounded by 16 KiB of request",
     "UpdateFeatures": "a feature; bounded by 16 KiB of request",
     "DescribeClientQuotas": "a component of the filter; bounded by 16 KiB of request",

@@ -74,7 +74,7 @@ def create_topics(
     metadata: Metadata, commands: Sequence[CreateTopic], defaults: Defaults
 ) -> Decision[list[Created | BrokerError]]:
     """Each topic, or the reason why it cannot be."""
-    refused = too_many(commands, defaults)
+    refused = _too_many(commands, defaults)
     records: list[Message] = []
     results: list[Created | BrokerError] = []
     rotation = metadata.topics.partition_count
@@ -97,10 +97,10 @@ def delete_topic(topic: Topic) -> Decision[None]:
     return Decision([RemoveTopicRecord(topic.topic_id)], None)
 
 
-def too_many(commands: Sequence[CreateTopic], defaults: Defaults) -> BrokerError | None:
+def _too_many(commands: Sequence[CreateTopic], defaults: Defaults) -> BrokerError | None:
     """Why these topics cannot be made by one request, if they have too many partitions for that."""
-    wanted = sum(wanted_partitions(command, defaults) for command in commands)
-    return _too_many(wanted) if wanted > PARTITIONS_PER_REQUEST_MAX else None
+    wanted = sum(_wanted_partitions(command, defaults) for command in commands)
+    return too_many_partitions(wanted) if wanted > PARTITIONS_PER_REQUEST_MAX else None
 
 
 def grow_topics(
@@ -245,7 +245,7 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: in
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
     more, factor = count - now, topic.replication_factor
     if made_before + more > PARTITIONS_PER_REQUEST_MAX:
-        raise _too_many(made_before + more)
+        raise too_many_partitions(made_before + more)
     if command.assignments is None:
         assignments = _placed(metadata.brokers, more, factor, rotation)
     else:
@@ -260,14 +260,15 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: in
     ]
 
 
-def wanted_partitions(command: CreateTopic, defaults: Defaults) -> int:
+def _wanted_partitions(command: CreateTopic, defaults: Defaults) -> int:
     """How many partitions the topic would have."""
     if command.assignments:
         return len(command.assignments)
     return defaults.partitions if command.partitions == UNSET else max(command.partitions, 0)
 
 
-def _too_many(wanted: int) -> BrokerError:
+def too_many_partitions(wanted: int) -> BrokerError:
+    """Why so many cannot be made by one request."""
     problem = f"{wanted} partitions in one request; {PARTITIONS_PER_REQUEST_MAX} are allowed, ask in smaller parts"
     return BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 

@@ -7,7 +7,7 @@ list of records, which is what a snapshot holds.
 A transaction in the metadata log (records between a begin and an end) shows nothing of itself until it ends.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from kavka_broker.core.metadata.image.brokers import Brokers
@@ -16,6 +16,7 @@ from kavka_broker.core.metadata.image.features import Features
 from kavka_broker.core.metadata.image.kept import KINDS, Kept
 from kavka_broker.core.metadata.image.producer_ids import ProducerIds
 from kavka_broker.core.metadata.image.quotas import Quotas
+from kavka_broker.core.metadata.image.steps import PartitionRun, Step
 from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.protocol.errors import InvariantViolation
 from kavka_broker.protocol.message import Message
@@ -109,6 +110,21 @@ class Metadata:
                 self.transaction.append(record)
             case _:
                 self._apply(record)
+
+    def replay_steps(self, steps: Iterable[Step]) -> None:
+        """As `replay`, of the records in their order."""
+        for step in steps:
+            if isinstance(step, PartitionRun):
+                self._replay_run(step)
+            else:
+                self.replay(step)
+
+    def _replay_run(self, run: PartitionRun) -> None:
+        self.offset += len(run.records)
+        if self.transaction is not None:
+            self.transaction += run.records
+        else:
+            self.topics.replay_partitions(run.topic_id, run.states)
 
     def _apply(self, record: Message) -> None:
         replay = self._replays.get(type(record))

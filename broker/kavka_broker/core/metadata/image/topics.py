@@ -5,7 +5,7 @@ partition epoch; naming a leader, even the same one again, raises the leader epo
 back from a crash is told apart from what it was before (KIP-101).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from kavka_broker.core.metadata.image.brokers import UNTOLD_DIRECTORY
@@ -162,7 +162,7 @@ class Topics:
             case PartitionRecord():
                 topic = self._topic(record.topic_id)
                 self.partition_count += record.partition_id not in topic.partitions
-                topic.partitions[record.partition_id] = _partition(record)
+                topic.partitions[record.partition_id] = state_of(record)
                 topic.changes += 1
             case PartitionChangeRecord():
                 topic = self._topic(record.topic_id)
@@ -174,6 +174,14 @@ class Topics:
                 self._clear_elr(topic_name)
             case _:
                 raise AssertionError(f"{record} is not about topics")
+
+    def replay_partitions(self, topic_id: bytes, states: Mapping[int, PartitionState]) -> None:
+        """As `replay`, of records in a row that make these partitions of one topic."""
+        topic = self._topic(topic_id)
+        before = len(topic.partitions)
+        topic.partitions.update(states)
+        self.partition_count += len(topic.partitions) - before
+        topic.changes += len(states)
 
     def _topic(self, topic_id: bytes) -> Topic:
         topic = self._by_id.get(topic_id)
@@ -211,7 +219,8 @@ class Topics:
                 yield topic.partitions[partition].record(topic.topic_id, partition)
 
 
-def _partition(record: PartitionRecord) -> PartitionState:
+def state_of(record: PartitionRecord) -> PartitionState:
+    """The partition that the record makes."""
     return PartitionState(
         replicas=tuple(record.replicas),
         isr=tuple(record.isr),

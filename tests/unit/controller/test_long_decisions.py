@@ -1,0 +1,206 @@
+"""Decisions about very many partitions: made by a thread, one at a time, and published in few calls."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from kavka_broker.controller import publishing
+from kavka_broker.controller.batches import metadata_batch
+from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.refusal import CannotStart
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, Defaults, create_topics, delete_topic
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kavka_broker.protocol.messages.create_partitions_response import CreatePartitionsResponse
+from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
+from kavka_broker.protocol.records.batch import BatchHeader, read_header
+from tests.support.cluster import Machine, join, register_broker, uuid
+from tests.support.in_process import InProcess, following, running
+from tests.support.turns import Turns
+
+MANY = 1_000
+#: In each turn that takes a batch of them, for each partition more.
+CALLS_PER_PARTITION_MAX = 1.5
+
+
+class Slow(Machine):
+    """Its threads take as long as the test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_begun, self.may_end = asyncio.Event(), asyncio.Event()
+        self.may_end.set()
+
+    async def run_blocking(self, work: Callable[[], None]) -> None:
+        if work.__qualname__.startswith(Controller.__name__):
+            self.has_begun.set()
+            await self.may_end.wait()
+        await super().run_blocking(work)
+
+
+def play(scenario: Callable[[Slow, Controller], Awaitable[None]]) -> None:
+    async def run() -> None:
+        machine = Slow()
+        machine.format()
+        async with machine.leading() as controller:
+            await register_broker(controller, machine.config)
+            await scenario(machine, controller)
+
+    asyncio.run(run())
+
+
+def creating(name: str, partitions: int) -> Callable[[Metadata, int], Decision[list[Created | BrokerError]]]:
+    command = CreateTopic(name, uuid(len(name)), partitions, 1)
+    return lambda metadata, _: create_topics(metadata, [command], Defaults())
+
+
+def test_nothing_else_is_decided_while_a_thread_decides() -> None:
+    async def scenario(machine: Slow, controller: Controller) -> None:
+        machine.may_end.clear()
+        long = asyncio.create_task(controller.submit_long(creating("long", MANY)))
+        await machine.has_begun.wait()
+        short = asyncio.create_task(controller.submit(creating("a", 1)))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not short.done()
+        assert not len(controller.metadata.topics)
+        machine.may_end.set()
+        await asyncio.gather(long, short)
+        assert [topic.name for topic in controller.metadata.topics] == ["long", "a"]
+        assert controller.metadata.topics.partition_count == MANY + 1
+        assert controller.quorum.log.end_offset == controller.metadata.next_offset
+
+    play(scenario)
+
+
+def test_a_long_decision_that_is_refused_leaves_the_others_alone() -> None:
+    async def scenario(_: Slow, controller: Controller) -> None:
+        def refuse(_: Metadata, __: int) -> Decision[None]:
+            raise BrokerError(ErrorCode.POLICY_VIOLATION)
+
+        before = controller.quorum.log.end_offset
+        with pytest.raises(BrokerError):
+            await controller.submit_long(refuse)
+        assert controller.quorum.log.end_offset == before
+        await controller.submit(creating("a", 1))
+
+    play(scenario)
+
+
+def test_a_lead_that_is_lost_meanwhile_writes_nothing() -> None:
+    async def scenario(machine: Slow, controller: Controller) -> None:
+        machine.may_end.clear()
+        long = asyncio.create_task(controller.submit_long(creating("long", MANY)))
+        await machine.has_begun.wait()
+        before = controller.quorum.log.end_offset
+        controller._lost()
+        machine.may_end.set()
+        with pytest.raises(BrokerError) as refused:
+            await long
+        assert refused.value.code == ErrorCode.NOT_CONTROLLER
+        assert controller.quorum.log.end_offset == before
+
+    play(scenario)
+
+
+async def most_calls(turns: Turns, inside: InProcess, name: str, count: int) -> list[int]:
+    """In one turn of making a topic of so many partitions, of doubling them, and of deleting it."""
+    client, most = await inside.connect(), list[int]()
+    turns.begin()
+    made = await client.call(CreateTopicsRequest([CreatableTopic(name, count, 1)]), CreateTopicsResponse, 7)
+    most.append(turns.most)
+    turns.begin()
+    request = CreatePartitionsRequest([CreatePartitionsTopic(name, 2 * count, None)])
+    grown = await client.call(request, CreatePartitionsResponse, 3)
+    most.append(turns.most)
+    assert [one.error_code for one in (*made.topics, *grown.results)] == [0, 0]
+    topic = inside.broker.metadata.topics.get(name)
+    assert topic is not None
+    turns.begin()
+    await inside.broker.active.submit(lambda *_: delete_topic(topic))
+    await inside.broker.replicas.departures.stop()
+    return [*most, turns.most]
+
+
+def test_no_turn_does_more_than_a_few_calls_for_a_partition(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        turns = Turns()
+        async with running(tmp_path) as inside:
+            with turns.counting():
+                await most_calls(turns, inside, "first", 300)
+                few = await most_calls(turns, inside, "few", 500)
+                many = await most_calls(turns, inside, "many", 1_500)
+        assert [calls for calls in map(int.__sub__, many, few) if calls > CALLS_PER_PARTITION_MAX * MANY] == []
+
+    asyncio.run(scenario())
+
+
+def test_a_follower_reads_a_long_batch_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_thread: list[int] = []
+    read_in_thread = publishing.Publisher._read_in_thread
+
+    async def noting(publisher: publishing.Publisher, data: bytes, offset: int) -> None:
+        by_thread.append(len(data))
+        await read_in_thread(publisher, data, offset)
+
+    monkeypatch.setattr(publishing.Publisher, "_read_in_thread", noting)
+
+    async def scenario() -> None:
+        async with running(tmp_path / "1") as first, following(tmp_path / "2", first) as second:
+            await first.create("small")
+            await first.create("large", MANY)
+            async with asyncio.timeout(20):
+                while second.broker.metadata.topics.partition_count < MANY + 1:
+                    await asyncio.sleep(0.001)
+            assert len(by_thread) == 1
+            assert by_thread[0] > publishing.AT_ONCE_BYTES_MAX
+
+    asyncio.run(scenario())
+
+
+class DamagedLog:
+    """One long batch, a byte of which has changed."""
+
+    def __init__(self, count: int) -> None:
+        topic = creating("large", count)(enacted(), 0)
+        self.batch = metadata_batch(topic.records, base_offset=1, leader_epoch=1, now_ms=0)
+        self.batch[-1] ^= 1
+
+    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        yield read_header(self.batch), memoryview(self.batch)
+
+
+def enacted() -> Metadata:
+    """An image with one broker."""
+    metadata = Metadata()
+    join(metadata, 1)
+    return metadata
+
+
+def test_a_long_batch_that_cannot_be_read_is_told_as_a_short_one_is() -> None:
+    async def scenario() -> None:
+        machine, failures = Machine(), list[Exception]()
+        metadata = enacted()
+        publisher = publishing.Publisher(
+            machine.config,
+            cast(MetadataLog, DamagedLog(MANY)),
+            metadata,
+            machine.clock,
+            run_blocking=machine.run_blocking,
+            published=lambda: None,
+            failed=failures.append,
+        )
+        publisher.advance(metadata.next_offset + 1)
+        async with asyncio.timeout(20):
+            while not failures:
+                await asyncio.sleep(0)
+        assert [type(one) for one in failures] == [CannotStart]
+
+    asyncio.run(scenario())
