@@ -70,7 +70,9 @@ class MetadataLog:
             directory,
             log_config(config),
             recover=True,
-            recovery_point=promises.synced_offset,
+            # A crash may leave no word of what was synced. What is wrong below a snapshot is damage all the same, no torn
+            # end: nothing behind it may go for it.
+            recovery_point=max(promises.synced_offset, 0 if newest is None else newest.end_offset),
             log_start_offset=0 if oldest is None else oldest.end_offset,
             now_ms=now_ms,
             keeps_end=False,  # the leader sends it again

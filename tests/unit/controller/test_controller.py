@@ -9,6 +9,7 @@ import pytest
 
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.promises import SYNCED
 from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.controller.snapshots import GENESIS, SnapshotId, build, file_name
 from kavka_broker.core.decision import Decision
@@ -364,6 +365,25 @@ def test_a_snapshot_that_a_later_one_has_overtaken_is_forgotten() -> None:
     again = MetadataLog.open(machine.disk, machine.config, now_ms=0)
     assert (again.start_offset, list(again.snapshots), again.epoch_end(2)) == (5, [adopted], (3, 5))
     assert file_name(overtaken) not in machine.disk.names(LOG)
+
+
+def test_what_is_damaged_below_a_snapshot_is_no_torn_end() -> None:
+    """Nor where a crash has left no word of what was synced: what stands behind the snapshot was promised."""
+
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            snapshot = await controller.snapshot()
+            await create(controller, "a")
+            end_offset = controller.quorum.log.end_offset
+        assert snapshot is not None
+        machine.disk.flip_bit(f"{LOG}/{0:020d}.log", 300)
+        machine.disk.overwrite(f"{LOG}/{SYNCED}", b"")
+        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        assert (log.start_offset, log.end_offset) == (snapshot.end_offset, end_offset)
+        assert any(isinstance(one, TopicRecord) for _, one in log.messages(log.start_offset))
+
+    play(scenario)
 
 
 def test_a_transaction_that_a_crash_cut_short_is_aborted() -> None:
