@@ -70,8 +70,8 @@ class MetadataLog:
             directory,
             log_config(config),
             recover=True,
-            # A crash may leave no word of what was synced. What is wrong below a snapshot is damage all the same, no torn
-            # end: nothing behind it may go for it.
+            # A crash may leave no word of what was synced. What is wrong below a snapshot is damage all the same, and
+            # no torn end: nothing behind it may go for it.
             recovery_point=max(promises.synced_offset, 0 if newest is None else newest.end_offset),
             log_start_offset=0 if oldest is None else oldest.end_offset,
             now_ms=now_ms,
