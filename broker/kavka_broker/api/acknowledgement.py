@@ -6,7 +6,7 @@ come by here, so there is no task for each, and no future for each partition.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.produce_request import ProduceRequest
@@ -48,11 +48,11 @@ class Share:
 
 
 class Acknowledgement:
-    """`future` is done with the answer, or with None for acks=0."""
+    """`future` is done with the answer, or with None for acks=0. It takes the list of `shares` over."""
 
     __slots__ = ("_answer", "_open", "_request", "_shares", "_timer", "future")
 
-    def __init__(self, request: ProduceRequest, answer: ProduceResponse, shares: Sequence[Share], timers: Timers):
+    def __init__(self, request: ProduceRequest, answer: ProduceResponse, shares: list[Share], timers: Timers):
         self.future: asyncio.Future[ProduceResponse | None] = asyncio.get_running_loop().create_future()
         self._request = request
         self._answer = answer
@@ -77,6 +77,8 @@ class Acknowledgement:
     def _finish(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
+        self._shares.clear()  # each holds this, as the timer does: nothing is left for the collector of cycles
         try:
             self.future.set_result(answer_if_due(self._request, self._answer))
         except ProtocolViolation as violation:

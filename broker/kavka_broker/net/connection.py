@@ -209,9 +209,10 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._exchanges.append(exchange)
         if exchange.waiting is not None:
-            exchange.counted_bytes = exchange.client.copied_bytes
-            self._listener.limits.memory.promise(exchange.counted_bytes)
-            exchange.client.on_request_forgotten = partial(self._give_back_copy, exchange)
+            if exchange.client.copied_bytes:
+                exchange.counted_bytes = exchange.client.copied_bytes
+                self._listener.limits.memory.promise(exchange.counted_bytes)
+                exchange.client.on_request_forgotten = partial(self._give_back_copy, exchange)
             self._is_blocked = not exchange.api.pipelined
             if exchange.client.is_holding:
                 self._is_blocked = True
@@ -237,6 +238,8 @@ class Connection(asyncio.BufferedProtocol):
         self._give_back_copy(exchange)
         if not exchange.api.pipelined or exchange.client.is_holding:
             self._is_blocked = False
+        # They hold the exchange, which holds them. Without cycles nothing is left for the collector.
+        exchange.client.on_request_forgotten = exchange.client.on_let_go = None
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
         if self._inbox.waiting_bytes or self._is_paused or self._has_ended or self._mute is not None:

@@ -30,7 +30,7 @@ class FetchWaiter:
         self._lists = list(lists)
         for waiting in lists:
             waiting.append(self)
-        self._timer: Timer = timers.after(wait_ms, self._wake)
+        self._timer: Timer | None = timers.after(wait_ms, self._wake)
         self.future.add_done_callback(self._leave)
 
     @property
@@ -63,7 +63,9 @@ class FetchWaiter:
             self.future.set_result(None)
 
     def _leave(self, _: object) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None  # which holds this: nothing is left for the collector of cycles
         for waiting in self._lists:
             waiting.remove(self)
 

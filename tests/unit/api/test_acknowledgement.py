@@ -37,7 +37,7 @@ def shares(count: int, *, waits_for_others: bool = True) -> list[Share]:
 
 def asked(waiting: list[Share], timers: Timers, acks: int = -1, timeout_ms: int = MINUTE_MS) -> Acknowledgement:
     answer = ProduceResponse([TopicProduceResponse("t", partition_responses=[one.response for one in waiting])])
-    return Acknowledgement(ProduceRequest(None, acks, timeout_ms), answer, waiting, timers)
+    return Acknowledgement(ProduceRequest(None, acks, timeout_ms), answer, [*waiting], timers)
 
 
 def codes(whole: Acknowledgement) -> list[int]:

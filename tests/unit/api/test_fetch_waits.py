@@ -1,6 +1,7 @@
 """A fetch that has to wait watches its partitions from the moment it was read, not from when its task begins."""
 
 import asyncio
+import gc
 import time
 from pathlib import Path
 
@@ -92,5 +93,31 @@ def test_an_error_comes_with_empty_records(tmp_path: Path) -> None:
             (refused,) = answer.responses[0].partitions
             assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             assert refused.records == b""
+
+    asyncio.run(scenario())
+
+
+def test_a_fetch_that_has_waited_leaves_no_cycles_behind(tmp_path: Path) -> None:
+    """Collections are seldom, and what they look at costs as much as the fetch did."""
+    count = 40
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            client = await inside.connect()
+
+            async def wait_in_vain() -> None:
+                wanted = [FetchTopic("t", partitions=[FetchPartition(0, partition_max_bytes=1000)])]
+                await client.call(FetchRequest(max_wait_ms=1, min_bytes=1, topics=wanted), FetchResponse, VERSION)
+
+            await wait_in_vain()
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(count):
+                    await wait_in_vain()
+                assert gc.collect() < count
+            finally:
+                gc.enable()
 
     asyncio.run(scenario())

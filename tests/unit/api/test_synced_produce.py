@@ -1,6 +1,7 @@
 """`flush.messages=1`: what is answered, or read by a consumer, was synced here; neighbours do not wait for that."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -121,3 +122,28 @@ def test_a_record_that_every_follower_has_waits_for_the_leaders_sync(tmp_path: P
         assert (partition.high_watermark, partition.log.recovery_point) == (1, 1)
 
     play(tmp_path, scenario)
+
+
+def test_an_answer_that_has_waited_leaves_no_cycles_behind(tmp_path: Path) -> None:
+    """Collections are seldom, and what they look at costs as much as the request did."""
+    count = 40
+
+    async def scenario(inside: InProcess, held: Held) -> None:
+        held.let_go()
+        client = await inside.connect()
+
+        async def produce() -> None:
+            client.send(request(), VERSION)
+            await offset_of(client)
+
+        await produce()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(count):
+                await produce()
+            assert gc.collect() < count
+        finally:
+            gc.enable()
+
+    on_one_broker(tmp_path, scenario)

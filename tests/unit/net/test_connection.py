@@ -54,7 +54,12 @@ class Handlers:
         if kind == b"t" or body[:2] == b"pt":
             client.throttle(THROTTLE_MS, self.held)
         exchange = SimpleNamespace(
-            api=SimpleNamespace(pipelined=kind in b"ph", name=""), client=client, pieces=None, waiting=None, body=body
+            api=SimpleNamespace(pipelined=kind in b"ph", name=""),
+            client=client,
+            pieces=None,
+            waiting=None,
+            counted_bytes=0,
+            body=body,
         )
         if kind in b"wph":
             exchange.waiting = self.waiting[body] = asyncio.get_running_loop().create_future()
