@@ -174,7 +174,7 @@ def test_a_start_lists_each_directory_once_and_reads_one_file_of_each_empty_log(
 
 
 class ThreadsDisk(RealDisk):
-    """Notes which threads read the names in the directories of logs."""
+    """Notes which thread has opened the files of each log."""
 
     def __init__(self) -> None:
         self.threads: dict[str, str] = {}
