@@ -23,6 +23,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import decode, encode
+from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
@@ -312,10 +313,14 @@ class NearPeer:
 
         async def serve() -> None:
             is_greeting = isinstance(request, ApiVersionsRequest)
-            answer = GREETING if is_greeting else self._asked.quorum.serve(request)
-            outcome = answer if isinstance(answer, Message) else await answer
-            if not lost.done():
-                lost.set_result(outcome)
+            try:
+                answer = GREETING if is_greeting else self._asked.quorum.serve(request)
+                outcome = answer if isinstance(answer, Message) else await answer
+            except BrokerError:
+                die()  # it shuts down, and its connections with it
+            else:
+                if not lost.done():
+                    lost.set_result(outcome)
 
         process.on_death[die] = None
         try:
