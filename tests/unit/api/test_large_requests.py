@@ -8,14 +8,13 @@ broker runs, `kavka_loop_held_total` says.
 
 import asyncio
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from bench.large import large
 from kavka_broker.api import dispatch, large_requests
 from kavka_broker.api.registry import Api, Role, load
-from kavka_broker.protocol.compiler.layout import Layout, Place, of_message
-from kavka_broker.protocol.message import Message
 from tests.support.in_process import InProcess, running
 from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns
 
@@ -35,36 +34,6 @@ NOT_CUT: Final[dict[str, str]] = {
     "UpdateFeatures": "a feature; bounded by 16 KiB of request",
     "DescribeClientQuotas": "a component of the filter; bounded by 16 KiB of request",
 }
-
-
-def large(api: Api, elements: int) -> Message:
-    """A request of the newest version with many elements, each with a name of its own."""
-    message = filled(of_message(api.request, api.versions[1]), elements, 0)
-    assert isinstance(message, Message)
-    return message
-
-
-def filled(layout: Layout, count: int, number: int) -> Any:
-    return layout.kind(**{place.attribute: value_of(layout, place, count, number) for place in layout.places})
-
-
-def value_of(layout: Layout, place: Place, count: int, number: int) -> Any:
-    if place.is_array:
-        return [value_of(layout, place.element, 1, index + number) for index in range(count)]
-    if place.is_struct:
-        return filled(layout.nested(place.type), count, number)
-    match place.type:
-        case "string":
-            return f"n{number}"
-        case "uuid":
-            return number.to_bytes(16, "big")
-        case "bytes" | "records":
-            return b""
-        case "bool":
-            return False
-        case "float64":
-            return 1.0
-    return number if place.attribute in {"partition_index", "index", "partition"} else 0
 
 
 async def most_calls(turns: Turns, inside: InProcess, api: Api, role: Role, elements: int) -> int:
