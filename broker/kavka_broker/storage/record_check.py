@@ -1,8 +1,8 @@
 """What a leader demands of the records of a client's batch, and what it learns of them: their largest timestamp.
 
 As Apache Kafka does, every record is walked over: its lengths, its time, in a compressed batch its offset, and in a
-compacted topic whether it has a key. The header is a producer's word only. A batch that says more records than it has would stop every reader there, and a
-largest timestamp that is too small would hide records from searches by time.
+compacted topic whether it has a key. The header is a producer's word only. A batch that says more records than it has
+would stop every reader there, and a largest timestamp that is too small would hide records from searches by time.
 """
 
 from typing import Final
