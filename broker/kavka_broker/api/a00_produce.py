@@ -65,11 +65,14 @@ Admit = Callable[[Partition, PartitionProduceData], None]
 
 
 class Pending:
-    """What a request still waits for: batches that are not committed or synced, and those that are not made ready."""
+    """What a request still waits for: batches that are not committed or synced, and those that are not made ready. Those
+    of one that `is_kept` were copied out of what was received.
+    """
 
-    __slots__ = ("endpoints", "later", "waiting")
+    __slots__ = ("endpoints", "is_kept", "later", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_kept: bool) -> None:
+        self.is_kept = is_kept
         self.waiting: list[Share] = []
         self.later: list[Later] = []
         self.endpoints: list[NodeEndpoint] = []  # of brokers that lead instead, for the answer
@@ -159,7 +162,7 @@ def has_many(request: ProduceRequest, client: Client) -> bool:
 def append_now(
     request: ProduceRequest, broker: Broker, client: Client, admission: Admission | None
 ) -> tuple[ProduceResponse, Pending]:
-    pending = Pending()
+    pending = Pending(is_kept=client.is_holding)
     responses = append_request(request, broker, client, pending, admission)
     charge(broker, client)
     return ProduceResponse(responses, client.throttle_time_ms, pending.endpoints), pending
@@ -249,7 +252,7 @@ async def produce_when_secured(request: ProduceRequest, broker: Broker, client: 
 
 async def produce_in_slices(request: ProduceRequest, broker: Broker, client: Client) -> ProduceResponse | None:
     """As `produce_now`, of so many batches that the others have their turn in between."""
-    pending = Pending()
+    pending = Pending(is_kept=True)
     try:
         await broker.replicas.openings.secured()
         parts = await broker.slices.whole(append_in_slices(request, broker, client, pending, None))
@@ -267,7 +270,7 @@ async def produce_in_turn(
     client: Client,
 ) -> ProduceResponse | None:
     """As `produce`, in the order of the requests, of what the transaction's coordinator admits."""
-    pending = Pending()
+    pending = Pending(is_kept=True)
     async with turn:
         try:
             if await broker.slices.whole(admission.look(named(request, broker, client))):
@@ -362,7 +365,7 @@ def append_all(
         try:
             answers.append(append(name, data, request, broker, client, pending, admit))
         except NotOnLoop:
-            if not client.is_holding:  # what was received is overwritten, unless it was copied already
+            if not pending.is_kept:  # what was received is overwritten
                 data.records = memoryview(bytearray(data.records))
                 client.copied_bytes += len(data.records)
             pending.later.append(Later(answers, len(answers), name, data))

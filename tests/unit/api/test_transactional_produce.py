@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.api import a00_produce
+from kavka_broker.api.broker import Client as Requester
+from kavka_broker.api.preparation import Preparation
 from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
+from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.batch_check import Prepared
 from kavka_broker.storage.log import Origin
 from tests.support.in_process import Client, InProcess, running
 
@@ -196,3 +202,39 @@ def test_without_a_coordinator_a_transaction_is_refused_for_good(tmp_path: Path)
             assert partition_of(inside).log.log_end_offset == 0
 
     asyncio.run(scenario())
+
+
+def test_what_a_thread_makes_ready_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, prepared = list[object](), list[object]()
+    keep = a00_produce.keep
+
+    def keep_and_note(wanted: ProduceRequest, client: Requester) -> None:
+        keep(wanted, client)
+        kept.append(wanted.topic_data[0].partition_data[0].records)
+
+    monkeypatch.setattr(a00_produce, "keep", keep_and_note)
+    prepare = Preparation.prepare
+
+    def prepare_and_note(self: Preparation, batch: memoryview, config: LogConfig, now_ms: int) -> Awaitable[Prepared]:
+        prepared.append(batch)
+        return prepare(self, batch, config, now_ms)
+
+    monkeypatch.setattr(Preparation, "prepare", prepare_and_note)
+
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        large = request()
+        large.topic_data[0].partition_data[0].records = build_batch(
+            [(None, bytes(1000))] * 1000,
+            timestamp_ms=NOW_MS,
+            producer_id=PRODUCER,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+            compression=Compression.GZIP,
+        )
+        answer = await client.call(large, ProduceResponse, VERSION)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        assert partition.log.log_end_offset == 1000
+        assert prepared[0] is kept[0]
+
+    play(tmp_path, scenario)
