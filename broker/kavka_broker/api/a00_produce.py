@@ -65,7 +65,7 @@ Admit = Callable[[Partition, PartitionProduceData], None]
 
 
 class Pending:
-    """What a request still waits for: batches that are not committed or synced, and those that are not made ready. Those
+    """What a request still waits for: batches that are not committed or synced, and those that are not made ready. All
     of one that `is_kept` were copied out of what was received.
     """
 
