@@ -7,6 +7,8 @@
   (from version 4) allow it. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION meanwhile; here the answer waits the
   milliseconds that it takes and already has the new topic.
 - A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
+- Where no broker serves yet, as in the first moments of a cluster, the answer waits a second for this one: admin clients
+  of librdkafka that are told of no controller ask again only when their own request has timed out.
 - While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
 - A broker that was fenced a moment ago is still shown, without leading anything (`membership.lingering`).
 - Without an authorizer, whoever asks for its operations gets all of them.
@@ -38,12 +40,16 @@ from kavka_broker.slices import Pace, Work
 
 IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4
+#: How long an answer without a single broker waits for this one.
+NOBODY_MS_MAX = 1_000
 UNDECIDED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 
 
 @api(MetadataRequest, MetadataResponse, versions=(0, 13), each=(Each("topics", "topics", per_turn=100),))
 async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> MetadataResponse:
     await broker.suspects.cleared()
+    if all(one.fenced for one in broker.metadata.brokers):
+        await broker.lifecycle.unfenced_within(NOBODY_MS_MAX)
     wanted = request.topics
     if wanted is None or (client.version == 0 and not wanted):
         answers = await broker.slices.whole(all_topics(broker, client))

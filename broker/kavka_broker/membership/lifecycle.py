@@ -20,6 +20,7 @@ fenced in both cases until somebody starts it anew.)
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -179,6 +180,12 @@ class Lifecycle:
         self._wants_fence = False
         self.tell()
         await self._until(lambda: self.is_unfenced)
+
+    async def unfenced_within(self, time_ms: float) -> None:
+        """Wait until the own image shows it unfenced, but no longer than so."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(time_ms / 1000):
+                await self._until(lambda: self.is_unfenced)
 
     def step_aside(self, reason: str) -> None:
         """Let others lead, and out of the in-sync sets, until `may_come_back`. The process goes on."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.api.registry import load
+from kavka_broker.core.metadata.decide.heartbeats import fence
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import alter_client_quotas_request as alter_quotas
@@ -402,3 +403,18 @@ def test_offsets_of_no_group_are_not_deleted(tmp_path: Path) -> None:
         assert answer.error_code == ErrorCode.INVALID_GROUP_ID
 
     play(tmp_path, scenario)
+
+
+def test_metadata_without_a_single_broker_waits_for_this_one(tmp_path: Path) -> None:
+    """An admin client that is told of no controller waits until its request has timed out."""
+
+    async def run() -> None:
+        async with running(tmp_path) as inside:
+            client = await inside.connect()
+            (broker,) = inside.broker.metadata.brokers
+            await inside.broker.active.submit(lambda metadata, _: fence(metadata, broker.broker_id, broker.epoch))
+            assert not inside.broker.lifecycle.is_unfenced
+            answer = await client.call(MetadataRequest(None), MetadataResponse, 13)
+            assert (answer.controller_id, [one.node_id for one in answer.brokers]) == (1, [1])
+
+    asyncio.run(run())
