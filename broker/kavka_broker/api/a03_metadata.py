@@ -7,8 +7,8 @@
   (from version 4) allow it. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION meanwhile; here the answer waits the
   milliseconds that it takes and already has the new topic.
 - A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
-- Where no broker serves yet, as in the first moments of a cluster, the answer waits a second for this one: admin clients
-  of librdkafka that are told of no controller ask again only when their own request has timed out.
+- Where no broker serves yet, as in the first moments of a cluster, the answer waits a second for this one: clients of
+  librdkafka that are told of no controller ask again only when their own request has timed out.
 - While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
 - A broker that was fenced a moment ago is still shown, without leading anything (`membership.lingering`).
 - Without an authorizer, whoever asks for its operations gets all of them.
