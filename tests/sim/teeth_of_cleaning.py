@@ -7,7 +7,8 @@ from kavka_broker.core.cleaning.retention import Terms
 from kavka_broker.core.cleaning.selection import LogView
 from kavka_broker.protocol.records.entries import Entry
 from kavka_broker.protocol.records.retained import RetainedBatch
-from kavka_broker.storage.cleaning.offset_map import ENTRY_BYTES, HASH_BYTES, OffsetMap
+from kavka_broker.storage.cleaning import offset_map
+from kavka_broker.storage.cleaning.offset_map import ENTRY_BYTES, OffsetMap
 from kavka_broker.storage.names import CLEANED
 from kavka_broker.storage.segment import Segment
 from tests.sim.teething import Patch, tooth
@@ -15,9 +16,9 @@ from tests.sim.teething import Patch, tooth
 
 @tooth("keys that fall on one slot of the offset map are taken for one key", "kill", 3, workloads="compaction")
 def keys_of_one_slot_are_one(patch: Patch) -> None:
-    def slot(self: OffsetMap, digest: bytes) -> tuple[int, bool]:
+    def slot(self: OffsetMap, digest: bytes) -> tuple[int, int]:
         at = int.from_bytes(digest[:8]) % self.slots * ENTRY_BYTES
-        return at, any(self._memory[at + HASH_BYTES : at + ENTRY_BYTES])
+        return at, offset_map._ENTRY.unpack_from(self._memory, at)[1] - 1
 
     patch.setattr(OffsetMap, "_slot", slot)
 
