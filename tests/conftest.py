@@ -1,6 +1,7 @@
 """What holds for every test: how much Hypothesis draws, and which tests this machine cannot run."""
 
 import os
+from typing import Final
 
 import hypothesis
 import pytest
@@ -14,6 +15,10 @@ hypothesis.settings.register_profile("thorough", deadline=None, print_blob=True,
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+#: Of so many tests that failed it is said how to run them alone.
+ALONE_MAX: Final = 5
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what happened into the scenarios (tests/scripts)")
 
@@ -24,3 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for marker in skips.keys() & {mark.name for mark in item.iter_markers()}:
             item.add_marker(skips[marker])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how to run each test that failed alone, as it was drawn here."""
+    failed = [one.nodeid for kind in ("failed", "error") for one in terminalreporter.stats.get(kind, ())]
+    seed = getattr(config.option, "randomly_seed", None)
+    drawn = "" if seed is None else f" --randomly-seed={seed}"
+    for nodeid in failed[:ALONE_MAX]:
+        terminalreporter.write_line(f"alone: .venv/bin/pytest '{nodeid}'{drawn}")
