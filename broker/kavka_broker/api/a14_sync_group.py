@@ -43,6 +43,7 @@ async def sync_many(request: SyncGroupRequest, broker: Broker, client: Client) -
         await broker.slices.turn()
         assignments |= by_member(request.assignments[start : start + ASSIGNMENTS_PER_TURN])
     answer = answer_to(request, assignments, broker, client)
+    del request, assignments  # what is not counted any more is not kept either
     return answer if isinstance(answer, SyncGroupResponse) else await answer
 
 

@@ -157,14 +157,16 @@ class Publisher:
             self._failed(error)
 
     def _waits_for_thread(self) -> bool:
-        """Whether a thread is to read the next batch before it is published."""
+        """Whether a thread is to read the next batch before it is published; a short one is read here and now."""
         offset = self._metadata.next_offset
-        if self._is_at_hand(offset) or offset == self._unreadable_at:
+        if self._is_at_hand(offset):
             return False
         if self._reading is None:
-            _, data = next(self._log.batches(offset))
-            if len(data) <= AT_ONCE_BYTES_MAX:
-                return False
+            with readable(self._config):
+                _, data = next(self._log.batches(offset))
+                if len(data) <= AT_ONCE_BYTES_MAX or offset == self._unreadable_at:
+                    self._read = read(data, offset)
+                    return False
             self._reading = asyncio.get_running_loop().create_task(self._read_in_thread(bytes(data), offset))
         return True
 

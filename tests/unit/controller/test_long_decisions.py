@@ -15,7 +15,7 @@ from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, Defaults, create_topics, delete_topic
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kavka_broker.protocol.messages.create_partitions_response import CreatePartitionsResponse
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -177,6 +177,22 @@ class DamagedLog:
         yield read_header(self.batch), memoryview(self.batch)
 
 
+class ShortLog:
+    """One batch that is short, where the log can be read at all. Counts how often it is."""
+
+    def __init__(self, *, is_readable: bool) -> None:
+        topic = creating("small", 1)(enacted(), 0)
+        self.batch = metadata_batch(topic.records, base_offset=enacted().next_offset, leader_epoch=1, now_ms=0)
+        self.is_readable = is_readable
+        self.reads = 0
+
+    def batches(self, _: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        self.reads += 1
+        if not self.is_readable:
+            raise ProtocolViolation("a batch of length -1")
+        yield read_header(self.batch), memoryview(self.batch)
+
+
 def enacted() -> Metadata:
     """An image with one broker."""
     metadata = Metadata()
@@ -184,23 +200,34 @@ def enacted() -> Metadata:
     return metadata
 
 
-def test_a_long_batch_that_cannot_be_read_is_told_as_a_short_one_is() -> None:
-    async def scenario() -> None:
-        machine, failures = Machine(), list[Exception]()
-        metadata = enacted()
-        publisher = publishing.Publisher(
-            machine.config,
-            cast(MetadataLog, DamagedLog(MANY)),
-            metadata,
-            machine.clock,
-            run_blocking=machine.run_blocking,
-            published=lambda: None,
-            failed=failures.append,
-        )
-        publisher.advance(metadata.next_offset + 1)
-        async with asyncio.timeout(20):
-            while not failures:
-                await asyncio.sleep(0)
-        assert [type(one) for one in failures] == [CannotStart]
+async def published(log: DamagedLog | ShortLog) -> tuple[Metadata, list[Exception]]:
+    """The image once the batch of the log is published or has failed, and the failures."""
+    machine, failures = Machine(), list[Exception]()
+    metadata = enacted()
+    target = metadata.next_offset + 1
+    publisher = publishing.Publisher(
+        machine.config,
+        cast(MetadataLog, log),
+        metadata,
+        machine.clock,
+        run_blocking=machine.run_blocking,
+        published=lambda: None,
+        failed=failures.append,
+    )
+    publisher.advance(target)
+    async with asyncio.timeout(20):
+        while not failures and metadata.next_offset < target:
+            await asyncio.sleep(0)
+    return metadata, failures
 
-    asyncio.run(scenario())
+
+@pytest.mark.parametrize("log", [DamagedLog(MANY), ShortLog(is_readable=False)])
+def test_a_batch_that_cannot_be_read_is_told_with_its_directory(log: DamagedLog | ShortLog) -> None:
+    _, failures = asyncio.run(published(log))
+    assert [type(one) for one in failures] == [CannotStart]
+
+
+def test_a_short_batch_is_read_once() -> None:
+    log = ShortLog(is_readable=True)
+    metadata, failures = asyncio.run(published(log))
+    assert (metadata.topics.partition_count, failures, log.reads) == (1, [], 1)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from sys import getrefcount
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -18,6 +20,7 @@ from kavka_broker.protocol.messages.join_group_request import JoinGroupRequestPr
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
+from kavka_broker.slices import Slices
 from tests.support.in_process import Client, InProcess, running
 from tests.unit.coordinator.calls import find, join, join_request
 
@@ -99,6 +102,27 @@ def test_a_sync_with_many_assignments_is_taken_in_slices(tmp_path: Path, monkeyp
         assert parts == [1_000, 1_000, 500]
 
     play(tmp_path, scenario)
+
+
+def test_a_sync_with_many_assignments_that_waits_keeps_none_of_them() -> None:
+    """They count no longer in `queued.max.request.bytes`."""
+
+    async def scenario() -> None:
+        has_begun = asyncio.Event()
+        shard_that_waits = SimpleNamespace(sync=lambda *_: None)
+        broker: Any = SimpleNamespace(slices=Slices(), groups=SimpleNamespace(shard=lambda _: shard_that_waits))
+        client: Any = SimpleNamespace(forget_request=has_begun.set)
+        payload = bytes(LARGE_BYTES)
+        before = getrefcount(payload)
+        assignments = [SyncGroupRequestAssignment(f"m{number}", payload) for number in range(1_001)]
+        request = SyncGroupRequest("g", 1, "m0", None, "consumer", "range", assignments)
+        waiting = asyncio.ensure_future(a14_sync_group.sync_many(request, broker, client))
+        del assignments, request
+        await has_begun.wait()
+        assert (getrefcount(payload), waiting.done()) == (before, False)
+        waiting.cancel()
+
+    asyncio.run(scenario())
 
 
 def test_a_record_of_a_group_that_the_log_refuses_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
