@@ -6,7 +6,9 @@ for a group that is elsewhere, or not read yet, gets Kafka's error for it and co
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from kavka_broker.coordinator.loading import load
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC, OffsetsTopic, Topics
@@ -59,7 +61,8 @@ class GroupCoordinator:
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
         self._shards: dict[int, Shard] = {}
         self._loads: dict[int, asyncio.Task[None]] = {}
-        self._forgetting: Iterator[None] | None = None  # of topics that are deleted
+        self._forgetting: Iterator[None] | None = None  # of topics that are deleted: in memory, then in the logs
+        self._known: frozenset[str] | None = None  # the topics that stay, until all others are forgotten in memory
         replicas.leadership_listeners.append(self.leadership)
         for partition in replicas:
             if partition.is_leader:
@@ -96,10 +99,11 @@ class GroupCoordinator:
         """The controller has committed these: offsets of topics that are gone go too."""
         kinds = {type(record) for record in records}
         if TopicRecord in kinds:
-            self._finish_forgetting()  # what is committed for a new topic of the name shall stay
+            self._forget_the_rest()  # what is committed for a new topic of the name shall stay
         if RemoveTopicRecord in kinds:
             is_running = self._forgetting is not None
-            self._forgetting = slices(self._forget(self._known_topics()))
+            self._known = self._known_topics()
+            self._forgetting = chain(slices(self._forget(self._known)), self._tombstones())
             if not is_running:
                 self._go_on_forgetting()
 
@@ -115,10 +119,12 @@ class GroupCoordinator:
         else:
             self._forgetting = None
 
-    def _finish_forgetting(self) -> None:
-        for _ in self._forgetting or ():
-            continue
-        self._forgetting = None
+    def _forget_the_rest(self) -> None:
+        """In memory, and at once: the logs hear of it in slices as before."""
+        if self._known is not None:
+            for _ in self._forget(self._known):
+                continue
+            self._forgetting = self._tombstones()
 
     def _forget(self, known: frozenset[str]) -> Iterator[int]:
         """Forget the offsets of all topics but the known, a group a step; yields how much it has looked at."""
@@ -127,9 +133,16 @@ class GroupCoordinator:
                 shard.has_missed_removal = True
             elif not shard.is_unreadable:
                 yield from shard.upkeep.forget_topics(known)
-                if shard.upkeep.owes_tombstones:
-                    self._work_off(shard, shard.upkeep.tombstones())
-                    yield OFFSETS_PER_SLICE_MAX
+        self._known = None
+
+    def _tombstones(self) -> Iterator[None]:
+        """Write what the logs are owed, a slice a step, each shard in its turn: one may wait for its replicas."""
+        owing = deque((shard, shard.upkeep.tombstones()) for shard in self.shards())
+        while owing:
+            shard, work = owing.popleft()
+            if self._shards.get(shard.partition.index) is shard and next(work, work) is None:
+                owing.append((shard, work))
+                yield
 
     def _elect(self, partition: Partition) -> None:
         shard = Shard(partition, self.settings, self._clock, self._timers, self._commit_timeout_ms)

@@ -69,10 +69,6 @@ class Upkeep:
             self._owed.extend(self._image.take_without(known, group_id))
             yield 1 + topics
 
-    @property
-    def owes_tombstones(self) -> bool:
-        return bool(self._owed)
-
     def tombstones(self) -> Iterator[None]:
         """Write what is owed, a batch a step. What the log refuses is owed until the next time."""
         while self._owed:

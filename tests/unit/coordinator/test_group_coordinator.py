@@ -233,6 +233,40 @@ def test_what_is_committed_for_a_new_topic_is_not_forgotten_with_the_former() ->
     play(scenario)
 
 
+def with_index(index: int) -> Any:
+    partition = with_log()
+    partition.index = index
+    return partition
+
+
+def test_a_new_topic_does_not_have_the_tombstones_of_all_shards_written_at_once() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        partitions = [with_index(index) for index in range(3)]
+        for partition in partitions:
+            groups.leadership(partition, True)
+        count = OFFSETS_PER_SLICE_MAX
+        for shard in groups.shards():
+            for number in range(count):
+                shard.commit(f"g{number}", -1, "", None, [Commit("t", 0, 1)], -1, 9)
+
+        def tombstones() -> int:
+            return sum(int(one.log.log_end_offset) - count for one in partitions)
+
+        groups.apply([RemoveTopicRecord(b"t" * 16)])
+        groups.apply([TopicRecord("u", b"u" * 16)])
+        assert [shard for shard in groups.shards() if shard.image.groups_with_offsets()] == []
+        written = tombstones()
+        assert written <= RECORDS_PER_SLICE_MAX
+        while written < 3 * count:
+            turn(groups)
+            assert 0 < tombstones() - written <= RECORDS_PER_SLICE_MAX
+            written = tombstones()
+        turn(groups)
+        assert groups._forgetting is None
+
+    play(scenario)
+
+
 def turn(groups: GroupCoordinator) -> None:
     """Time for the next slice."""
     cast(Clock, groups._clock).ms += 2 * TICK_MS
