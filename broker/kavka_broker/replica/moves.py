@@ -253,5 +253,6 @@ class Moves:
         future.advance_start(partition.log.log_start_offset)
         partition.log = self._logs.replace(future, move.directory, self._clock.now_ms())
         del self._moves[place]
+        partition.synced()  # the copy is: nobody syncs, or cuts, the log that has gone
         log.info("move.done", partition=str(partition), to=move.directory.path)
         self._moved(partition)

@@ -184,8 +184,10 @@ class SegmentedLog(SyncedLog):
         return True
 
     def delete_expired(self, now_ms: int, high_watermark: int) -> int:
-        """Delete old segments as the topic's retention says; returns how many. None above the high watermark goes."""
-        count = retention.expired_count(self, now_ms, high_watermark)
+        """Delete old segments as the topic's retention says; returns how many. None above the high watermark goes, and
+        none that a cut is planned for, or that is yet to be synced after one.
+        """
+        count = retention.expired_count(self, now_ms, min(high_watermark, self.untouched_end))
         if not count:
             return 0
         if count == len(self.segments):

@@ -163,6 +163,13 @@ class SyncedLog:
         return self._planned is not None or self._unsealed is not None
 
     @property
+    def untouched_end(self) -> int:
+        """Up to where a cut that is under way leaves the segments as they are; the log's end where there is none."""
+        if self._planned is not None:
+            return self._planned.offset
+        return self.log_end_offset if self._unsealed is None else self._unsealed.base_offset
+
+    @property
     def may_be_cut(self) -> bool:
         """Whether a cut is planned, and the disk promises no more than it leaves."""
         return self._planned is not None and not self._is_lowering
@@ -393,6 +400,8 @@ class SyncedLog:
         return self.epochs.epoch_at(offset)
 
     def _write_epochs(self, *, durable: bool) -> None:
+        if self.is_closed:
+            return  # a thread comes late: another log may have the directory's name by now
         path = os.path.join(self.directory, LEADER_EPOCHS)
         checkpoints.write_epochs(self.disk, path, [*self.epochs.entries], durable=durable)
 

@@ -200,3 +200,49 @@ def test_a_disk_that_fails_meanwhile_fails_the_log() -> None:
         assert node.log.is_failed
 
     play(scenario)
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_retention_leaves_alone_what_is_being_cut(is_cut: bool) -> None:
+    """The segments to cut are those that were there when the cut was planned, and one of them is yet to be synced. What
+    lies below them goes: the disk may be too full for the cut.
+    """
+
+    def retain(one: Log) -> int:
+        return one.delete_expired(now_ms=10**15, high_watermark=one.log_end_offset)
+
+    async def scenario(node: Node) -> None:
+        for offset in range(6, 9):
+            if offset != 7:
+                node.log.roll(0)
+            node.log.append_as_follower(record(offset))
+        await asyncio.to_thread(node.log.flush)
+        cut(node.partition, 7)
+        if is_cut:
+            await node.step()
+            go_on(node.partition)
+        assert retain(node.log) == 1
+        if not is_cut:
+            await node.step()
+            go_on(node.partition)
+        await node.step()
+        assert (node.log.log_start_offset, node.log.log_end_offset) == (6, 7)
+        assert retain(node.log) == 1
+
+    play(scenario)
+
+
+def test_a_thread_that_comes_late_writes_nothing_into_the_directory_of_the_next_log_of_the_name() -> None:
+    async def scenario(node: Node) -> None:
+        log = node.log
+        log.plan_cut(3)
+        log.lower_on_disk()
+        log.carry_out_cut()
+        log.abandon()  # its topic is deleted, and made anew
+        node.disk.rename("/data/t-0", "/data/t-0.gone-delete")
+        anew = Log.open(node.disk, "/data/t-0", LogConfig(), now_ms=0)
+        names = node.disk.names(anew.directory)
+        log.seal()
+        assert node.disk.names(anew.directory) == names
+
+    play(scenario)

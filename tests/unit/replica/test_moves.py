@@ -122,6 +122,26 @@ def test_a_move_follows_a_log_that_is_cut_and_ends_when_it_is_called_back(tmp_pa
     asyncio.run(scenario())
 
 
+def test_who_waits_for_a_sync_of_the_log_is_told_when_its_copy_takes_its_place(tmp_path: Path) -> None:
+    """Its disk may be full, which is why it moves: nobody tries to sync, or to cut, the former log any more."""
+
+    async def scenario() -> None:
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            await inside.create("t")
+            partition, moves_ = inside.broker.replicas.leader("t", 0), inside.broker.replicas.moves
+            write(inside, b"0")
+            partition.log.plan_cut(0)
+            waiting = partition.when_synced(0)
+            assert waiting is not None
+            before = await home_of(inside)
+            moves_.begin(partition, next(one for one in inside.broker.replicas.log_directories if one.path != before))
+            async with asyncio.timeout(20):
+                await waiting
+            assert await home_of(inside) != before
+
+    asyncio.run(scenario())
+
+
 def test_what_cannot_be_moved(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
