@@ -46,6 +46,11 @@ class Departures:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="ending partitions")
             self._task.add_done_callback(self._ended)
 
+    def end_all(self) -> None:
+        """At a start, and where the image was replaced as a whole, nothing else is done yet."""
+        while self._waiting:
+            self._end_slice()
+
     async def stop(self) -> None:
         """Wait until all are ended."""
         if self._task is not None:

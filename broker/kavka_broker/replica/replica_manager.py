@@ -124,6 +124,7 @@ class ReplicaManager:
         """Host everything that the image places on this broker, and nothing else. Called before the listeners open, and
         again where the image was replaced as a whole.
         """
+        self.departures.end_all()  # else their logs would be taken for strays
         for partition in list(self):
             self._drop_unless_placed(partition)
         for topic in self._metadata.topics:

@@ -9,6 +9,7 @@ from kavka_broker.core.metadata.decide.topics import delete_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.replica.departures import SLICE_MAX, Departures
 from kavka_broker.replica.partition import Partition
+from kavka_broker.storage.disk import RealDisk
 from tests.support.in_process import InProcess, batch, code_of, running
 
 MANY = 2 * SLICE_MAX + SLICE_MAX // 2
@@ -53,6 +54,23 @@ def test_one_whose_name_is_wanted_is_ended_first_and_once() -> None:
         assert sorted(ended) == list(range(2 * SLICE_MAX))
 
     asyncio.run(scenario())
+
+
+def test_all_are_ended_where_the_image_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    """Nothing in the image has the name any more: their logs would be kept as those of strays."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t", MANY)
+            await all_open(inside, MANY)
+            replicas, paths = inside.broker.replicas, inside.server.config.log_dirs
+            inside.broker.quorum.subscribers.append(lambda _: replicas.load())
+            await delete(inside, "t")
+            found.extend(name for path in paths for name in RealDisk().names(path) if name.startswith("t-"))
+
+    found = list[str]()
+    asyncio.run(scenario())
+    assert [name.rpartition("-")[2] for name in found] == ["delete"] * MANY
 
 
 def test_a_defect_ends_the_broker() -> None:
