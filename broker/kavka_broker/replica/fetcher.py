@@ -228,6 +228,8 @@ class Fetcher:
         try:
             if self._take_some(parts) and not self._looking_up:
                 self._ask()
+                if self._asked and self._asked[0].answer.done():
+                    self._poke()  # the one behind it came first, and nobody would look at it any more
                 return
         except Exception as error:  # noqa: BLE001 - as where the task fails
             self._crash(error)
