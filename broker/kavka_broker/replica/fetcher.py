@@ -328,7 +328,7 @@ class Fetcher:
     # --- one partition ------------------------------------------------------------------------------------------
 
     def _take_and_count(self, followed: Followed, data: PartitionData) -> int:
-        """What it is of a turn of the loop. To cut a log waits for its disk, and is all of one."""
+        """What it is of a turn of the loop. To cut a log, or to plan it, writes files and is all of one."""
         log, cut_before = followed.partition.log, followed.partition.log.truncations
         self._take(followed, data, self._clock.now_ms())
         return 1 if log.truncations == cut_before else TAKEN_A_TURN_MAX

@@ -306,7 +306,9 @@ class Partition:
         self.committed.reached(self.high_watermark)
 
     def when_synced(self, offset: int) -> asyncio.Future[None] | None:
-        """None where the record at `offset` may be answered for, else a future; it fails when leadership is lost."""
+        """None where the record at `offset` may be answered for, else a future; it fails when leadership is lost. While
+        the log is being cut the future ends with the next step that a thread has done.
+        """
         if self.log.is_being_cut:
             return self.unsynced.add(0)
         if offset < self.log.answerable_end:
