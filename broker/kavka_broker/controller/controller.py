@@ -61,6 +61,7 @@ class Controller:
         self._epoch = -1
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._is_stopping = False
+        self._long_line = asyncio.Lock()
         self._long = asyncio.Lock()  # held while a thread decides on the image ahead
         quorum.on_led = self._led
         quorum.on_lost = self._lost
@@ -116,8 +117,10 @@ class Controller:
         return decision.response
 
     async def submit_long(self, decide: Decide[R]) -> R:
-        """As `submit`, of a decision that takes long: a thread makes it, and nothing else is decided meanwhile."""
-        async with self._long:
+        """As `submit`, of a decision that takes long: a thread makes it, and nothing else is decided meanwhile. Long
+        ones stand in a line of their own, so that between two of them all others have their turn.
+        """
+        async with self._long_line, self._long:
             await self._settled()
             ahead = self._to_decide_on()
             decision, batch = await self._decided_elsewhere(decide, ahead)

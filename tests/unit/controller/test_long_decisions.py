@@ -80,6 +80,21 @@ def test_nothing_else_is_decided_while_a_thread_decides() -> None:
     play(scenario)
 
 
+def test_a_short_decision_waits_for_no_long_one_that_waits_itself() -> None:
+    async def scenario(machine: Slow, controller: Controller) -> None:
+        machine.may_end.clear()
+        long = [asyncio.create_task(controller.submit_long(creating("x" * (10 + at), MANY))) for at in range(3)]
+        await machine.has_begun.wait()
+        short = [asyncio.create_task(controller.submit(creating("a" * (1 + at), 1))) for at in range(3)]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        machine.may_end.set()
+        await asyncio.gather(*long, *short)
+        assert [len(topic.name) for topic in controller.metadata.topics] == [10, 1, 2, 3, 11, 12]
+
+    play(scenario)
+
+
 def test_a_long_decision_that_is_refused_leaves_the_others_alone() -> None:
     async def scenario(_: Slow, controller: Controller) -> None:
         def refuse(_: Metadata, __: int) -> Decision[None]:
