@@ -123,10 +123,15 @@ class Controller:
         async with self._long_line, self._long:
             await self._settled()
             ahead = self._to_decide_on()
-            decision, batch = await self._decided_elsewhere(decide, ahead)
+            deciding = asyncio.ensure_future(self._decided_elsewhere(decide, ahead))
+            try:
+                decision, batch = await asyncio.shield(deciding)
+            finally:
+                if not deciding.done():  # whoever asked has gone; the thread still looks at the image
+                    await asyncio.gather(deciding, return_exceptions=True)
             await self._settled()
             if self._to_decide_on() is not ahead:
-                raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} has lost the lead, and has it anew")
+                raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} has lost the lead and won it again")
             if batch is not None:
                 self._append_batch(ahead, batch)
             offset = ahead.offset
@@ -134,7 +139,7 @@ class Controller:
         return decision.response
 
     async def _decided_elsewhere(self, decide: Decide[R], ahead: Metadata) -> tuple[Decision[R], DecidedBatch | None]:
-        """A decision and its batch. The thread may look at the image: nobody changes it before the long one ends."""
+        """A decision and its batch. The thread may look at the image: nobody changes it before it ends."""
         now_ms, epoch = self.quorum.clock.now_ms(), self._epoch
         made: list[tuple[Decision[R], DecidedBatch | None]] = []
 

@@ -32,7 +32,7 @@ Subscriber = Callable[[Sequence[Message]], None]
 #: How long a slice may take before the loop gets its turn.
 SLICE_MS: Final = 5
 #: Turns of the loop before a slice: answers that tell followers of the commit leave first. They have work of their own
-#: with it, and whoever waits for somebody that works for seconds takes him for lost.
+#: with it, and take a leader that is not heard of for seconds for lost.
 TURNS: Final = 3
 
 

@@ -80,6 +80,24 @@ def test_nothing_else_is_decided_while_a_thread_decides() -> None:
     play(scenario)
 
 
+def test_nothing_is_decided_under_a_thread_whose_client_has_gone() -> None:
+    async def scenario(machine: Slow, controller: Controller) -> None:
+        machine.may_end.clear()
+        long = asyncio.create_task(controller.submit_long(creating("long", MANY)))
+        await machine.has_begun.wait()
+        long.cancel()
+        short = asyncio.create_task(controller.submit(creating("a", 1)))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not len(controller.metadata.topics), "the thread looks at the image"
+        machine.may_end.set()
+        await asyncio.gather(long, short, return_exceptions=True)
+        assert long.cancelled()
+        assert [topic.name for topic in controller.metadata.topics] == ["a"]
+
+    play(scenario)
+
+
 def test_a_short_decision_waits_for_no_long_one_that_waits_itself() -> None:
     async def scenario(machine: Slow, controller: Controller) -> None:
         machine.may_end.clear()
