@@ -78,13 +78,14 @@ class Remote:
         self._outbound = outbound
         self._link: Link | None = None
         self._opening: asyncio.Task[Link] | None = None
+        self._line: dict[object, None] = {}  # who waits for the connection, or has it and comes behind others that wait
 
     def __str__(self) -> str:
         return "{}:{}".format(*self._address)
 
     def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> Awaitable[R]:
         link, limit = self._link, Limit.after(timeout_ms)
-        if link is None or link.is_lost:
+        if link is None or link.is_lost or self._line:
             return self._ask_when_connected(request, response, limit)
         try:
             return link.ask(request, response, limit)
@@ -92,13 +93,19 @@ class Remote:
             return _unreachable(problem)
 
     async def _ask_when_connected(self, request: Message, response: type[R], limit: "Limit") -> R:
+        ticket = object()
+        self._line[ticket] = None
         try:
             async with asyncio.timeout_at(limit.seconds):
                 link = await self._connected()
+                while next(iter(self._line)) is not ticket:
+                    await asyncio.sleep(0)
         except TimeoutError:
             if self._opening is not None:
                 self._opening.cancel()  # the system asks for the connection ever less often: better begin anew
             raise Unreachable(limit.exceeded(str(self), request.NAME)) from None
+        finally:
+            del self._line[ticket]
         answer: R = await link.ask(request, response, limit)
         return answer
 

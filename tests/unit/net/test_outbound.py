@@ -197,6 +197,36 @@ def test_on_a_connection_that_stands_a_question_is_sent_within_its_call() -> Non
     asyncio.run(scenario())
 
 
+def test_a_question_in_the_turn_in_which_the_connection_stands_comes_behind_those_that_waited_for_it() -> None:
+    async def scenario() -> None:
+        names = list[str | None]()
+
+        async def noted(frame: bytes) -> bytes | None:
+            header, body = read_request_header(memoryview(frame))
+            asked = decode(MetadataRequest, header.api_version, memoryview(frame)[body:]).topics
+            names.append(asked[0].name if asked else None)
+            return await metadata_answer(frame)
+
+        async with answering(noted) as port:
+            peer = Outbound().to("127.0.0.1", port, client_id="n")
+
+            def ask(name: str) -> "asyncio.Future[MetadataResponse]":
+                request = MetadataRequest([MetadataRequestTopic(name=name)])
+                return asyncio.ensure_future(peer.ask(request, MetadataResponse, timeout_ms=TIME_MS))
+
+            asked = [ask("first")]
+            assert isinstance(peer, Remote)
+            while peer._opening is None:
+                await asyncio.sleep(0)
+            peer._opening.add_done_callback(lambda _: asked.append(ask("second")))
+            await asked[0]
+            await asked[1]
+            assert names == ["first", "second"]
+            peer.close()
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("limits_ms", [(60_000, 50), (50, 60_000)])
 def test_on_a_connection_that_stands_the_first_limit_counts(limits_ms: tuple[float, float]) -> None:
     answers: Iterator[Answer] = iter([metadata_answer, silence, silence])
