@@ -31,8 +31,8 @@ class Peer(Protocol):
 
     def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> Awaitable[R]:
         """The answer, in the newest version that both sides know. Several questions may be under way; they are sent in
-        the order of the calls, each within its call where the connection stands and nobody waits for it. Whoever awaits it gets Unreachable where there is no
-        answer; a question that was not answered in time ends the connection.
+        the order of the calls, each within its call where the connection stands and nobody waits for it. Whoever awaits
+        an answer gets Unreachable where there is none; a question that was not answered in time ends the connection.
         """
         ...
 

@@ -9,7 +9,7 @@ from struct import pack, unpack_from
 
 import pytest
 
-from kavka_broker.net.outbound import SHARED_BYTES, Frames, Outbound, is_refused
+from kavka_broker.net.outbound import SHARED_BYTES, Frames, Outbound, Remote, is_refused
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import ProtocolViolation
