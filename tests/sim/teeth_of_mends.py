@@ -20,7 +20,7 @@ def start_moved_by_damage(patch: Patch) -> None:
     patch.setattr(recovery, "_stand_in", lambda opening, bases, missed: stand_in(opening, [*bases], missed))
 
 
-@tooth("a segment is taken for the log's own, whatever its snapshot says", "damaged_segments controlled_restart", 15)
+@tooth("a segment is taken for the log's own, whatever its snapshot says", "damaged_segments controlled_restart", 60)
 def witness_not_heard(patch: Patch) -> None:
     patch.setattr(recovery, "contradicts", lambda *_: False)
 
