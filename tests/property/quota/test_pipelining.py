@@ -95,7 +95,7 @@ class Broker:
         waiting = self.world.after(waits_ms, lambda: None) if waits_ms else None
         api = SimpleNamespace(pipelined=not is_fetch, name="")
         exchange = SimpleNamespace(
-            api=api, client=client, pieces=None, waiting=waiting, wanted=size, number=peer.number
+            api=api, client=client, counted_bytes=0, pieces=None, waiting=waiting, wanted=size, number=peer.number
         )
         if not is_fetch:
             self.charge(exchange, PRODUCE, len(frame))
