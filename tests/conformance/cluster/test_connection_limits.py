@@ -102,7 +102,10 @@ def ask(connection: Connection) -> None:
 
 
 def is_served(connection: Connection) -> bool:
-    ask(connection)
+    try:
+        ask(connection)
+    except (BrokenPipeError, ConnectionResetError):
+        return False
     return connection.receive() is not None
 
 
@@ -113,9 +116,7 @@ def serves(connection: Connection) -> Connection:
 
 def waits(connection: Connection, other: Connection) -> bool:
     """Whether nothing is heard of a connection that has asked, not even its end, while another is served."""
-    for _ in range(3):
-        serves(other)
-    return not select.select([connection.socket], [], [], 0.5)[0]
+    return all(is_served(other) for _ in range(3)) and not select.select([connection.socket], [], [], 0.5)[0]
 
 
 def is_full(doors: Doors, count: int) -> bool:
@@ -124,7 +125,8 @@ def is_full(doors: Doors, count: int) -> bool:
     full = all(is_served(one) for one in served)
     if full:
         ask(last)
-        full = waits(last, served[0]) or last.receive() is None
+        # A bound that comes meanwhile may close any of them: then it is looked at once more.
+        full = waits(last, served[0]) or (is_served(served[0]) and last.is_closed())
     doors.close_all()
     return full
 
