@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from kavka_broker.api import follower_fetch
-from kavka_broker.controller import quorum
+from kavka_broker.controller import snapshotting
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.snapshots import build
 from kavka_broker.core.metadata.decide import in_sync_sets, registrations
@@ -170,7 +170,7 @@ def vote_without_fsync(patch: Patch) -> None:
 @tooth("a snapshot lacks the last record of the image", "kill controlled_restart kill_all", 5,
        metadata_log_max_record_bytes_between_snapshots="2000")  # fmt: skip
 def snapshot_one_record_short(patch: Patch) -> None:
-    patch.setattr(quorum, "build", lambda control, records, **how: build(control, records[:-1], **how))
+    patch.setattr(snapshotting, "build", lambda control, records, **how: build(control, records[:-1], **how))
 
 
 def main(names: Sequence[str]) -> int:
