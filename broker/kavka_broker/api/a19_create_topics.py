@@ -21,12 +21,12 @@ from kavka_broker.core.config.describe import Layers, describe_topic
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import (
     PARTITIONS_PER_REQUEST_MAX,
-    UNSET,
     Created,
     CreateTopic,
     Defaults,
     create_topics,
     too_many_partitions,
+    wanted_partitions,
 )
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -141,9 +141,7 @@ def portions(topics: list[CreatableTopic], standard: Defaults) -> Iterator[list[
 
 def partitions_of(topic: CreatableTopic, standard: Defaults) -> int:
     """How many it would have at most."""
-    if topic.assignments:
-        return len(topic.assignments)
-    return standard.partitions if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
+    return wanted_partitions(topic.num_partitions, topic.assignments, standard)
 
 
 def command(topic: CreatableTopic, topic_id: bytes) -> CreateTopic:

@@ -9,7 +9,7 @@ from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBro
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata_response import MetadataResponseTopic
-from kavka_broker.slices import Pace
+from kavka_broker.slices import Pace, at_once
 from tests.support.cluster import cluster, uuid
 
 
@@ -24,13 +24,7 @@ def begun(answers: TopicAnswers, metadata: Metadata, listener: str) -> Generator
 
 
 def answered(answers: TopicAnswers, metadata: Metadata, listener: str = "PLAINTEXT") -> MetadataResponseTopic:
-    work = begun(answers, metadata, listener)
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            found: MetadataResponseTopic = end.value
-            return found
+    return at_once(begun(answers, metadata, listener))
 
 
 def test_it_is_made_once_for_each_listener() -> None:

@@ -4,7 +4,7 @@ A command looks at an image and answers with records; the image itself is not to
 and each stands alone: one that is refused does not keep the others from being made.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -99,7 +99,7 @@ def delete_topic(topic: Topic) -> Decision[None]:
 
 def _too_many(commands: Sequence[CreateTopic], defaults: Defaults) -> BrokerError | None:
     """Why these topics cannot be made by one request, if they have too many partitions for that."""
-    wanted = sum(_wanted_partitions(command, defaults) for command in commands)
+    wanted = sum(wanted_partitions(one.partitions, one.assignments, defaults) for one in commands)
     return too_many_partitions(wanted) if wanted > PARTITIONS_PER_REQUEST_MAX else None
 
 
@@ -260,11 +260,11 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: in
     ]
 
 
-def _wanted_partitions(command: CreateTopic, defaults: Defaults) -> int:
-    """How many partitions the topic would have."""
-    if command.assignments:
-        return len(command.assignments)
-    return defaults.partitions if command.partitions == UNSET else max(command.partitions, 0)
+def wanted_partitions(partitions: int, assignments: Sized, defaults: Defaults) -> int:
+    """How many partitions the topic would have at most; an assignment names each, a number is one or `UNSET`."""
+    if assignments:
+        return len(assignments)
+    return defaults.partitions if partitions == UNSET else max(partitions, 0)
 
 
 def too_many_partitions(wanted: int) -> BrokerError:
