@@ -3,7 +3,8 @@
     log = get("replica")
     log.info("partition.truncated", topic="orders", partition=3, to_offset=17)
 
-The name of an event is fixed text, so that it can be searched and counted; what varies stands in the fields. How
+The name of an event is fixed text, so that it can be searched and counted: a noun, and a past participle that tells
+what became of it, with `not_` before it where something did not come to pass. What varies stands in the fields. How
 lines look (key=value on a terminal, JSON for a collector) is decided once, in `runtime`. Fields never hold secrets
 or the contents of records.
 """

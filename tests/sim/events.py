@@ -16,7 +16,7 @@ STORY_LINES_MAX = 20_000
 Listener = Callable[[str, Mapping[str, Any]], None]
 
 #: What no broker may ever have to say here.
-NEVER = {"fetch.corrupt": "a leader served a batch with a wrong CRC"}
+NEVER = {"fetch.damaged": "a leader served a batch with a wrong CRC"}
 
 #: For which else a broker closes a connection here: nobody sends what cannot be.
 CLOSED_FOR: Final = ("produce with acks=0", "idle for")

@@ -11,7 +11,7 @@ from tests.sim.invariants import Invariants
 from tests.sim.observed import place_of
 
 #: What a broker says that gives up a log.
-ANEW: Final = ("replica.begins_anew", "directory.lost", "directory.offline", "log.stray", "partition.offline")
+ANEW: Final = ("replica.restarted", "directory.lost", "directory.failed", "stray.moved", "partition.not_opened")
 
 
 def joins_complete(invariants: Invariants, process: str, fields: Mapping[str, Any]) -> None:

@@ -31,8 +31,8 @@ class LoopSyncs:
     def __init__(self, events: Events, failed: Callable[[str], None]) -> None:
         self._serving: dict[str, None] = {}
         self._failed = failed
-        events.listeners["broker.ready"] = [self._ready]
-        events.listeners["broker.stopping"] = [self._stopping]
+        events.listeners["broker.started"] = [self._ready]
+        events.listeners["shutdown.begun"] = [self._stopping]
 
     def _ready(self, process: str, _: Mapping[str, Any]) -> None:
         self._serving[process] = None

@@ -30,7 +30,7 @@ from tests.sim.test_scenarios import play
 CALL_SECONDS: Final = 0.5e-6
 STEP_SECONDS_MAX: Final = 0.010
 FLOOD_SECONDS: Final = 2.0
-NEVER: Final = ("broker.fenced", "raft.candidate", "isr.shrinks")
+NEVER: Final = ("broker.fenced", "raft.election.begun", "isr_shrink.proposed")
 SETTINGS: Final = {
     "broker.session.timeout.ms": "600",
     "broker.heartbeat.interval.ms": "100",

@@ -147,7 +147,7 @@ def test_a_replica_that_could_not_be_opened_is_opened_when_the_disk_is_well_agai
         admin = Admin("admin", simulation.loop, [(simulation.nodes[0].host, CLIENT_PORT)], History())
         await simulation.loop.create_task(admin.create("spare0", 1, 3), context=admin.process.context())
         await asyncio.sleep(1)
-        assert simulation.events.counts["partition.offline"] >= 1
+        assert simulation.events.counts["partition.not_opened"] >= 1
         disk.fail_writes = False
 
     play(seed, scenario)
@@ -168,7 +168,7 @@ def test_a_damaged_leader_is_found_and_begins_anew(seed: int) -> None:
             await roll(simulation, leader_of(simulation))
 
     outcome = play(seed, scenario)
-    assert outcome.events["replica.begins_anew"] == 1
+    assert outcome.events["replica.restarted"] == 1
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
@@ -189,11 +189,11 @@ def test_a_damaged_leader_that_was_alone_is_replaced_when_others_are_back(seed: 
         reader = Reader("early", simulation.loop, [(damaged.host, CLIENT_PORT)], History(), simulation.places)
         reading = simulation.loop.create_task(reader.read_all(simulation.places[0]), context=reader.process.context())
         # Where it is in what a start looks at, it was found there, and replaced while the others were up.
-        while not (damaged_on(damaged) or simulation.events.counts["replica.begins_anew"]):
+        while not (damaged_on(damaged) or simulation.events.counts["replica.restarted"]):
             await asyncio.sleep(0.05)
         reading.cancel()
         for other in others:
             other.start()
 
     outcome = play(seed, scenario)
-    assert outcome.events["replica.begins_anew"] == 1
+    assert outcome.events["replica.restarted"] == 1

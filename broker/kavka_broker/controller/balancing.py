@@ -39,12 +39,10 @@ class Balancing:
         self._controller = controller
         self._policy = policy_of(config)
         self._timers = timers
-        self._rounds: list[tuple[str, int, Work]] = [
-            ("leaders.rescued", config["unclean.leader.election.interval.ms"], rescue)
-        ]
+        self._rounds: list[tuple[str, int, Work]] = [("rescue", config["unclean.leader.election.interval.ms"], rescue)]
         if config["auto.leader.rebalance.enable"]:
             interval_ms = config["leader.imbalance.check.interval.seconds"] * 1000
-            self._rounds.append(("leaders.balanced", interval_ms, balance))
+            self._rounds.append(("balance", interval_ms, balance))
         self._waiting: dict[str, Timer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -66,27 +64,27 @@ class Balancing:
 
     def _begin(self) -> None:
         self.stop()
-        for event, interval_ms, work in self._rounds:
-            self._wait(event, interval_ms, interval_ms, work)
+        for name, interval_ms, work in self._rounds:
+            self._wait(name, interval_ms, interval_ms, work)
 
-    def _wait(self, event: str, delay_ms: int, interval_ms: int, work: Work) -> None:
-        self._waiting[event] = self._timers.after(delay_ms, self._go, event, interval_ms, work)
+    def _wait(self, name: str, delay_ms: int, interval_ms: int, work: Work) -> None:
+        self._waiting[name] = self._timers.after(delay_ms, self._go, name, interval_ms, work)
 
-    def _go(self, event: str, interval_ms: int, work: Work) -> None:
+    def _go(self, name: str, interval_ms: int, work: Work) -> None:
         loop = asyncio.get_running_loop()
-        task = loop.create_task(self._round(event, interval_ms, work), name=event)
-        self._tasks[event] = task
+        task = loop.create_task(self._round(name, interval_ms, work), name=f"leaders.{name}")
+        self._tasks[name] = task
         task.add_done_callback(_raise_failure)
 
-    async def _round(self, event: str, interval_ms: int, work: Work) -> None:
+    async def _round(self, name: str, interval_ms: int, work: Work) -> None:
         moved = 0
         try:
             moved = await self._controller.submit(lambda metadata, _: work(metadata, self._policy))
         except BrokerError as error:
-            log.warning("leaders.left_alone", work=event, reason=error.message or error.code.name)
+            log.warning("leaders.not_moved", work=name, reason=error.message or error.code.name)
         if moved:
-            log.info(event, partitions=moved)
-        self._wait(event, min(interval_ms, GO_ON_MS) if moved >= ELECTIONS_MAX else interval_ms, interval_ms, work)
+            log.info("leaders.moved", work=name, partitions=moved)
+        self._wait(name, min(interval_ms, GO_ON_MS) if moved >= ELECTIONS_MAX else interval_ms, interval_ms, work)
 
 
 def _raise_failure(task: "asyncio.Task[None]") -> None:

@@ -196,7 +196,7 @@ class Controller:
         self._fail_waiting(ErrorCode.NOT_CONTROLLER, "the controller has lost its leadership")
         if self.is_active:
             self.is_active = False
-            log.info("controller.inactive", node=self.node_id, epoch=self.epoch)
+            log.info("controller.deactivated", node=self.node_id, epoch=self.epoch)
             for listener in self.deactivated:
                 listener()
 
@@ -209,7 +209,7 @@ class Controller:
         if self._active_at is not None and self.metadata.next_offset >= self._active_at:
             self._active_at = None
             self.is_active = True
-            log.info("controller.active", node=self.node_id, epoch=self.epoch, offset=self.metadata.offset)
+            log.info("controller.activated", node=self.node_id, epoch=self.epoch, offset=self.metadata.offset)
             for listener in self.activated:
                 listener()
 
@@ -238,7 +238,7 @@ class Controller:
             if error.code != ErrorCode.KAFKA_STORAGE_ERROR or len(self.quorum.voters) == 1:
                 raise
             # As long as this node leads, nothing can be decided; another may have room.
-            log.warning("controller.steps_down", node=self.node_id, epoch=self._epoch, reason=error.message)
+            log.warning("controller.resigned", node=self.node_id, epoch=self._epoch, reason=error.message)
             self.quorum.step_down()
             raise BrokerError(
                 ErrorCode.NOT_CONTROLLER, f"node {self.node_id} has no room to decide anything"

@@ -236,7 +236,7 @@ class Quorum:
         """A node that does not get on says what for: mostly the majority of the controllers is not there."""
         voters = [f"{voter.node_id}@{host}:{port}" for voter in self.voters for _, host, port in voter.endpoints[:1]]
         log.warning(
-            "quorum.waits",
+            "quorum.awaited",
             node=self.node_id,
             role=self.role,
             epoch=self.epoch,

@@ -351,7 +351,7 @@ class Runner:
     async def _write_with_room(self, effect: Effect, problem: BrokerError | OSError) -> list[Effect]:
         """Try again until there is room."""
         while True:
-            self._note(Note("metadata.disk.refuses", {"reason": str(problem)}, is_warning=True))
+            self._note(Note("metadata.write.refused", {"reason": str(problem)}, is_warning=True))
             await asyncio.sleep(ROOM_RETRY_MS / 1000)
             try:
                 self._write(effect)
@@ -376,7 +376,7 @@ class Runner:
             except OSError as problem:
                 if problem.errno != ENOSPC or self.is_failed:
                     raise
-                self._note(Note("metadata.disk.refuses", {"reason": str(problem)}, is_warning=True))
+                self._note(Note("metadata.write.refused", {"reason": str(problem)}, is_warning=True))
                 await asyncio.sleep(ROOM_RETRY_MS / 1000)
             else:
                 return []
@@ -445,12 +445,12 @@ class Runner:
             )
         except Unreachable as problem:
             is_lost = self._clock.monotonic_ms() - started_ms < self._request_timeout_ms
-            log.debug("raft.unreachable", node=send.peer.node_id, request=request.NAME, reason=str(problem))
+            log.debug("raft.peer.not_reached", node=send.peer.node_id, request=request.NAME, reason=str(problem))
         except AssertionError as error:  # ours, and no answer
             self.fail(error)
             return
         except Exception as error:  # noqa: BLE001 - rules that never hear of their question again would wait for ever
-            log.error("raft.unasked", node=send.peer.node_id, request=request.NAME, reason=repr(error))
+            log.error("raft.request.failed", node=send.peer.node_id, request=request.NAME, reason=repr(error))
 
         def event(now_ms: int) -> list[Effect]:
             if isinstance(response, FetchResponse):

@@ -204,7 +204,7 @@ class Sessions:
         if command.wants_shutdown and session.handover_offset is None:
             session.handover_offset = self._controller.metadata.offset
         if standing.is_fenced and standing.should_shut_down:
-            log.info("broker.stops", broker=session.broker_id, epoch=session.epoch)
+            log.info("broker.released", broker=session.broker_id, epoch=session.epoch)
             self._forget(session)
 
     def _forget(self, session: Session) -> None:

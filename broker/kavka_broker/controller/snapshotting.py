@@ -96,7 +96,7 @@ class Snapshotter:
         self._log.files.saved(snapshot)
         self._log.drop_superseded()  # meanwhile the leader's may have taken the place of the log
         deleted = self._log.retain(now_ms)
-        log.info("metadata.snapshot", offset=snapshot.end_offset, records=len(records), deleted=len(deleted))
+        log.info("metadata.snapshot.written", offset=snapshot.end_offset, records=len(records), deleted=len(deleted))
         return snapshot
 
     async def adopt(self, snapshot: SnapshotId, runner: Runner) -> list[Effect]:

@@ -183,7 +183,7 @@ class GroupCoordinator:
             await self._forget_missed(shard)
         except Exception as error:
             # Whatever it was: members that are told of a load which has died would wait for it for ever.
-            log.error("groups.unreadable", partition=index, reason=str(error))
+            log.error("groups.not_loaded", partition=index, reason=str(error))
             shard.is_loading, shard.is_unreadable = False, True
             if isinstance(error, BrokerError | ProtocolViolation):
                 return

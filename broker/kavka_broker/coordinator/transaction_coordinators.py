@@ -82,7 +82,7 @@ class TransactionCoordinators:
                 AddPartitionsToTxnRequest([transaction]), AddPartitionsToTxnResponse, timeout_ms=self._timeout_ms
             )
         except Unreachable as problem:
-            log.warning("coordinator.unreachable", transactional_id=transactional_id, reason=str(problem))
+            log.warning("coordinator.not_reached", transactional_id=transactional_id, reason=str(problem))
             raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(problem)) from problem
         if answer.error_code:
             raise BrokerError(ErrorCode(answer.error_code))

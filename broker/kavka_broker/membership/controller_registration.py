@@ -46,11 +46,11 @@ async def register_controller(
         try:
             answer = await channel.ask(request, ControllerRegistrationResponse, timeout_ms=REGISTER_MS_MAX)
         except Unreachable as problem:
-            log.warning("controller.unregistered", node=node_id, reason=str(problem))
+            log.warning("controller.not_registered", node=node_id, reason=str(problem))
         else:
             if answer.error_code != ErrorCode.NONE:
                 reason = answer.error_message or ErrorCode(answer.error_code).name
-                log.warning("controller.unregistered", node=node_id, reason=reason)
+                log.warning("controller.not_registered", node=node_id, reason=reason)
         await asyncio.sleep(RETRY_MS / 1000)
 
 

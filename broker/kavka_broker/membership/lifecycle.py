@@ -191,7 +191,7 @@ class Lifecycle:
         """Let others lead, and out of the in-sync sets, until `may_come_back`. The process goes on."""
         if self._is_aside or self._wants_fence or self._wants_shut_down:
             return
-        log.warning("broker.steps_aside", reason=reason)
+        log.warning("broker.withdrawn", reason=reason)
         self._is_aside = True
         self.tell()
 
@@ -207,7 +207,7 @@ class Lifecycle:
                 await self._may_stop.wait()
                 return True
         except TimeoutError:
-            log.warning("broker.left_unasked", reason=f"the controller has not moved what is led here in {time_ms} ms")
+            log.warning("broker.not_released", reason=f"the controller has not moved what is led here in {time_ms} ms")
             return False
         finally:
             self.stop()
@@ -287,7 +287,7 @@ class Lifecycle:
     def _come_back(self) -> None:
         """The controller knows that this broker is aside, and it need not be any more."""
         if self._is_aside_known and self.may_come_back():
-            log.info("broker.comes_back")
+            log.info("broker.returned")
             self._is_aside = self._is_aside_known = False
 
     async def _beat_or_tell(self) -> bool:
@@ -335,7 +335,7 @@ class Lifecycle:
 
     def _give_up_if_leaving(self) -> None:
         if self._wants_shut_down and self._clock.monotonic_ms() - self._answered_ms >= SILENCE_MS_MAX:
-            log.warning("broker.left_unasked", reason="no controller answers; the others may be gone already")
+            log.warning("broker.not_released", reason="no controller answers; the others may be gone already")
             self._may_stop.set()
 
     # --- the own image ------------------------------------------------------------------------------------------

@@ -38,6 +38,8 @@ def _carry_out(partition: Partition) -> None:
     log_.carry_out_cut()
     end_offset = log_.log_end_offset
     if end_offset < before:
-        log.warning("truncated.committed", partition=str(partition), to_offset=end_offset, high_watermark=before)
+        log.warning(
+            "committed_records.truncated", partition=str(partition), to_offset=end_offset, high_watermark=before
+        )
     partition.high_watermark = max(log_.log_start_offset, min(before, end_offset))
     log_.producers.transactions.replicated(partition.high_watermark)

@@ -276,7 +276,7 @@ class Fetcher:
             await self._unreachable(problem)
             return
         if not self._session.answered(response, was_incremental=asked.is_incremental):
-            log.info("fetch.session_ended", leader=self.leader_id, error=ErrorCode(response.error_code).name)
+            log.info("fetch_session.ended", leader=self.leader_id, error=ErrorCode(response.error_code).name)
             await self._pause()
             return
         await self._take_rest(self._parts(asked, response))
@@ -310,8 +310,10 @@ class Fetcher:
 
     async def _unreachable(self, problem: Unreachable) -> None:
         self._session.lost()
-        level = log.debug if self._failures else log.warning
-        level("leader.unreachable", leader=self.leader_id, reason=str(problem), partitions=len(self))
+        if self._failures:
+            log.debug("leader.not_reached", leader=self.leader_id, reason=str(problem), partitions=len(self))
+        else:
+            log.warning("leader.not_reached", leader=self.leader_id, reason=str(problem), partitions=len(self))
         await self._pause()
 
     async def _pause(self) -> None:

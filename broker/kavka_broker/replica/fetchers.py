@@ -100,7 +100,7 @@ class Fetchers:
             return None
         endpoint = registration.endpoints.get(self._listener)
         if endpoint is None:
-            log.warning("leader.without_listener", leader=leader_id, listener=self._listener)
+            log.warning("leader_listener.not_found", leader=leader_id, listener=self._listener)
             return None
         return leader_id, (endpoint.host, endpoint.port)
 

@@ -60,8 +60,12 @@ def take(partition: Partition, data: PartitionData, now_ms: int) -> Next:
         else:
             append(partition, data, now_ms)
     except BrokerError as error:
-        name = "fetch.corrupt" if error.code == ErrorCode.CORRUPT_MESSAGE else "fetch.not_taken"
-        log.error(name, partition=str(partition), leader=partition.state.leader, reason=str(error))
+        log.error(
+            "fetch.damaged" if error.code == ErrorCode.CORRUPT_MESSAGE else "fetch.not_taken",
+            partition=str(partition),
+            leader=partition.state.leader,
+            reason=str(error),
+        )
         partition.refused(error)
         if has_parted(partition, data):
             # No epoch tells where: cutting could not make the two equal. The disk has changed it.
@@ -106,7 +110,7 @@ def cut_diverging(partition: Partition, diverging: EpochEnd) -> None:
     end_offset = partition.log.log_end_offset
     offset = truncation_offset(diverging, partition.log.epochs, end_offset, partition.high_watermark)
     log.info(
-        "log.diverges",
+        "log.diverged",
         partition=str(partition),
         leader=partition.state.leader,
         leader_epoch=partition.leader_epoch,
@@ -121,7 +125,7 @@ def resume_between(partition: Partition, leader_start: int, leader_end: int) -> 
     """The leader's log spans these offsets, and ours did not end between them when we asked. What was done about it."""
     how, offset = resume(leader_start, leader_end, partition.log.log_end_offset)
     log.warning(
-        "fetch.out_of_range",
+        "fetch.repositioned",
         partition=str(partition),
         leader=partition.state.leader,
         leader_start=leader_start,

@@ -73,9 +73,9 @@ class InSyncKeeper:
         proposed, self._proposed = self._proposed, []
         expanding = [partition for partition, change in proposed if len(change.isr) > len(partition.isr)]
         if expanding:
-            log.info("isr.expands", partitions=len(expanding), first=str(expanding[0]))
+            log.info("isr_expansion.proposed", partitions=len(expanding), first=str(expanding[0]))
         if len(expanding) < len(proposed):
-            log.info("isr.shrinks", partitions=len(proposed) - len(expanding))
+            log.info("isr_shrink.proposed", partitions=len(proposed) - len(expanding))
         for begin in range(0, len(proposed), TOGETHER_MAX):
             work = self._ask(alter_isr, proposed[begin : begin + TOGETHER_MAX])
             task = asyncio.get_running_loop().create_task(work)
@@ -103,7 +103,7 @@ class InSyncKeeper:
                 answers = await alter_isr([change for _, change in proposed])
             except BrokerError as error:
                 first = str(proposed[0][0])
-                log.warning("isr.not_asked", partitions=len(proposed), first=first, reason=str(error))
+                log.warning("isr.not_altered", partitions=len(proposed), first=first, reason=str(error))
             else:
                 proposed = _settle(proposed, answers)
                 if not proposed:

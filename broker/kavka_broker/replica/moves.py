@@ -94,7 +94,7 @@ class Moves:
             return
         future = self._logs.futures.make(partition.log, directory, self._clock.now_ms())
         self._add(Move(partition, directory, future))
-        log.info("move.begins", partition=str(partition), to=directory.path)
+        log.info("move.begun", partition=str(partition), to=directory.path)
 
     def resume(self, hosted: Callable[[str, int], Partition | None], is_placed: Callable[[str, int], bool]) -> None:
         """Go on with what an earlier life has left half moved.
@@ -115,7 +115,7 @@ class Moves:
                     self._try_begin(partition, found.directory)
             else:
                 self._add(Move(partition, found.directory, None, found))
-                log.info("move.goes_on", partition=str(partition), to=found.directory.path)
+                log.info("move.resumed", partition=str(partition), to=found.directory.path)
 
     def _try_begin(self, partition: Partition, directory: LogDirectory) -> None:
         try:

@@ -36,7 +36,7 @@ async def _prove(partition: Partition) -> None:
         for _ in prove(partition.log):
             await asyncio.sleep(0)
     except (OSError, ProtocolViolation) as problem:
-        log.error("transactions.unreadable", partition=str(partition), reason=str(problem))
+        log.error("transactions.not_read", partition=str(partition), reason=str(problem))
         partition.log.proof_problem = str(problem)
         partition.found_damaged()
     finally:

@@ -313,7 +313,7 @@ class ReplicaManager:
             self._tell(partition, True)
 
     def _set_aside(self, topic: str, index: int) -> None:
-        log.warning("replica.begins_anew", partition=f"{topic}-{index}")
+        log.warning("replica.restarted", partition=f"{topic}-{index}")
         self._logs.set_aside(topic, index)
 
     def _opened(self, topic: Topic, index: int, state: PartitionState) -> Log | None:
@@ -327,7 +327,7 @@ class ReplicaManager:
             gone_at = self._refusals.check(topic, index, is_starting=not self._is_started)
             return self._refusals.judge(self._made(topic, index, state, is_missing=is_missing), state, gone_at)
         except BrokerError as error:
-            log.error("partition.offline", topic=topic.name, partition=index, reason=str(error))
+            log.error("partition.not_opened", topic=topic.name, partition=index, reason=str(error))
             return None
 
     def _made(self, topic: Topic, index: int, state: PartitionState, *, is_missing: bool) -> Log:
@@ -393,7 +393,7 @@ class ReplicaManager:
         if topic is None:
             self._give_up(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif self._node_id not in topic.partitions[partition.index].replicas:
-            log.info("partition.moved_away", partition=str(partition))
+            log.info("partition.moved", partition=str(partition))
             self._give_up(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _give_up(self, partition: Partition, code: ErrorCode) -> None:

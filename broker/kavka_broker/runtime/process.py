@@ -43,7 +43,7 @@ SWITCH_INTERVAL_S = 0.001
 def run_until_stopped(config: BrokerConfig) -> int:
     """Run a broker in this process. The exit code."""
     configure(config)
-    log.info("process.files", open_max=allow_open_files())
+    log.info("open_files.allowed", open_max=allow_open_files())
     try:
         asyncio.run(serve(config))
     except StartError as error:
@@ -100,7 +100,7 @@ class Stopping:
 
     def _received(self, name: str) -> None:
         if self.requested.is_set():
-            log.warning("broker.stopped_at_once", signal=name)
+            log.warning("broker.aborted", signal=name)
             os._exit(EXIT_STOPPED_AT_ONCE)
         self.reason = name
         self.requested.set()
@@ -129,10 +129,10 @@ def out_of_resources(reason: str, error: OSError) -> None:
     hushed = _quiet.hushed()
     if hushed is not None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        log.warning("process.out_of_resources", reason=f"{reason}: {error}", open_max=limit, repeated=hushed)
+        log.warning("resources.exhausted", reason=f"{reason}: {error}", open_max=limit, repeated=hushed)
 
 
 def crash(error: BaseException) -> NoReturn:
     """An invariant is violated: say so, and end without touching a file."""
-    log.exception("broker.crash", error)
+    log.exception("broker.crashed", error)
     os._exit(EXIT_CRASH)

@@ -93,7 +93,7 @@ class Server:
         except (CannotStart, CannotJoin, UnusableDirectory, ConfigError) as error:
             raise StartError(str(error)) from error
         log.info(
-            "broker.ready",
+            "broker.started",
             node=self.broker.node_id,
             roles=",".join(self.config.roles),
             cluster=self.broker.cluster_id,
@@ -103,18 +103,18 @@ class Server:
 
     async def stop(self, reason: str) -> None:
         """Controlled shutdown: hand over, no more requests, let decisions finish, close the logs, mark them clean."""
-        log.info("broker.stopping", reason=reason)
+        log.info("shutdown.begun", reason=reason)
         self.health.blocked("stopping", f"told to stop: {reason}")
         for name, stop in reversed(self._stops):
             try:
                 async with asyncio.timeout(STOP_MS_MAX / 1000):
                     await stop()
             except (OSError, TimeoutError, BrokerError) as problem:
-                log.error("broker.stop_failed", part=name, reason=str(problem))
+                log.error("part.not_stopped", part=name, reason=str(problem))
             except AssertionError:
                 raise
             except Exception as error:  # a defect of ours; the rest is still to be stopped, the logs above all
-                log.exception("broker.stop_failed", error, part=name)  # noqa: TRY401
+                log.exception("part.not_stopped", error, part=name)  # noqa: TRY401
         self._timers.close()
         log.info("broker.stopped")
 
@@ -200,7 +200,7 @@ class Server:
 
         def progress(count: int, total: int, name: str) -> None:
             if count % max(1, total // 10) == 0:
-                log.info("logs.loading", done=count, total=total, last=name)
+                log.info("logs.loaded", done=count, total=total, last=name)
 
         def known_id(name: PartitionName) -> bytes:
             topic = quorum.metadata.topics.get(name.topic)

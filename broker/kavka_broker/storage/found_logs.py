@@ -170,7 +170,7 @@ class Search:
             return []
 
     def _finish(self, begun: FoundLog, *, is_only_one: bool) -> list[FoundLog]:
-        log.info("log.half_made", path=begun.path)
+        log.info("log.not_completed", path=begun.path)
         had_records = begun.directory.recovery_points.get(begun.name, 0) > 0
         if begun.owner == ZERO or had_records or not is_only_one:
             self._disk.remove_tree(begun.path)
@@ -189,6 +189,6 @@ class Search:
         kept = known or twins[:1]
         for one in twins:
             if one not in kept and one.directory.is_online:
-                log.warning("log.twins", log=str(one.name), kept=kept[0].path, set_aside=one.path)
+                log.warning("log.duplicated", log=str(one.name), kept=kept[0].path, set_aside=one.path)
                 self._aside.put(one.directory, one.name, one.path, STRAY_DIRECTORY)
         return kept

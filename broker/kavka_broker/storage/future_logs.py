@@ -63,7 +63,7 @@ class FutureLogs:
         try:
             topic_id = partition_metadata.read(self._disk, path)
         except BrokerError as problem:
-            log.warning("copy.unreadable", path=path, reason=str(problem))
+            log.warning("copy.not_read", path=path, reason=str(problem))
             self._aside.put(directory, name, path, STRAY_DIRECTORY)
         else:
             self._found.append(FoundCopy(directory, path, name, topic_id))

@@ -286,7 +286,7 @@ def open_directories(
             directories.append(LogDirectory(disk, path, owner))
         except OSError as problem:
             problems[path] = problem
-            log.error("directory.offline", directory=path, reason=str(problem))
+            log.error("directory.failed", directory=path, reason=str(problem))
             directories.append(LogDirectory(disk, path, found.get(path), is_online=False))
     if not any(directory.is_online for directory in directories):
         raise _none_left(paths, problems)

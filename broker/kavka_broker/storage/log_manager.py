@@ -132,7 +132,7 @@ class LogManager(OpenLogs):
             opened.release()  # or a start would need as many descriptors as there are logs
             return opened
         except UNREADABLE as problem:
-            log.error("log.unusable", log=str(name), directory=directory.path, reason=str(problem))
+            log.error("log.not_opened", log=str(name), directory=directory.path, reason=str(problem))
             self._unusable[name] = unusable = Unusable(one, problem)
             if unusable.has_failed:
                 self._fail(directory, unusable.cause)
@@ -165,7 +165,7 @@ class LogManager(OpenLogs):
             twin.latest_epoch,
             twin.log_end_offset,
         )
-        log.warning("log.twins", log=str(name), kept=(directory if is_further else home).path)
+        log.warning("log.duplicated", log=str(name), kept=(directory if is_further else home).path)
         if is_further:
             self._move_aside(name, STRAY_DIRECTORY)
         else:

@@ -201,7 +201,7 @@ class SegmentedLog(SyncedLog):
             raise self._storage_error("delete", problem) from problem
         self._set_segments(self.segments[count:])
         self.advance_start(self._bases[0])
-        log.info("log.segments_deleted", log=str(self.name), count=count, log_start_offset=self.log_start_offset)
+        log.info("segments.deleted", log=str(self.name), count=count, log_start_offset=self.log_start_offset)
         return count
 
     def replace_segments(self, old: list[Segment], cleaned: Segment) -> bool:

@@ -246,7 +246,7 @@ class OpenLogs:
             return
         directory.is_online = False
         reason = "" if problem is None else str(problem)
-        log.error("directory.offline", directory=directory.path, logs=len(self._logs_in(directory)), reason=reason)
+        log.error("directory.failed", directory=directory.path, logs=len(self._logs_in(directory)), reason=reason)
         for one in self._logs_in(directory):
             one.is_failed = True
         self.on_offline(directory)
@@ -272,7 +272,7 @@ class OpenLogs:
                 if self._is_clean(directory):
                     directory.mark_clean(broker_epoch)
             except OSError as problem:
-                log.error("directory.not_clean", directory=directory.path, reason=str(problem))
+                log.error("clean_mark.not_written", directory=directory.path, reason=str(problem))
         for directory in self.directories:
             directory.release()
 

@@ -173,7 +173,7 @@ def _stand_in(opening: _Opening, bases: list[int], missed: int) -> None:
     or its followers would let go of what only they still have.
     """
     opening.damage = f"{opening.directory} lacks the segment of offset {missed}"
-    log.warning("segment.missing", directory=opening.directory, offset=missed)
+    log.warning("segment.not_found", directory=opening.directory, offset=missed)
     if not bases or missed < bases[0]:
         bases.insert(0, missed)
 
@@ -440,7 +440,7 @@ def _go_on_at(opening: _Opening, offset: int, *, is_missed: bool) -> None:
         opening.damage = (
             opening.damage or f"{opening.directory} ends at {opening.end_offset}, it was closed or synced at {offset}"
         )
-    log.warning("log.goes_on", log=str(opening.name), from_offset=opening.end_offset, to_offset=offset)
+    log.warning("log.advanced", log=str(opening.name), from_offset=opening.end_offset, to_offset=offset)
     opening.is_cut = True
     if not is_missed:
         _set_aside(opening, offset)
@@ -459,7 +459,7 @@ def _set_aside(opening: _Opening, offset: int) -> None:
     path = os.path.join(os.path.dirname(opening.directory), base)
     if kept:
         opening.disk.make_directory(path)
-        log.warning("log.stray", log=str(opening.name), moved_to=path)
+        log.warning("stray.moved", log=str(opening.name), moved_to=path)
     for segment in kept:
         segment.close()
         for file in segment.paths():

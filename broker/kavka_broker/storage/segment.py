@@ -232,7 +232,7 @@ class Segment:
     def _doubt_index(self, position: int) -> None:
         if not self.is_index_wrong:
             self.is_index_wrong = True
-            log.warning("index.wrong", path=self.offsets.path, position=position)
+            log.warning("index.not_believed", path=self.offsets.path, position=position)
 
     def whole_batches(self, view: memoryview, position: int, limit: int, offset: int) -> tuple[int, int]:
         """Where the last whole batch before `limit` ends, and which offset comes there; `offset` is at `position`.
@@ -330,7 +330,9 @@ class Segment:
             return True
         if not self.is_index_wrong:
             self.is_index_wrong = True
-            log.warning("index.wrong", path=self.times.path, timestamp_ms=entry.timestamp_ms, offset=entry.offset)
+            log.warning(
+                "index.not_believed", path=self.times.path, timestamp_ms=entry.timestamp_ms, offset=entry.offset
+            )
         return False
 
     def denies(self, entry: TimestampOffset) -> bool:

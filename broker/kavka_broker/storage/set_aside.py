@@ -83,7 +83,7 @@ class SetAside:
         one = Aside(directory, path, target, suffix, size_bytes, delay_ms)
         self._all[path] = one
         if suffix == STRAY_DIRECTORY:
-            log.warning("log.stray", log=str(name), moved_to=target, bytes=size_bytes)
+            log.warning("stray.moved", log=str(name), moved_to=target, bytes=size_bytes)
         try:
             self._try_rename(one)
         except FileNotFoundError:
@@ -130,7 +130,7 @@ class SetAside:
         if one.suffix == STRAY_DIRECTORY:
             if age_ms < stray_retention_ms:
                 return False
-            log.warning("log.stray_removed", path=one.path, bytes=one.size_bytes)
+            log.warning("stray.removed", path=one.path, bytes=one.size_bytes)
         elif age_ms < one.delay_ms and one.directory.has_room:
             return False
         self._disk.remove_tree(one.path)
@@ -165,7 +165,7 @@ class SetAside:
         # The mark goes last.
         self._disk.sync_directory(one.path)
         self._disk.remove_tree(one.path)
-        log.info("log.removed_in_place", path=one.path, bytes=one.size_bytes)
+        log.info("log.removed", path=one.path, bytes=one.size_bytes)
 
     def _measure(self, one: Aside, now_ms: int) -> None:
         files = [os.path.join(one.path, entry) for entry in self._disk.names(one.path) if entry != SINCE]
@@ -184,4 +184,4 @@ class SetAside:
     def _tell(self, one: Aside, problem: OSError) -> None:
         if not one.is_told:
             one.is_told = True
-            log.error("log.not_set_aside", path=one.path, reason=str(problem), tries="again")
+            log.error("log.not_moved", path=one.path, reason=str(problem), tries="again")

@@ -77,8 +77,8 @@ def test_a_node_of_another_cluster_hears_nothing(nodes: Nodes, tmp_path: Path) -
     stranger.launch()
     try:
         wait_for(stranger, "raft.fetch.refused", "INCONSISTENT_CLUSTER_ID")
-        wait_for(nodes[CONTROLLER], "raft.fetch.other.cluster", ELSEWHERE)
-        wait_for(stranger, "quorum.waits")
+        wait_for(nodes[CONTROLLER], "raft.fetch.misdirected", ELSEWHERE)
+        wait_for(stranger, "quorum.awaited")
         assert stranger.stop() == 0
     finally:
         stranger.kill()

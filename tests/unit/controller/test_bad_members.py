@@ -44,7 +44,7 @@ def test_another_clusters_node_is_not_let_in(caplog: pytest.LogCaptureFixture) -
         await asyncio.sleep(5)
         assert stranger.topics == []
         assert stranger.quorum.log.end_offset == 0
-        assert {"cluster_id": "YW5vdGhlci1jbHVzdGVyLg", "replica": 11} in said(caplog, "raft.fetch.other.cluster")
+        assert {"cluster_id": "YW5vdGhlci1jbHVzdGVyLg", "replica": 11} in said(caplog, "raft.fetch.misdirected")
         assert "INCONSISTENT_CLUSTER_ID" in {one["error"] for one in said(caplog, "raft.fetch.refused")}
 
     Quorums.play(scenario)

@@ -424,7 +424,7 @@ def test_a_node_that_waits_for_a_majority_says_so(caplog: pytest.LogCaptureFixtu
         lonely.start()
         waiting = asyncio.create_task(lonely.run(lonely.quorum.caught_up()))
         await asyncio.sleep(11)
-        (note,) = [record for record in caplog.records if record.message == "quorum.waits"]
+        (note,) = [record for record in caplog.records if record.message == "quorum.awaited"]
         assert note.fields["voters"] == "1@node-1:9093,2@node-2:9093,3@node-3:9093"  # type: ignore[attr-defined]
         assert not waiting.done()
         cluster.nodes[2].start()

@@ -78,7 +78,7 @@ def contradicted(world: Meddler, meddle: Callable[[Message], None], reason: str)
     assert liar is not None
     world.meddle = lambda message: meddle(message) if world.leader() is liar else None
     world.run(1_000)
-    assert any("leader.contradicts" in line and reason in line for line in world.trace)
+    assert any("leader.contradicted" in line and reason in line for line in world.trace)
     assert world.leader() is not liar
     world.run(2_000)
     nodes = [one.node for one in world.processes.values() if one.node]

@@ -432,7 +432,7 @@ def test_a_broken_batch_is_named_and_not_taken(position: int, value: int, caplog
         assert named(request)[0].fetch_offset == 0
 
     play(scenario)
-    assert "fetch.corrupt" in [record.getMessage() for record in caplog.records]
+    assert "fetch.damaged" in [record.getMessage() for record in caplog.records]
 
 
 def test_when_the_rate_is_exceeded_all_that_is_throttled_waits_until_it_is_not(

@@ -101,5 +101,5 @@ def test_a_disk_that_fails_while_a_part_stops_is_told_as_what_it_is(
 
     asyncio.run(scenario())
 
-    (told,) = [record for record in caplog.records if record.getMessage() == "broker.stop_failed"]
+    (told,) = [record for record in caplog.records if record.getMessage() == "part.not_stopped"]
     assert told.exc_info is None

@@ -112,5 +112,5 @@ def test_too_few_descriptors_are_one_warning_in_a_while(
 
     with caplog.at_level(logging.WARNING, "kavka"):
         asyncio.run(scenario())
-    assert [one.getMessage() for one in caplog.records] == ["process.out_of_resources"] * 3
+    assert [one.getMessage() for one in caplog.records] == ["resources.exhausted"] * 3
     assert [one.fields["repeated"] for one in caplog.records] == [0, 9, 9]  # type: ignore[attr-defined]

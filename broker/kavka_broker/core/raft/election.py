@@ -31,7 +31,7 @@ from kavka_broker.protocol.uuids import ZERO
 def on_vote(member: Member, request: VoteRequest) -> VoteResponse:
     """Answer a candidate."""
     if request.cluster_id not in (None, member.identity.cluster_id):
-        member.warn("raft.vote.other.cluster", cluster_id=request.cluster_id)
+        member.warn("raft.vote.misdirected", cluster_id=request.cluster_id)
         return VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked: PartitionData | None = wire.only_partition(request.topics)
     if asked is None:
@@ -46,8 +46,12 @@ def on_vote(member: Member, request: VoteRequest) -> VoteResponse:
         member.remember(QuorumState(member.epoch, NOBODY, asked.replica_id, asked.replica_directory_id))
         _be_patient(member)
     outcome = "granted" if is_granted else "refused" if error is ErrorCode.NONE else error.name
-    kind = "pre-vote" if asked.pre_vote else "vote"
-    member.note(f"raft.{kind}", candidate=asked.replica_id, epoch=asked.replica_epoch, outcome=outcome)
+    member.note(
+        "raft.pre_vote.answered" if asked.pre_vote else "raft.vote.answered",
+        candidate=asked.replica_id,
+        epoch=asked.replica_epoch,
+        outcome=outcome,
+    )
     return wire.vote_answer(member, error, is_granted=is_granted)
 
 

@@ -36,7 +36,7 @@ from kavka_broker.protocol.uuids import ZERO
 def on_begin(member: Member, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
     """A new leader makes itself known."""
     if request.cluster_id not in (None, member.identity.cluster_id):
-        member.warn("raft.begin.other.cluster", cluster_id=request.cluster_id)
+        member.warn("raft.begin.misdirected", cluster_id=request.cluster_id)
         return BeginQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked = wire.only_partition(request.topics)
     if asked is None:
@@ -66,7 +66,7 @@ def _problem(member: Member, leader_id: int, epoch: int) -> ErrorCode:
 def on_end(member: Member, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
     """The leader gives up. The first of its candidates stands at once, the others a little later each."""
     if request.cluster_id not in (None, member.identity.cluster_id):
-        member.warn("raft.end.other.cluster", cluster_id=request.cluster_id)
+        member.warn("raft.end.misdirected", cluster_id=request.cluster_id)
         return EndQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked = wire.only_partition(request.topics)
     if asked is None:
@@ -129,7 +129,7 @@ def on_fetched(member: Member, send: Send, response: FetchResponse | None) -> No
         _take(member, before, answer)
     except _ContradictionError as problem:
         # What was committed stays, and others may be asked for their votes: such a leader should not go on.
-        member.warn("raft.leader.contradicts", leader=before.leader.node_id, reason=str(problem))
+        member.warn("raft.leader.contradicted", leader=before.leader.node_id, reason=str(problem))
         lose_leader(member, before)
         fetching.retry_at_ms = member.after(member.settings.fetch_wait_max_ms)
     except ProtocolViolation as problem:
@@ -190,7 +190,7 @@ def _truncate(member: Member, epoch: int, end_offset: int) -> None:
             f"below {member.high_watermark}, which was committed"
         )
     if offset < member.end_offset:
-        member.note("raft.truncated", from_offset=member.end_offset, to_offset=offset)
+        member.note("raft.log.truncated", from_offset=member.end_offset, to_offset=offset)
         member.emit(Truncate(offset))
         member.history.truncate(offset)
         member.moved_to(offset)

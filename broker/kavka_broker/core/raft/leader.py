@@ -42,7 +42,7 @@ def problem_with_epoch(member: Member, epoch: int) -> ErrorCode:
 def on_fetch(member: Member, request: FetchRequest) -> FetchResponse | Later:
     """Answer a replica, or let it wait for news."""
     if request.cluster_id not in (None, member.identity.cluster_id):
-        member.warn("raft.fetch.other.cluster", cluster_id=request.cluster_id, replica=wire.replica_id(request))
+        member.warn("raft.fetch.misdirected", cluster_id=request.cluster_id, replica=wire.replica_id(request))
         return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked: FetchPartition | None = wire.only_partition(request.topics)
     if asked is None:
@@ -130,7 +130,7 @@ def wake(member: Member, role: Leader) -> None:
 def on_fetch_snapshot(member: Member, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
     """A piece of a snapshot, for a replica that is behind the beginning of the log."""
     if request.cluster_id not in (None, member.identity.cluster_id):
-        member.warn("raft.fetch.other.cluster", cluster_id=request.cluster_id, replica=request.replica_id)
+        member.warn("raft.fetch.misdirected", cluster_id=request.cluster_id, replica=request.replica_id)
         return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)

@@ -134,7 +134,7 @@ class Member:
         """Whether this epoch can be; a warning where it cannot."""
         if is_believable(epoch, self.epoch):
             return True
-        self.warn("raft.epoch.unbelievable", epoch=epoch, own=self.epoch)
+        self.warn("raft.epoch.refused", epoch=epoch, own=self.epoch)
         return False
 
     # --- effects -----------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class Member:
         match record:
             case VotersRecord():
                 self.history.add_voters(offset, read_voters(record))
-                self.note("raft.voters", offset=offset, voters=[voter.node_id for voter in self.voters])
+                self.note("raft.voters.changed", offset=offset, voters=[voter.node_id for voter in self.voters])
             case KRaftVersionRecord():
                 self.history.add_version(offset, record.k_raft_version)
 

@@ -293,7 +293,7 @@ class RaftNode:
         """Somebody has said an epoch that cannot be, and it was written down. A node alone forgets it; one of several
         has to keep what it promised: it stays as it is, does not stand, and nobody believes it.
         """
-        member.warn("raft.epoch.unbelievable", epoch=member.epoch, own=member.log.latest_epoch)
+        member.warn("raft.epoch.refused", epoch=member.epoch, own=member.log.latest_epoch)
         if not member.others:
             member.go_back(QuorumState(member.log.latest_epoch))
 

@@ -50,7 +50,7 @@ def become_follower(member: Member, epoch: int, leader: LeaderAt) -> None:
     member.remember(state)
     patience_ms = member.settings.fetch_timeout_ms + member.soon_ms()
     member.role = Follower(leader, patience_ms, member.after(patience_ms), member.now_ms)
-    member.note("raft.follows", leader=leader.node_id, epoch=epoch)
+    member.note("raft.leader.followed", leader=leader.node_id, epoch=epoch)
     member.emit(Followed(leader.node_id, epoch))
 
 
@@ -58,7 +58,7 @@ def become_prospective(member: Member, leader: LeaderAt | None) -> None:
     """Ask whether the others would vote for this node, before an epoch is spent on it."""
     tally = Tally(member.voters, granted=_own_vote(member))
     member.role = Prospective(leader, tally, member.after(member.election_timeout_ms()))
-    member.note("raft.prospective", epoch=member.epoch, round=member.rounds)
+    member.note("raft.pre_vote.begun", epoch=member.epoch, round=member.rounds)
     if leader is None:
         member.emit(Followed(NOBODY, member.epoch))
     _ask_votes(member, tally, is_pre_vote=True)
@@ -70,7 +70,7 @@ def become_candidate(member: Member) -> None:
     member.remember(vote)
     tally = Tally(member.voters, granted=_own_vote(member))
     member.role = Candidate(tally, member.after(member.election_timeout_ms()))
-    member.note("raft.candidate", epoch=member.epoch)
+    member.note("raft.election.begun", epoch=member.epoch)
     member.emit(Followed(NOBODY, member.epoch))
     _ask_votes(member, tally, is_pre_vote=False)
 
@@ -99,7 +99,7 @@ def become_leader(member: Member, granting: set[int]) -> None:
     start_offset = member.append(_opening(member, granting))
     member.role = Leader(start_offset, Replicas(member.now_ms), member.now_ms)
     member.flush()
-    member.note("raft.leads", epoch=member.epoch, offset=start_offset)
+    member.note("raft.election.won", epoch=member.epoch, offset=start_offset)
     member.emit(Led(member.epoch, start_offset))
 
 
@@ -143,7 +143,7 @@ def become_resigned(member: Member, *, is_final: bool) -> None:
     successors = by_end_offset(member, role)
     leave_lead(member)
     member.role = Resigned(member.after(member.election_timeout_ms()), is_final)
-    member.note("raft.resigned", epoch=member.epoch, successors=[voter.node_id for voter in successors])
+    member.note("raft.leader.resigned", epoch=member.epoch, successors=[voter.node_id for voter in successors])
     member.emit(Followed(NOBODY, member.epoch))
     request = wire.end_epoch(member, successors)
     for voter in successors:

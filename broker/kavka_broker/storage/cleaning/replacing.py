@@ -53,7 +53,7 @@ def finish(disk: Disk, directory: str) -> None:
             continue
         end_offset = _end(disk, path + SWAP, base_offset)
         if end_offset is None and disk.exists(path):
-            log.warning("segment.swap_ignored", path=path + SWAP)
+            log.warning("segment_swap.ignored", path=path + SWAP)
             disk.remove(path + SWAP)
             continue
         _finish(disk, directory, base_offset, end_offset or base_offset)
