@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from crc32c import crc32c
 
@@ -45,8 +45,8 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.quotas.client_quotas import ClientQuotas
-from kavka_broker.replica.fetch_sessions import FetchSessions
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Log
 
@@ -87,7 +87,8 @@ class RequestPath:
         now_ms = self.clock.now_ms()
         self.log = Log.open(RealDisk(), str(directory / f"{TOPIC}-0"), LogConfig(), now_ms=now_ms)
         state = PartitionState((NODE_ID,), (NODE_ID,), NODE_ID)
-        self.partition = Partition(TOPIC, 0, self.log, state, NODE_ID, self.clock)
+        alone: Any = SimpleNamespace(lag_ms_max=0.0, contact=None)  # what a partition without followers asks for
+        self.partition = Partition(TOPIC, 0, self.log, state, NODE_ID, self.clock, alone)
         parts = SimpleNamespace(
             clock=self.clock,
             config={"fetch.max.bytes": 55 * 1024 * 1024, "replica.selector.class": ""},

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any, Final
 
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.replica.moves import Moves
+from kavka_broker.replica.hosting.moves import Moves
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_sync import SyncedLog
 from tests.sim.events import Events

@@ -10,8 +10,8 @@ from kavka_broker.core.group import membership
 from kavka_broker.core.group import offsets as group_offsets
 from kavka_broker.core.group.effects import TimerKind
 from kavka_broker.core.metadata.decide import partition_change
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import checkpoints, retention
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager

@@ -6,8 +6,8 @@ from typing import Any
 
 from kavka_broker.core.metadata.decide import registrations
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import log_manager, segment
 from kavka_broker.storage.disk import is_passing
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories

@@ -5,9 +5,9 @@ from typing import Any
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.membership.lifecycle import Lifecycle
-from kavka_broker.replica import following
-from kavka_broker.replica.missing import MissingLogs
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.following import taking
+from kavka_broker.replica.hosting.missing import MissingLogs
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import log_sync, recovery
 from tests.sim.teething import Patch, tooth
 
@@ -51,7 +51,7 @@ def cut_on_the_loop(patch: Patch) -> None:
         partition.log.truncate_to(offset)
         partition.high_watermark = min(partition.high_watermark, partition.log.log_end_offset)
 
-    patch.setattr(following, "cut", cut)
+    patch.setattr(taking, "cut", cut)
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------

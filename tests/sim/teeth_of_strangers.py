@@ -16,10 +16,10 @@ from kavka_broker.core.metadata.image.producer_ids import ProducerIds
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.core.raft import election
-from kavka_broker.replica import following
-from kavka_broker.replica.fetch_sessions import FetchSession
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.purgatory import OffsetWaiters
+from kavka_broker.replica.following import taking
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.purgatory import OffsetWaiters
+from kavka_broker.replica.serving.fetch_sessions import FetchSession
 from kavka_broker.storage import checkpoints, log_directory, retention
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
@@ -89,13 +89,13 @@ def recovery_points_ahead(patch: Patch) -> None:
 
 @tooth("a follower does not follow the start of its leader's log", "", 20)
 def deleted_records_not_replicated(patch: Patch) -> None:
-    append = following.append
+    append = taking.append
 
     def append_only(partition: Partition, data: Any, now_ms: int) -> None:
         data.log_start_offset = -1
         append(partition, data, now_ms)
 
-    patch.setattr(following, "append", append_only)
+    patch.setattr(taking, "append", append_only)
 
 
 @tooth("retention deletes what is not committed yet", "isolate kill", 20, workloads="trimming")

@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.write_txn_markers_response import WriteTxnMa
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.partition import ACKS_ALL
+from kavka_broker.replica.leading.partition import ACKS_ALL
 from kavka_broker.storage.batch_check import Origin
 from tests.sim.clients import ANSWER_MS, Admin, Client
 from tests.sim.compaction import HOLD

@@ -17,11 +17,13 @@ LINT = Path(sys.executable).parent / "lint-imports"
 PLANTS = (
     # (contract, module that imports, module that it may not import)
     ("layers", "kavka_broker.core.placement", "kavka_broker.storage.log"),
-    ("layers", "kavka_broker.replica.partition", "kavka_broker.controller.sessions"),
-    ("layers", "kavka_broker.replica.partition", "kavka_broker.coordinator.shard"),
+    ("layers", "kavka_broker.replica.leading.partition", "kavka_broker.controller.sessions"),
+    ("layers", "kavka_broker.replica.leading.partition", "kavka_broker.coordinator.shard"),
     ("layers", "kavka_broker.quotas.byte_quota", "kavka_broker.membership.lifecycle"),
     ("layers", "kavka_broker.timers", "kavka_broker.logs"),
     ("metadata", "kavka_broker.core.metadata.image.topics", "kavka_broker.core.metadata.decide.policy"),
+    ("replica", "kavka_broker.replica.leading.partition", "kavka_broker.replica.serving.fetch_sessions"),
+    ("replica", "kavka_broker.replica.following.fetcher", "kavka_broker.replica.hosting.openings"),
     ("coordinator", "kavka_broker.coordinator.shard", "kavka_broker.controller.controller"),
     ("pure", "kavka_broker.core.placement", "random"),
     ("api", "kavka_broker.api.a00_produce", "kavka_broker.net.connection"),

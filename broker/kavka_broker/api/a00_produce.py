@@ -44,7 +44,7 @@ from kavka_broker.protocol.messages.produce_response import (
 from kavka_broker.protocol.records.batch import CODEC_MASK, TRANSACTIONAL_BIT
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.quotas.client_quotas import PRODUCE
-from kavka_broker.replica.partition import ACKS_ALL, Partition
+from kavka_broker.replica.leading.partition import ACKS_ALL, Partition
 from kavka_broker.slices import UNITS_PER_SLICE, Pace, Work
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared
 from kavka_broker.storage.record_check import RecordsRefused

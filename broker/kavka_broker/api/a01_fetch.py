@@ -46,12 +46,13 @@ from kavka_broker.protocol.messages.fetch_response import (
 )
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.quotas.client_quotas import FETCH
-from kavka_broker.replica.feeds import Feed
-from kavka_broker.replica.fetch_sessions import FetchContext, Named, SessionPartition, prepare
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.proving import is_proven
-from kavka_broker.replica.purgatory import FetchWaiter
-from kavka_broker.replica.throttles import Throttle
+from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.purgatory import FetchWaiter
+from kavka_broker.replica.leading.session_partition import SessionPartition
+from kavka_broker.replica.leading.throttles import Throttle
+from kavka_broker.replica.serving.fetch_sessions import FetchContext, Named, prepare
+from kavka_broker.replica.serving.proving import is_proven
 from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log import Chunk
 

@@ -30,7 +30,7 @@ from kavka_broker.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.time_search import find_by_timestamp, max_timestamp
 

@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.delete_records_response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 
 HIGH_WATERMARK = -1
 Waiting = tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None], int]

@@ -19,7 +19,7 @@ from kavka_broker.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log_directory import LogDirectory
 

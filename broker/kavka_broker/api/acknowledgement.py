@@ -17,7 +17,7 @@ NamesLeader = Callable[[PartitionProduceResponse], None]
 
 
 class Share:
-    """One partition's part, as `replica.purgatory.Waiter`."""
+    """One partition's part, as `replica.leading.purgatory.Waiter`."""
 
     __slots__ = ("_names_leader", "is_settled", "response", "waits_for_others", "whole")
 

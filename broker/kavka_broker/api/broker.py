@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from kavka_broker.protocol.message import Message
     from kavka_broker.quotas.client_quotas import ClientQuotas
     from kavka_broker.quotas.sensor import HeldTime
-    from kavka_broker.replica.fetch_sessions import FetchSessions
-    from kavka_broker.replica.replica_manager import ReplicaManager
+    from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+    from kavka_broker.replica.serving.fetch_sessions import FetchSessions
     from kavka_broker.seams import Clock
     from kavka_broker.timers import Timers
 

@@ -19,9 +19,10 @@ from kavka_broker.api.broker import Client
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, PartitionData
-from kavka_broker.replica.feeds import Feed
-from kavka_broker.replica.fetch_sessions import FetchContext, FetchSessions, SessionPartition
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.session_partition import SessionPartition
+from kavka_broker.replica.serving.fetch_sessions import FetchContext, FetchSessions
 
 
 class Follower(NamedTuple):

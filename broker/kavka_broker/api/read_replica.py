@@ -9,7 +9,7 @@ from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 
 RACK_AWARE: Final = "RackAwareReplicaSelector"
 #: A client that can be sent elsewhere says where it is.

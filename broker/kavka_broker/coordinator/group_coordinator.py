@@ -23,8 +23,8 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timers
 

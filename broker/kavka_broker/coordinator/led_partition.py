@@ -1,4 +1,4 @@
-"""What groups need of the partition of `__consumer_offsets` that they stand in: `replica.partition` gives it."""
+"""What groups need of the partition of `__consumer_offsets` that they stand in: `replica` gives it."""
 
 import asyncio
 from typing import Protocol

@@ -34,7 +34,7 @@ from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetad
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.partition import ACKS_ALL
+from kavka_broker.replica.leading.partition import ACKS_ALL
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Origin
 from kavka_broker.timers import Timer, Timers

@@ -1,1 +1,1 @@
-"""The replicas on this broker: partitions, what waits on them, and fetch sessions."""
+"""The replicas on this broker: which are here, what leaders and followers do, and who reads what."""

@@ -10,7 +10,7 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import RECOVERING
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
-from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 
 
 class ClusterCounts:

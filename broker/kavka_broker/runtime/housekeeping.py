@@ -14,7 +14,7 @@ from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.quotas.client_quotas import ClientQuotas
-from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.seams import Clock
 from kavka_broker.slices import Pace, Slices, Work
 from kavka_broker.storage.log import Log

@@ -24,8 +24,8 @@ from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, ByteQuota
 from kavka_broker.quotas.sensor import Usage
-from kavka_broker.replica.log_cleaner import LogCleaner
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.hosting.log_cleaner import LogCleaner
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.sources import Sources

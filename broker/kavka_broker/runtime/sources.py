@@ -8,8 +8,8 @@ from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.client_quotas import ClientQuotas
-from kavka_broker.replica.log_cleaner import LogCleaner
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.hosting.log_cleaner import LogCleaner
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.health import Health
 from kavka_broker.runtime.watchdog import Watchdog

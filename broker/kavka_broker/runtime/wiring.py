@@ -33,9 +33,9 @@ from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 from kavka_broker.quotas.client_quotas import ClientQuotas
-from kavka_broker.replica.fetch_sessions import FetchSessions
-from kavka_broker.replica.log_cleaner import LogCleaner
-from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.log_cleaner import LogCleaner
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.housekeeping import Housekeeping

@@ -16,7 +16,7 @@ from kavka_broker.protocol.messages.alter_replica_log_dirs_request import (
 from kavka_broker.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
-from kavka_broker.replica.moves import PIECE_BYTES
+from kavka_broker.replica.hosting.moves import PIECE_BYTES
 from tests.conformance.crashes.test_kill import SECONDS_MAX, Acknowledged, read_all
 from tests.support.in_process import Client, R
 from tests.support.servers import Server, is_apache_kafka

@@ -29,7 +29,7 @@ from kavka_broker.protocol.messages.metadata.partition_record import PartitionRe
 from kavka_broker.protocol.messages.metadata.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.segment import Segment
 from tests.support.in_process import Client, InProcess, batch, running
 

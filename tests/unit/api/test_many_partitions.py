@@ -17,8 +17,8 @@ from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRe
 from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.purgatory import FetchWaiter
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.purgatory import FetchWaiter
 from tests.support.in_process import Client, InProcess, batch, code_of, running
 
 COUNT: Final = AT_ONCE_MAX + 50

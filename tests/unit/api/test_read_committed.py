@@ -15,7 +15,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kavka_broker.protocol.records.control import ControlType
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from tests.support.in_process import Client, InProcess, running
 from tests.unit.api.transactions import NOW_MS, end, play, write
 

@@ -18,7 +18,7 @@ from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.batch_check import Prepared
 from kavka_broker.storage.log import Origin
 from tests.support.in_process import Client, InProcess, running

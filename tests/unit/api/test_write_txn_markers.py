@@ -22,7 +22,7 @@ from kavka_broker.protocol.messages.write_txn_markers_response import WriteTxnMa
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.log import Origin
 from tests.support.in_process import Client, InProcess
 from tests.unit.api.transactions import NOW_MS, play, write

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.log import Appended, Origin
 from tests.support.in_process import Client, InProcess, running
 

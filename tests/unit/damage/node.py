@@ -15,7 +15,7 @@ from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch, read_records
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.server import Server
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Origin

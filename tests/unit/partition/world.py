@@ -19,9 +19,9 @@ from kavka_broker.protocol.messages.fetch_request import FetchPartition
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.records.batch import HEADER_BYTES, split_batches
 from kavka_broker.protocol.records.record import build_batch, read_records
-from kavka_broker.replica.fetch_sessions import SessionPartition
-from kavka_broker.replica.following import Next, begin, resume_between, take
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.following.taking import Next, begin, resume_between, take
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.storage.log import Log
 from tests.support.sim_disk import SimDisk
 
@@ -72,7 +72,7 @@ class Unlucky(Random):
         return 0
 
 
-class Surroundings:
+class Host:
     """What a partition sees of the world."""
 
     hurries_high_watermark = False
@@ -132,9 +132,9 @@ class World:
         log = Log.open(node.disk, f"/data/{TOPIC}-0", self.config, recover=True, now_ms=self.clock.time_ms)
         log.topic_id = TOPIC_ID
         high_watermark = max(log.log_start_offset, min(node.checkpoint, log.log_end_offset))
-        surroundings = Surroundings(self, node)
+        host = Host(self, node)
         node.contacts.clear()
-        node.partition = Partition(TOPIC, 0, log, self.state, node.node_id, self.clock, surroundings, high_watermark)
+        node.partition = Partition(TOPIC, 0, log, self.state, node.node_id, self.clock, host, high_watermark)
         if not node.partition.is_leader:
             begin(node.partition)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.replica.log_cleaner import LogCleaner
+from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.storage.cleaning import run
 from kavka_broker.storage.log import Log
 from tests.sim.loop import SimLoop

@@ -7,8 +7,8 @@ from typing import cast
 
 from kavka_broker.core.metadata.decide.topics import delete_topic
 from kavka_broker.protocol.errors import ErrorCode
-from kavka_broker.replica.departures import SLICE_MAX, Departures
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.hosting.departures import SLICE_MAX, Departures
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.disk import RealDisk
 from tests.support.in_process import InProcess, batch, code_of, running
 

@@ -12,8 +12,8 @@ from kavka_broker.protocol.messages.fetch_request import (
     ForgottenTopic,
     ReplicaState,
 )
-from kavka_broker.replica.feeds import Feed
-from kavka_broker.replica.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions
+from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.serving.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions
 
 ORDERS = b"orders".ljust(16, b"\0")
 

@@ -27,14 +27,14 @@ from kavka_broker.protocol.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.fetcher import TAKEN_A_TURN_MAX, FetchSettings
-from kavka_broker.replica.fetchers import Fetchers
-from kavka_broker.replica.following import Next, take
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.surroundings import Alone
+from kavka_broker.replica.following.fetcher import TAKEN_A_TURN_MAX, FetchSettings
+from kavka_broker.replica.following.fetchers import Fetchers
+from kavka_broker.replica.following.taking import Next, take
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
 from kavka_broker.timers import Timers
+from tests.support.alone import Alone
 from tests.support.sim_disk import DiskError, SimDisk
 
 NODE_ID = 9
@@ -98,7 +98,7 @@ class Bench:
         log = Log.open(self._disk, f"/data/t-{index}", config or LogConfig(), now_ms=0)
         log.topic_id = b"t" * 16
         state = PartitionState((leader, NODE_ID), (leader, NODE_ID), leader, epoch)
-        return Partition("t", index, log, state, NODE_ID, SystemClock(), around)
+        return Partition("t", index, log, state, NODE_ID, SystemClock(), around or Alone())
 
     def close(self) -> None:
         self.timers.close()
@@ -438,7 +438,7 @@ def test_a_broken_batch_is_named_and_not_taken(position: int, value: int, caplog
 def test_when_the_rate_is_exceeded_all_that_is_throttled_waits_until_it_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kavka_broker.replica.fetcher.THROTTLE_PAUSE_MS", 5)
+    monkeypatch.setattr("kavka_broker.replica.following.fetcher.THROTTLE_PAUSE_MS", 5)
 
     async def scenario(bench: Bench) -> None:
         _, reply = await opened(bench, 0, 1, 2)
@@ -483,7 +483,7 @@ def test_what_cannot_be_cut_yet_is_followed_when_it_can(monkeypatch: pytest.Monk
             if next(refusals):
                 raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "No space left on device")
 
-        monkeypatch.setattr("kavka_broker.replica.fetcher.begin", cut)
+        monkeypatch.setattr("kavka_broker.replica.following.fetcher.begin", cut)
         bench.fetchers.follow(partition)
         request, _ = await bench.leaders[1].next()
         assert set(named(request)) == {0}

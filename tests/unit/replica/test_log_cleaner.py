@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.replica.log_cleaner import COMPACTED_PER_TURN, Cleanable, LogCleaner
+from kavka_broker.replica.hosting.log_cleaner import COMPACTED_PER_TURN, Cleanable, LogCleaner
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.cluster import StillClock
@@ -191,7 +191,7 @@ def test_it_can_be_told_not_to(changes: dict[str, str]) -> None:
 
 def test_a_log_of_many_segments_is_not_looked_at_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """And one that is cut meanwhile is not cleaned by what was seen of it before."""
-    monkeypatch.setattr("kavka_broker.replica.log_cleaner.SEGMENTS_PER_TURN", 1)
+    monkeypatch.setattr("kavka_broker.replica.hosting.log_cleaner.SEGMENTS_PER_TURN", 1)
 
     async def act(world: World) -> None:
         cleaning = asyncio.create_task(world.cleaner.clean_next())

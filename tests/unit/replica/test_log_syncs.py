@@ -11,12 +11,12 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica import log_syncs
-from kavka_broker.replica.log_syncs import LogSyncs
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.surroundings import Alone
+from kavka_broker.replica.leading import log_syncs
+from kavka_broker.replica.leading.log_syncs import LogSyncs
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
+from tests.support.alone import Alone
 from tests.support.sim_disk import SimDisk
 
 

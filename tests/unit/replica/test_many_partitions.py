@@ -14,9 +14,9 @@ from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange, Member
 from kavka_broker.core.partition.leader import Settled
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
-from kavka_broker.replica.in_sync import TOGETHER_MAX, InSyncKeeper
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.leading.in_sync import TOGETHER_MAX, InSyncKeeper
+from kavka_broker.replica.leading.partition import Partition
 from tests.support.in_process import running
 
 PARTITIONS = 40

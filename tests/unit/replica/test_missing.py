@@ -22,8 +22,8 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.uuids import to_text
-from kavka_broker.replica import replica_manager
-from kavka_broker.replica.missing import MissingLogs
+from kavka_broker.replica.hosting import replica_manager
+from kavka_broker.replica.hosting.missing import MissingLogs
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
 from tests.support.cluster import uuid

@@ -16,8 +16,8 @@ from kavka_broker.protocol.messages.alter_replica_log_dirs_response import Alter
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from kavka_broker.protocol.records.record import read_records
-from kavka_broker.replica import moves
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.hosting import moves
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import RealDisk
 from tests.support.in_process import Client, InProcess, batch, running

@@ -14,7 +14,7 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import delete_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
-from kavka_broker.replica.openings import SLICE_MAX, Openings
+from kavka_broker.replica.hosting.openings import SLICE_MAX, Openings
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager

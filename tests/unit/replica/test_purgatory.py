@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kavka_broker.replica.purgatory import PURGE_MIN, OffsetWaiters
+from kavka_broker.replica.leading.purgatory import PURGE_MIN, OffsetWaiters
 
 
 def test_the_lowest_offsets_first() -> None:

@@ -8,8 +8,9 @@ import pytest
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
+from tests.support.alone import Alone
 from tests.support.in_process import running
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, new_disk, open_log
@@ -19,7 +20,7 @@ DIRECTORY = b"d" * 16
 
 def leader(disk: SimDisk) -> Partition:
     state = PartitionState(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, directories=(DIRECTORY,))
-    return Partition("t", 0, open_log(disk), state, 1, SystemClock())
+    return Partition("t", 0, open_log(disk), state, 1, SystemClock(), Alone())
 
 
 def send(partition: Partition, sequence: int, *, epoch: int = 0) -> ErrorCode:

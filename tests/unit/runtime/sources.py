@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kavka_broker.quotas.client_quotas import ClientQuotas
-from kavka_broker.replica.log_cleaner import LogCleaner
+from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.health import STARTING, Health
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog

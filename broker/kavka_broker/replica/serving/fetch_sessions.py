@@ -19,46 +19,18 @@ A session that would need more ends, and its client goes on without.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.fetch_epochs import EPOCH_NEW, NO_SESSION, next_epoch
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.leading.session_partition import SessionPartition, TopicKey
 from kavka_broker.slices import Pace, Work
 
-if TYPE_CHECKING:
-    from kavka_broker.replica.feeds import Feed
-
-NO_SESSION = 0
-EPOCH_SESSIONLESS = -1
-EPOCH_NEW = 0
-EPOCH_LIMIT = 2**31 - 1
 EVICTION_MS = 120_000
 PARTITIONS_MAX = 1_000_000
-
-TopicKey = bytes | str  # the topic id where the version has it, else its name
-
-
-class SessionPartition:
-    """What a client wants of one partition, and what it was told last."""
-
-    __slots__ = ("index", "log_start_offset", "sent_high_watermark", "topic", "wanted")
-
-    def __init__(self, topic: TopicKey, wanted: FetchPartition) -> None:
-        self.topic = topic
-        self.index = wanted.partition
-        self.wanted = wanted
-        self.sent_high_watermark = -1
-        self.log_start_offset = -1
-
-    def told(self, high_watermark: int, log_start_offset: int) -> bool:
-        """Remember what the client is about to learn; whether any of it is new to it."""
-        changed = high_watermark != self.sent_high_watermark or log_start_offset != self.log_start_offset
-        self.sent_high_watermark = high_watermark
-        self.log_start_offset = log_start_offset
-        return changed
-
 
 Named = dict[tuple[TopicKey, int], SessionPartition]
 
@@ -207,7 +179,7 @@ class FetchSessions:
             raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_ids != uses_ids:
             raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.epoch = 1 if session.epoch == EPOCH_LIMIT else session.epoch + 1
+        session.epoch = next_epoch(session.epoch)
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
         before = len(session.partitions)

@@ -18,8 +18,8 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.records.batch import EXTENT_BYTES, read_extent
-from kavka_broker.replica.cutting import cut, restart_at
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.following.cutting import cut, restart_at
+from kavka_broker.replica.leading.partition import Partition
 
 log = get("replica")
 

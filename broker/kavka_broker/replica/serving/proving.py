@@ -8,7 +8,7 @@ import asyncio
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.transaction_proof import prove
 
 log = get("replica")

@@ -29,10 +29,10 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
-from kavka_broker.replica.cutting import go_on
-from kavka_broker.replica.follower_session import NEVER_SENT, Followed, FollowerSession, Key, fetch_request
-from kavka_broker.replica.following import Next, begin, resume_between, take
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.following.cutting import go_on
+from kavka_broker.replica.following.session import NEVER_SENT, Followed, FollowerSession, Key, fetch_request
+from kavka_broker.replica.following.taking import Next, begin, resume_between, take
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.timers import Timers

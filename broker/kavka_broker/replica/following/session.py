@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.fetch_epochs import EPOCH_NEW, NO_SESSION, next_epoch
 from kavka_broker.protocol.messages.fetch_request import (
     FetchPartition,
     FetchRequest,
@@ -16,8 +17,7 @@ from kavka_broker.protocol.messages.fetch_request import (
     ReplicaState,
 )
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
-from kavka_broker.replica.fetch_sessions import EPOCH_LIMIT, EPOCH_NEW, NO_SESSION
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 
 Key = tuple[bytes, int]  # topic id, index
 NEVER_SENT = -1
@@ -80,7 +80,7 @@ class FollowerSession:
         request.forgotten_topics_data = [
             ForgottenTopic(one.partition.topic, one.key[0], [one.key[1]]) for one in given_up
         ]
-        self._epoch = 1 if self._epoch == EPOCH_LIMIT else self._epoch + 1
+        self._epoch = next_epoch(self._epoch)
 
     def answered(self, response: FetchResponse, *, was_incremental: bool) -> bool:
         """Take note of the session; False where the answer is about the session only, and the next fetch names all."""

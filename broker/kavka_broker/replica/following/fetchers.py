@@ -11,9 +11,9 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.logs import get
 from kavka_broker.peers import Peers
-from kavka_broker.replica.fetcher import Fetcher, FetchSettings
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.throttles import Throttles
+from kavka_broker.replica.following.fetcher import Fetcher, FetchSettings
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.throttles import Throttles
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.timers import Timers

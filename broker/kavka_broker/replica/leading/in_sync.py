@@ -15,8 +15,8 @@ from kavka_broker.core.partition.isr_change import AlterIsr, IsrAnswer, IsrChang
 from kavka_broker.core.partition.leader import Contact, Settled
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.replica.log_syncs import LogSyncs
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.log_syncs import LogSyncs
+from kavka_broker.replica.leading.partition import Partition
 
 log = get("replica")
 
@@ -31,7 +31,7 @@ RETRY_MS_MAX = 2_000.0
 
 
 class InSyncKeeper:
-    """`partition.Surroundings` of a broker in a cluster."""
+    """The `PartitionHost` of a broker in a cluster."""
 
     def __init__(
         self,

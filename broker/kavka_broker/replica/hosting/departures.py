@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 
 #: So many partitions in one turn of the loop.
 SLICE_MAX: Final = 25

@@ -4,7 +4,7 @@ The rules are in `core.partition`, the files in `storage`; this holds the two to
 an append and the move of the high watermark are one step that nothing can come between.
 
 As the leader it takes batches, learns from the followers' fetches how far they are, moves the high watermark and
-proposes changes of the in-sync set. As a follower it takes what its fetcher brings (`replica.following`).
+proposes changes of the in-sync set. As a follower it takes what its fetcher brings (`replica.following.taking`).
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from kavka_broker.core.partition.leader import Follower, LeaderState, Settled
 from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.replica.feeds import Feed
-from kavka_broker.replica.fetch_sessions import SessionPartition
-from kavka_broker.replica.purgatory import FetchWaiter, OffsetWaiters
-from kavka_broker.replica.surroundings import Alone, Surroundings
+from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.leading.partition_host import PartitionHost
+from kavka_broker.replica.leading.purgatory import FetchWaiter, OffsetWaiters
+from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.seams import Clock
 from kavka_broker.storage.batch_check import Prepared, first_batch
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
@@ -34,10 +34,10 @@ class Partition:
 
     __slots__ = (
         "_clock",
+        "_host",
         "_is_held_back",
         "_node_id",
         "_stable_offset",
-        "_surroundings",
         "_trimmed",
         "_uncommitted_bytes",
         "bytes_in",
@@ -68,7 +68,7 @@ class Partition:
         state: PartitionState,
         node_id: int,
         clock: Clock,
-        surroundings: Surroundings | None = None,
+        host: PartitionHost["Partition"],
         high_watermark: int | None = None,
     ) -> None:
         self.topic = topic
@@ -89,7 +89,7 @@ class Partition:
         self._uncommitted_bytes = 0
         self._node_id = node_id
         self._clock = clock
-        self._surroundings = surroundings or Alone()
+        self._host = host
         self.is_leader = False
         self.is_damaged = bool(log.damage)
         self.leadership: LeaderState | None = None
@@ -125,12 +125,12 @@ class Partition:
         if leadership is None or leadership.leader_epoch != state.leader_epoch:
             start_offset = self.log.log_end_offset
             self.log.assign_epoch(state.leader_epoch, start_offset)
-            leadership = LeaderState(self._node_id, state.leader_epoch, start_offset, self._surroundings.lag_ms_max)
+            leadership = LeaderState(self._node_id, state.leader_epoch, start_offset, self._host.lag_ms_max)
             self.leadership = leadership
             self.log.producers.forget_refused()
             # How many bytes that is only the index knows; at least one a record, which is enough to wake readers.
             self._uncommitted_bytes = start_offset - self.high_watermark
-        leadership.apply(state, self._surroundings.contact, self._clock.monotonic_ms())
+        leadership.apply(state, self._host.contact, self._clock.monotonic_ms())
         self.followers_changed()
 
     @property
@@ -256,7 +256,7 @@ class Partition:
             if self.watchers or self.stable_watchers or self.log.producers.transactions.ended:
                 self._progressed(size_bytes)
         if awaits_sync:
-            self._surroundings.sync(self)
+            self._host.sync(self)
 
     def _note_producer(self, batches: memoryview) -> None:
         header, _ = first_batch(batches)
@@ -266,7 +266,7 @@ class Partition:
     def refused(self, error: BrokerError) -> None:
         """The log has taken nothing. Where its directory failed as a whole, those who must know are told by it."""
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR and not self.log.is_failed:
-            self._surroundings.refused(self)
+            self._host.refused(self)
 
     def _replicate(self, leadership: LeaderState, end_offset_before: int, size_bytes: int) -> None:
         """There is something new for the followers."""
@@ -290,7 +290,7 @@ class Partition:
     def sync_soon(self) -> None:
         """Have a thread sync what was appended, if it may not be answered for before."""
         if self.log.awaits_sync:
-            self._surroundings.sync(self)
+            self._host.sync(self)
 
     def give_up_cut(self) -> None:
         """What was to be cut stays, and is synced again where that is wanted."""
@@ -339,7 +339,7 @@ class Partition:
         """The log is not what was written; who has to know is told once."""
         if not self.is_damaged:
             self.is_damaged = True
-            self._surroundings.damaged(self)
+            self._host.damaged(self)
 
     def asks_again(self, broker_id: int, offset: int) -> bool:
         """Whether a follower has to be given what it was given before: perhaps it could not take it."""
@@ -377,7 +377,7 @@ class Partition:
         """
         follower, leadership = self.follower(broker_id), self.leadership
         assert leadership is not None
-        known_epoch = max(self._surroundings.eligible(broker_id) or -1, follower.broker_epoch)
+        known_epoch = max(self._host.eligible(broker_id) or -1, follower.broker_epoch)
         if -1 < broker_epoch < known_epoch:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {broker_id} has restarted since")
         is_trimmed = log_start_offset > follower.log_start_offset
@@ -431,14 +431,14 @@ class Partition:
         if leadership is None or leadership.pending is not None:
             return
         now_ms = self._clock.monotonic_ms()
-        joining = leadership.joining(self.high_watermark, self.log.log_end_offset, self._surroundings.eligible, now_ms)
+        joining = leadership.joining(self.high_watermark, self.log.log_end_offset, self._host.eligible, now_ms)
         if joining:
             log.debug("isr.proposed", partition=str(self), added=joining, high_watermark=self.high_watermark)
             self._propose(leadership, joining, ())
 
     def _propose(self, leadership: LeaderState, add: tuple[int, ...], remove: tuple[int, ...]) -> None:
         change = leadership.propose(self.topic_id, self.index, add=add, remove=remove)
-        self._surroundings.propose(self, change)
+        self._host.propose(self, change)
 
     def _advance(self) -> None:
         leadership = self.leadership
@@ -448,7 +448,7 @@ class Partition:
         if before >= end_offset:
             return
         now_ms = self._clock.monotonic_ms()
-        committed = leadership.committed_end(end_offset, self.min_isr, self._surroundings.eligible, now_ms)
+        committed = leadership.committed_end(end_offset, self.min_isr, self._host.eligible, now_ms)
         committed = min(committed, self.log.answerable_end)
         if committed > before:
             self._commit(before, committed, end_offset)
@@ -461,7 +461,7 @@ class Partition:
         if len(self.committed):
             self.committed.reached(high_watermark)
         self._progressed(size_bytes)
-        if self._surroundings.hurries_high_watermark:
+        if self._host.hurries_high_watermark:
             self._tell_followers()
         else:
             for feed, wanted in self.feeds.items():
@@ -475,7 +475,7 @@ class Partition:
         leadership = self.leadership
         starts = [self.log.log_start_offset]
         if leadership is not None:
-            eligible = self._surroundings.eligible
+            eligible = self._host.eligible
             starts += [one.log_start_offset for broker_id, one in leadership if eligible(broker_id) is not None]
         return min(starts)
 

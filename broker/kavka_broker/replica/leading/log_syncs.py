@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from kavka_broker.protocol.errors import BrokerError
 
 if TYPE_CHECKING:
-    from kavka_broker.replica.partition import Partition
+    from kavka_broker.replica.leading.partition import Partition
 
 #: At the same time; what else needs a thread finds one.
 SYNCS_MAX: Final = 4

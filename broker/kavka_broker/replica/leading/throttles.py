@@ -12,7 +12,7 @@ from typing import Final
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
 
 UNLIMITED: Final = 2.0**62

@@ -6,7 +6,7 @@ What is planned is forgotten where the partition comes to lead, or to follow som
 """
 
 from kavka_broker.logs import get
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 
 log = get("replica")
 

@@ -15,7 +15,7 @@ from typing import Final
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.replica.partition import Partition
+from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
 from kavka_broker.storage.future_logs import FoundCopy, cut_to_common
 from kavka_broker.storage.log import Log

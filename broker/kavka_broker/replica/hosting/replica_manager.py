@@ -27,16 +27,16 @@ from kavka_broker.protocol.messages.metadata.partition_change_record import Part
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.replica.damage import Refusals, others
-from kavka_broker.replica.departures import Departures
-from kavka_broker.replica.directory_reports import AssignDirectories, DirectoryReports, call_on
-from kavka_broker.replica.fetchers import Fetchers, fetch_settings
-from kavka_broker.replica.in_sync import InSyncKeeper
-from kavka_broker.replica.missing import MissingLogs, is_log_missing
-from kavka_broker.replica.moves import Moves
-from kavka_broker.replica.openings import Openings
-from kavka_broker.replica.partition import Partition
-from kavka_broker.replica.throttles import Throttles, throttle
+from kavka_broker.replica.following.fetchers import Fetchers, fetch_settings
+from kavka_broker.replica.hosting.damage import Refusals, others
+from kavka_broker.replica.hosting.departures import Departures
+from kavka_broker.replica.hosting.directory_reports import AssignDirectories, DirectoryReports, call_on
+from kavka_broker.replica.hosting.missing import MissingLogs, is_log_missing
+from kavka_broker.replica.hosting.moves import Moves
+from kavka_broker.replica.hosting.openings import Openings
+from kavka_broker.replica.leading.in_sync import InSyncKeeper
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.throttles import Throttles, throttle
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory

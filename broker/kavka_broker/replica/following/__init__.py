@@ -1,0 +1,1 @@
+"""What a follower does: one fetcher a leader, what it takes, and how its log is cut."""

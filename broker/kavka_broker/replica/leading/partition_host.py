@@ -1,0 +1,38 @@
+"""What a partition asks of the broker that it is on, and tells it."""
+
+from typing import Protocol, TypeVar
+
+from kavka_broker.core.partition.isr_change import IsrChange
+from kavka_broker.core.partition.leader import Contact
+
+P_contra = TypeVar("P_contra", contravariant=True)
+
+
+class PartitionHost(Protocol[P_contra]):
+    """What a partition asks of the broker that it is on."""
+
+    lag_ms_max: float
+    # Followers serve consumers: they shall hear of a new high watermark at once, not with the next records.
+    hurries_high_watermark: bool
+
+    def contact(self, broker_id: int) -> Contact: ...
+
+    def eligible(self, broker_id: int) -> int | None:
+        """The epoch of a broker that may be in sync; None where it may not."""
+        ...
+
+    def propose(self, partition: P_contra, change: IsrChange) -> None:
+        """Take a proposal to the controller; `partition.settled` gets its answer."""
+        ...
+
+    def sync(self, partition: P_contra) -> None:
+        """Its log awaits a sync; `partition.synced` is told when there was one."""
+        ...
+
+    def damaged(self, partition: P_contra) -> None:
+        """A batch of the log has changed on the disk, or cannot be read."""
+        ...
+
+    def refused(self, partition: P_contra) -> None:
+        """The disk has refused to take records."""
+        ...

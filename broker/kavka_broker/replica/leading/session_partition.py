@@ -1,0 +1,25 @@
+"""What one client asks of one partition, from fetch to fetch."""
+
+from kavka_broker.protocol.messages.fetch_request import FetchPartition
+
+TopicKey = bytes | str  # the topic id where the version has it, otherwise its name
+
+
+class SessionPartition:
+    """What a client wants of one partition, and what it was told last."""
+
+    __slots__ = ("index", "log_start_offset", "sent_high_watermark", "topic", "wanted")
+
+    def __init__(self, topic: TopicKey, wanted: FetchPartition) -> None:
+        self.topic = topic
+        self.index = wanted.partition
+        self.wanted = wanted
+        self.sent_high_watermark = -1
+        self.log_start_offset = -1
+
+    def told(self, high_watermark: int, log_start_offset: int) -> bool:
+        """Remember what the client is about to learn; whether any of it is new to it."""
+        changed = high_watermark != self.sent_high_watermark or log_start_offset != self.log_start_offset
+        self.sent_high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        return changed

@@ -1,0 +1,1 @@
+"""Who reads what: fetch sessions, and what a consumer or a follower is given."""
