@@ -87,8 +87,8 @@ class RequestPath:
         now_ms = self.clock.now_ms()
         self.log = Log.open(RealDisk(), str(directory / f"{TOPIC}-0"), LogConfig(), now_ms=now_ms)
         state = PartitionState((NODE_ID,), (NODE_ID,), NODE_ID)
-        alone: Any = SimpleNamespace(lag_ms_max=0.0, contact=None)  # what a partition without followers asks for
-        self.partition = Partition(TOPIC, 0, self.log, state, NODE_ID, self.clock, alone)
+        host: Any = SimpleNamespace(lag_ms_max=0.0, contact=None, eligible=None, hurries_high_watermark=False)
+        self.partition = Partition(TOPIC, 0, self.log, state, NODE_ID, self.clock, host)
         parts = SimpleNamespace(
             clock=self.clock,
             config={"fetch.max.bytes": 55 * 1024 * 1024, "replica.selector.class": ""},
