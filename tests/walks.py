@@ -1,0 +1,128 @@
+"""How far a request walks through the house of the broker.
+
+python -m tests.walks
+
+A node runs in this process, with a profiler on its loop from the moment a request's bytes are sent until those of its
+answer are here. Counted are calls of functions in files of `kavka_broker`, the files and packages these are in, how
+often the next call is in another file, and how many of these moves do not go from caller to called: the walk has come
+back to another file first. What threads do is not counted, nor the client. Of several like requests the shortest walk
+is told: timers of the node walk along now and then.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from struct import pack, unpack
+from types import FrameType
+from typing import Final
+
+import kavka_broker
+from kavka_broker.protocol.codec import encode
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.support.in_process import InProcess, batch, running
+
+HOUSE: Final = str(Path(kavka_broker.__file__).parent) + os.sep
+REPETITIONS: Final = 15
+Trip = tuple[str, Message, int]
+
+
+@dataclass(slots=True)
+class Walk:
+    """The way through the files."""
+
+    house: str = HOUSE
+    calls: int = 0
+    moves: int = 0
+    returns: int = 0
+    files: set[str] = field(default_factory=set)
+    _at: str | None = None
+
+    def step(self, frame: FrameType, event: str, _: object) -> None:
+        """Take the profiler's word."""
+        file = frame.f_code.co_filename
+        if event != "call" or not file.startswith(self.house):
+            return
+        self.calls += 1
+        self.files.add(file)
+        if self._at not in (None, file):
+            self.moves += 1
+            self.returns += self._caller(frame) != self._at
+        self._at = file
+
+    def _caller(self, frame: FrameType | None) -> str | None:
+        while frame := frame and frame.f_back:
+            if frame.f_code.co_filename.startswith(self.house):
+                return frame.f_code.co_filename
+        return None
+
+    @property
+    def packages(self) -> set[str]:
+        """The first folder, or the file, below the house."""
+        return {file.removeprefix(self.house).partition(os.sep)[0] for file in self.files}
+
+
+@contextmanager
+def walked(house: str = HOUSE) -> Iterator[Walk]:
+    """The walk of what is done meanwhile in this thread."""
+    walk = Walk(house)
+    sys.setprofile(walk.step)
+    try:
+        yield walk
+    finally:
+        sys.setprofile(None)
+
+
+def trips(topic_id: bytes, number: int) -> Iterator[Trip]:
+    """What is asked, with its version."""
+    data = TopicProduceData("t", topic_id, [PartitionProduceData(0, batch(b"one", timestamp_ms=1))])
+    yield "Produce v13", ProduceRequest(None, -1, 10_000, [data]), 13
+    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    yield "Fetch v13", FetchRequest(min_bytes=1, topics=[FetchTopic("t", topic_id, [place])]), 13
+    yield "CreateTopics v7", CreateTopicsRequest([CreatableTopic(f"made-{number}", 1, 1)], 10_000), 7
+
+
+async def walk_of(inside: InProcess, request: Message, version: int) -> Walk:
+    """Send a request, and follow it until it is answered."""
+    assert request.API_KEY is not None
+    frame = encode_request_header(RequestHeader(request.API_KEY, version, 7, "walks")) + encode(request, version)
+    reader, writer = await asyncio.open_connection("127.0.0.1", inside.server.advertised[0].port)
+    await asyncio.sleep(0.01)  # the connection is accepted
+    with walked() as walk:
+        writer.write(pack(">i", len(frame)) + frame)
+        await reader.readexactly(*unpack(">i", await reader.readexactly(4)))
+    writer.close()
+    return walk
+
+
+async def shortest(repetitions: int = REPETITIONS) -> AsyncIterator[tuple[str, Walk]]:
+    """Each trip with the shortest of its walks."""
+    found: dict[str, Walk] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        async with running(Path(scratch)) as inside:
+            topic_id = await inside.create("t")
+            for number in range(repetitions):
+                for name, request, version in trips(topic_id, number):
+                    walk = await walk_of(inside, request, version)
+                    found[name] = min(walk, found.get(name, walk), key=lambda one: one.calls)
+    for name, walk in found.items():
+        yield name, walk
+
+
+async def main() -> None:
+    print(f"{'trip':<16} {'calls':>6} {'files':>6} {'packages':>9} {'moves':>6} {'returns':>8}")
+    async for name, walk in shortest():
+        row = f"{walk.calls:>6,} {len(walk.files):>6} {len(walk.packages):>9} {walk.moves:>6,} {walk.returns:>8,}"
+        print(f"{name:<16} {row}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
