@@ -59,7 +59,7 @@ def offset_fetch(
 
 def one_group(request: OffsetFetchRequest, broker: Broker, version: int) -> Work[OffsetFetchResponse]:
     try:
-        offsets = broker.groups.shard(request.group_id).image.offsets(request.group_id)
+        offsets = broker.groups.shard(request.group_id).offsets(request.group_id)
     except BrokerError as error:
         return refusal(request, error.code, version)
     wanted: Iterable[tuple[str, Iterable[int]]] = (
@@ -113,7 +113,7 @@ def answer_group(
     group: OffsetFetchRequestGroup, broker: Broker, version: int, pace: Pace
 ) -> Work[OffsetFetchResponseGroup]:
     try:
-        offsets = broker.groups.shard(group.group_id).image.offsets(group.group_id)
+        offsets = broker.groups.shard(group.group_id).offsets(group.group_id)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group.group_id, error_code=error.code)
     if group.topics is None:

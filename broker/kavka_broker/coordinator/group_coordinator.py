@@ -13,6 +13,7 @@ from itertools import chain
 from kavka_broker.coordinator.loading import load
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC, OffsetsTopic, Topics
 from kavka_broker.coordinator.partitioning import partition_of
+from kavka_broker.coordinator.removals import Removals
 from kavka_broker.coordinator.shard import Shard
 from kavka_broker.coordinator.upkeep import OFFSETS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
@@ -21,8 +22,6 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
-from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
@@ -53,6 +52,7 @@ class GroupCoordinator:
         self.new_member_suffix = new_member_suffix
         self.settings = settings_of(config)
         self.offsets_topic = OffsetsTopic(config, topics, metadata)
+        self.removals = Removals(metadata.topics)
         self._metadata = metadata
         self._openings = replicas.openings
         self._clock = clock
@@ -62,7 +62,6 @@ class GroupCoordinator:
         self._shards: dict[int, Shard] = {}
         self._loads: dict[int, asyncio.Task[None]] = {}
         self._forgetting: Iterator[None] | None = None  # of topics that are deleted: in memory, then in the logs
-        self._known: frozenset[str] | None = None  # the topics that stay, until all others are forgotten in memory
         replicas.leadership_listeners.append(self.leadership)
         for partition in replicas:
             if partition.is_leader:
@@ -96,19 +95,14 @@ class GroupCoordinator:
             self._elect(partition)
 
     def apply(self, records: Iterable[Message]) -> None:
-        """The controller has committed these: offsets of topics that are gone go too."""
-        kinds = {type(record) for record in records}
-        if TopicRecord in kinds:
-            self._forget_the_rest()  # what is committed for a new topic of the name shall stay
-        if RemoveTopicRecord in kinds:
+        """The controller has committed these: offsets of topics that are gone go too. To be told ahead of the replicas:
+        what a new leader finds in its log is no older than what these records say.
+        """
+        if self.removals.apply(records):
             is_running = self._forgetting is not None
-            self._known = self._known_topics()
-            self._forgetting = chain(slices(self._forget(self._known)), self._tombstones())
+            self._forgetting = chain(slices(self._forget()), self._tombstones())
             if not is_running:
                 self._go_on_forgetting()
-
-    def _known_topics(self) -> frozenset[str]:
-        return frozenset(topic.name for topic in self._metadata.topics)
 
     def _go_on_forgetting(self) -> None:
         """Forget a slice, and the next one in a later turn."""
@@ -119,21 +113,10 @@ class GroupCoordinator:
         else:
             self._forgetting = None
 
-    def _forget_the_rest(self) -> None:
-        """In memory, and at once: the logs hear of it in slices as before."""
-        if self._known is not None:
-            for _ in self._forget(self._known):
-                continue
-            self._forgetting = self._tombstones()
-
-    def _forget(self, known: frozenset[str]) -> Iterator[int]:
-        """Forget the offsets of all topics but the known, a group a step; yields how much it has looked at."""
-        for shard in list(self._shards.values()):
-            if shard.is_loading:
-                shard.has_missed_removal = True
-            elif not shard.is_unreadable:
-                yield from shard.upkeep.forget_topics(known)
-        self._known = None
+    def _forget(self) -> Iterator[int]:
+        """Forget the offsets of deleted topics in memory, a group a step; yields how much it has looked at."""
+        for shard in list(self.shards()):
+            yield from shard.upkeep.forget_all()
 
     def _tombstones(self) -> Iterator[None]:
         """Write what the logs are owed, a slice a step, each shard in its turn: one may wait for its replicas."""
@@ -145,7 +128,7 @@ class GroupCoordinator:
                 yield
 
     def _elect(self, partition: Partition) -> None:
-        shard = Shard(partition, self.settings, self._clock, self._timers, self._commit_timeout_ms)
+        shard = Shard(partition, self.removals, self.settings, self._clock, self._timers, self._commit_timeout_ms)
         self._shards[partition.index] = shard
         if partition.log.log_start_offset == partition.log.log_end_offset:
             self._open_when_secured(shard, partition)
@@ -204,9 +187,8 @@ class GroupCoordinator:
 
     async def _forget_missed(self, shard: Shard) -> None:
         """Forget the offsets of topics that were deleted while the log was read, before anybody can commit more."""
-        while shard.has_missed_removal:
-            shard.has_missed_removal = False
-            for _ in slices(shard.upkeep.forget_topics(self._known_topics())):
+        while shard.upkeep.is_behind:
+            for _ in slices(shard.upkeep.forget_all()):
                 await asyncio.sleep(0)
 
     # --- what handlers ask --------------------------------------------------------------------------------------

@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from kavka_broker.coordinator.led_partition import LedPartition
+from kavka_broker.coordinator.removals import Removals
 from kavka_broker.coordinator.upkeep import Upkeep
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Answer, Effects, Persist, Start, Stop, TimerName
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.join import Join, join
-from kavka_broker.core.group.offsets import Commit, check_committer, commit_record
+from kavka_broker.core.group.offsets import Commit, Offsets, check_committer, commit_record
 from kavka_broker.core.group.persistence import size_bytes_min
 from kavka_broker.core.group.rebalance import keep_alive
 from kavka_broker.core.group.records import KeyedRecord, group_record, offset_tombstone
@@ -60,6 +61,7 @@ class Shard:
     def __init__(
         self,
         partition: LedPartition,
+        removals: Removals,
         settings: GroupSettings,
         clock: Clock,
         timers: Timers,
@@ -69,7 +71,7 @@ class Shard:
         self.image = GroupImage()
         self.is_loading = True
         self.is_unreadable = False
-        self.has_missed_removal = False  # a topic was deleted while the log was being read
+        self._removals = removals
         self._settings = settings
         self._clock = clock
         self._timers = timers
@@ -78,6 +80,7 @@ class Shard:
         self._in_flight: Counter[str] = Counter()  # appends of a group that are not committed
         self.upkeep = Upkeep(
             self.image,
+            removals,
             settings,
             self._append_quietly,
             is_writing=lambda group_id: self._in_flight[group_id] > 0,
@@ -149,6 +152,11 @@ class Shard:
 
     # --- offsets ------------------------------------------------------------------------------------------------
 
+    def offsets(self, group_id: str) -> Offsets:
+        """What is committed for the topics that there are."""
+        self.upkeep.forget(group_id)
+        return self.image.offsets(group_id)
+
     def commit(
         self,
         group_id: str,
@@ -190,7 +198,7 @@ class Shard:
         """Forget offsets: the topics that keep theirs since a member subscribes, and what to wait for."""
         group = self._existing(group_id)
         kept = check_offset_deletion(group, {topic for topic, _ in partitions})
-        offsets = self.image.offsets(group_id)
+        offsets = self.offsets(group_id)
         records = [
             offset_tombstone(group_id, topic, index)
             for topic, index in partitions
@@ -205,7 +213,7 @@ class Shard:
         group = self._existing(group_id)
         if self._in_flight[group_id]:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "offsets of the group are being committed")
-        waiting = self._append(group_id, delete_group(group, self.image.offsets(group_id)))
+        waiting = self._append(group_id, delete_group(group, self.offsets(group_id)))
         self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
         return waiting
 
@@ -308,15 +316,15 @@ class Shard:
             appended = self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR)
         except BrokerError as error:
             raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
-        committed = self.partition.when_committed(appended.last_offset)
+        committed, removals = self.partition.when_committed(appended.last_offset), self._removals.number
         if committed is None:
-            self._replay(records)
+            self._replay(records, removals)
             return None
         waiting: Waiting = asyncio.get_running_loop().create_future()
         if group_id is not None:
             self._in_flight[group_id] += 1
         timer = self._timers.after(self._commit_timeout_ms, settle, waiting, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        committed.add_done_callback(partial(self._committed, group_id, records, waiting, timer))
+        committed.add_done_callback(partial(self._committed, group_id, records, removals, waiting, timer))
         return waiting
 
     def _append_quietly(self, records: Sequence[KeyedRecord]) -> bool:
@@ -331,6 +339,7 @@ class Shard:
         self,
         group_id: str | None,
         records: Sequence[KeyedRecord],
+        removals: int,
         waiting: Waiting,
         timer: Timer,
         committed: asyncio.Future[None],
@@ -343,16 +352,16 @@ class Shard:
         error = committed.exception()
         match error:
             case None:
-                self._replay(records)
+                self._replay(records, removals)
                 settle(waiting, ErrorCode.NONE)
             case BrokerError():
                 settle(waiting, APPEND_ERRORS.get(error.code, error.code))
             case _:
                 raise error
 
-    def _replay(self, records: Sequence[KeyedRecord]) -> None:
-        for key, value, _ in records:
-            self.image.replay_offset(key, value)
+    def _replay(self, records: Sequence[KeyedRecord], removals: int) -> None:
+        for record in records:
+            self.upkeep.replay_offset(record, removals)
 
 
 def framed(record: KeyedRecord) -> tuple[bytes, bytes | None]:

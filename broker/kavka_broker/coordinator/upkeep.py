@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final
 
+from kavka_broker.coordinator.removals import Removals
 from kavka_broker.core.group.deletion import is_over
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import Offsets, expired_offsets
@@ -16,6 +17,7 @@ from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.protocol.coordinator_records import frame_key
+from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 
 RECORDS_PER_SLICE_MAX: Final = 250
 """Takes some 5 ms: built, appended and replayed."""
@@ -32,11 +34,14 @@ Gone = tuple[str, str, list[int]]  # group, topic, partitions
 
 
 class Upkeep:
-    """For the groups of `image`. `is_writing` says of which a record is appended and not committed."""
+    """For the groups of `image`, which is empty, or about to be loaded. `is_writing` says of which group a record is
+    appended and not committed.
+    """
 
     def __init__(
         self,
         image: GroupImage,
+        removals: Removals,
         settings: GroupSettings,
         append: Append,
         *,
@@ -46,6 +51,9 @@ class Upkeep:
         batch_bytes_max: Callable[[], int],
     ) -> None:
         self._image = image
+        self._removals = removals
+        self._forgotten_to = removals.number  # no group has an offset of a topic that was deleted before
+        self._forgotten_by = dict[str, int]()  # groups that are further
         self._settings = settings
         self._append = append
         self._is_writing = is_writing
@@ -60,14 +68,42 @@ class Upkeep:
 
     # --- topics that are gone -----------------------------------------------------------------------------------
 
-    def forget_topics(self, known: frozenset[str]) -> Iterator[int]:
-        """Topics have been deleted: nobody is to see their offsets any more, and `tombstones` are to be written. A
-        group a step; yields how much it has looked at.
-        """
+    @property
+    def is_behind(self) -> bool:
+        """Whether topics have been deleted since all groups have forgotten those that were."""
+        return self._forgotten_to < self._removals.number
+
+    def forget(self, group_id: str) -> None:
+        """Nobody is to see the group's offsets of deleted topics any more; `tombstones` are to be written."""
+        number = self._removals.number
+        since = self._forgotten_by.get(group_id, self._forgotten_to)
+        if since < number:
+            self._forgotten_by[group_id] = number
+            gone = [topic for topic in self._image.offsets(group_id) if self._removals.is_gone(topic, since)]
+            self._owed.extend(self._image.take(group_id, gone))
+
+    def forget_all(self) -> Iterator[int]:
+        """As `forget`, of all groups, one a step; yields how much it has looked at."""
+        number = self._removals.number
         for group_id in self._image.groups_with_offsets():
             topics = len(self._image.offsets(group_id))
-            self._owed.extend(self._image.take_without(known, group_id))
+            self.forget(group_id)
             yield 1 + topics
+        self._forgotten_to = number
+        if number == self._removals.number:
+            self._forgotten_by.clear()
+
+    def replay_offset(self, record: KeyedRecord, since: int) -> None:
+        """A record that was appended at deletion `since` is committed. An offset of a topic that has been deleted
+        meanwhile does not count.
+        """
+        key, value, _ = record
+        if isinstance(key, OffsetCommitKey):
+            self.forget(key.group)
+            if value is not None and since < self._removals.number and self._removals.is_gone(key.topic, since):
+                self._owed.append((key.group, key.topic, [key.partition]))
+                return
+        self._image.replay_offset(key, value)
 
     def tombstones(self) -> Iterator[None]:
         """Write what is owed, a batch a step. What the log refuses is owed until the next time."""
@@ -107,6 +143,7 @@ class Upkeep:
         for group_id, group in list(self._image.groups.items()):
             if self._image.groups.get(group_id) is not group or self._is_writing(group_id):
                 continue
+            self.forget(group_id)
             count += yield from self._expire_group(group)
             looked_at += 10 + sum(map(len, self._image.offsets(group_id).values()))
             if looked_at >= OFFSETS_PER_SLICE_MAX:

@@ -160,7 +160,8 @@ class Wiring:
         quotas.update(metadata.quotas.limits)
         tell_altered(metadata.configs, broker.node_id)
         self._addresses.limit_brokers(effective.broker)
-        self._quorum.subscribers.extend((broker.replicas.apply, limit, broker.groups.apply, reconfigure))
+        broker.groups.removals.follow()
+        self._quorum.subscribers.extend((broker.groups.apply, broker.replicas.apply, limit, reconfigure))
 
     # --- of a controller ----------------------------------------------------------------------------------------
 

@@ -3,11 +3,15 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from kavka_broker.coordinator.removals import Removals
 from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import Record, read_records
 from kavka_broker.storage.log import Appended, Origin
@@ -90,14 +94,30 @@ class FakePartition:
 
 
 class World:
-    """A shard that serves. Made inside a running loop."""
+    """A shard that serves, and the topics t and u. Made inside a running loop."""
 
     def __init__(self, **settings: int) -> None:
         self.partition = FakePartition()
         self.clock = Clock()
         self.timers = Timers(self.clock, asyncio.get_running_loop())
-        self.shard = Shard(self.partition, GroupSettings(**settings), self.clock, self.timers, commit_timeout_ms=5_000)
+        self.topics = Topics()
+        self.removals = Removals(self.topics)
+        for name in "tu":
+            self.make_topic(name)
+        self.shard = Shard(
+            self.partition, self.removals, GroupSettings(**settings), self.clock, self.timers, commit_timeout_ms=5_000
+        )
         self.shard.open()
+
+    def make_topic(self, name: str) -> None:
+        self._happens(TopicRecord(name, name.encode() * 16))
+
+    def delete_topic(self, name: str) -> None:
+        self._happens(RemoveTopicRecord(name.encode() * 16))
+
+    def _happens(self, record: Message) -> None:
+        self.topics.replay(record)
+        self.removals.apply([record])
 
     def advance(self, by_ms: int) -> None:
         self.clock.ms += by_ms

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from kavka_broker.coordinator import group_coordinator as coordinator_module
+from kavka_broker.coordinator import removals as removals_module
 from kavka_broker.coordinator import shard as shard_module
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.shard import framed
@@ -16,8 +17,9 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.metadata.image.topics import PartitionState
+from kavka_broker.core.metadata.image.topics import PartitionState, Topics
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
@@ -43,6 +45,7 @@ def play(scenario: Callable[[GroupCoordinator], Awaitable[None]]) -> None:
         metadata = Metadata()
         metadata.replay(TopicRecord("__consumer_offsets", TOPIC_ID))
         metadata.replay(PartitionState((1,), (1,), 1).record(TOPIC_ID, 0))
+        metadata.replay(TopicRecord("t", b"t" * 16))
         config = BrokerConfig.parse({"process.roles": "broker", "node.id": "1", **ADDRESSES})
         timers = Timers(clock, asyncio.get_running_loop())
         replicas = cast(Any, Replicas())
@@ -70,6 +73,13 @@ def with_log(*pairs: tuple[bytes, bytes | None]) -> Any:
 
 def committed(offset: int) -> tuple[bytes, bytes | None]:
     return framed(KeyedRecord(OffsetCommitKey("g", "t", 0), OffsetCommitValue(offset), 4))
+
+
+def tell(groups: GroupCoordinator, *records: Message) -> None:
+    """These are committed, as one batch."""
+    for record in records:
+        groups._metadata.replay(record)
+    groups.apply(records)
 
 
 def code(groups: GroupCoordinator) -> ErrorCode:
@@ -167,7 +177,7 @@ def test_a_partition_that_is_lost_and_won_again_while_it_is_read() -> None:
 def test_a_topic_that_is_deleted_while_the_log_is_read() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         groups.leadership(with_log(committed(5)), True)
-        groups.apply([RemoveTopicRecord(b"t" * 16)])
+        tell(groups, RemoveTopicRecord(b"t" * 16))
         await settled(groups)
         assert groups.shard("g").image.offsets("g") == {}
 
@@ -184,7 +194,7 @@ def test_offsets_of_a_deleted_topic_end_a_slice_a_turn_and_only_while_they_are_o
         def tombstones() -> int:
             return int(partition.log.log_end_offset) - len(commits)
 
-        groups.apply([RemoveTopicRecord(b"t" * 16)])
+        tell(groups, RemoveTopicRecord(b"t" * 16))
         assert tombstones() == RECORDS_PER_SLICE_MAX
         turn(groups)
         assert tombstones() == 2 * RECORDS_PER_SLICE_MAX
@@ -202,6 +212,7 @@ def committed_by(groups: GroupCoordinator, count: int) -> None:
 
 
 def kept_by(groups: GroupCoordinator, count: int) -> int:
+    """In how many of these groups the offset is still in memory."""
     return sum(bool(groups.shard("g").image.offsets(f"g{number}")) for number in range(count))
 
 
@@ -210,7 +221,7 @@ def test_offsets_of_very_many_groups_are_forgotten_in_slices() -> None:
         groups.leadership(with_log(), True)
         count = OFFSETS_PER_SLICE_MAX  # two steps each
         committed_by(groups, count)
-        groups.apply([RemoveTopicRecord(b"t" * 16)])
+        tell(groups, RemoveTopicRecord(b"t" * 16))
         assert kept_by(groups, count) == count // 2
         turn(groups)
         assert kept_by(groups, count) == 0
@@ -223,14 +234,73 @@ def test_what_is_committed_for_a_new_topic_is_not_forgotten_with_the_former() ->
         groups.leadership(with_log(), True)
         count = OFFSETS_PER_SLICE_MAX
         committed_by(groups, count)
-        groups.apply([RemoveTopicRecord(b"t" * 16)])
-        groups.apply([TopicRecord("t", b"u" * 16)])
-        assert kept_by(groups, count) == 0
+        tell(groups, RemoveTopicRecord(b"t" * 16))
+        tell(groups, TopicRecord("t", b"u" * 16))
+        shard = groups.shard("g")
+        assert kept_by(groups, count) == count // 2, "a new topic has no more forgotten in its turn"
+        assert [number for number in range(count) if shard.offsets(f"g{number}")] == [], "and yet nobody sees them"
         committed_by(groups, count)
         turn(groups)
         assert kept_by(groups, count) == count
 
     play(scenario)
+
+
+def test_a_topic_that_is_made_anew_while_the_log_is_read_has_no_offsets_of_the_former() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        partition = with_log(committed(5))
+        groups.leadership(partition, True)
+        tell(groups, RemoveTopicRecord(b"t" * 16))
+        tell(groups, TopicRecord("t", b"u" * 16))
+        await settled(groups)
+        assert groups.shard("g").offsets("g") == {}
+        turn(groups)
+        assert partition.log.log_end_offset == 2, "its tombstone is written"
+
+    play(scenario)
+
+
+def test_a_topic_that_was_replaced_while_nothing_was_heard_of_it() -> None:
+    """A snapshot tells of both at once. What is read from a log that is led from then on counts for the new one."""
+
+    async def scenario(groups: GroupCoordinator) -> None:
+        groups.leadership(with_log(), True)
+        committed_by(groups, 1)
+        tell(groups, RemoveTopicRecord(b"t" * 16), TopicRecord("t", b"u" * 16))
+        assert groups.shard("g").offsets("g0") == {}
+        groups.leadership(with_log(committed(5)), True)
+        await settled(groups)
+        assert groups.shard("g").offsets("g")["t"][0].offset == 5
+
+    play(scenario)
+
+
+def test_deletions_are_followed_from_the_topics_that_there_are() -> None:
+    """The image may have gone on since the coordinator was made, before it was told."""
+
+    async def scenario(groups: GroupCoordinator) -> None:
+        groups._metadata.replay(TopicRecord("u", b"u" * 16))
+        groups.removals.follow()
+        groups.leadership(with_log(), True)
+        groups.shard("g").commit("g", -1, "", None, [Commit("u", 0, 1)], -1, 9)
+        tell(groups, RemoveTopicRecord(b"u" * 16), TopicRecord("u", b"v" * 16))
+        assert groups.shard("g").offsets("g") == {}
+
+    play(scenario)
+
+
+def test_of_deleted_topics_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removals_module, "NAMES_MAX", 2)
+    topics = Topics()
+    removals = removals_module.Removals(topics)
+    for name in "abc":
+        for record in (TopicRecord(name, name.encode() * 16), RemoveTopicRecord(name.encode() * 16)):
+            topics.replay(record)
+            removals.apply([record])
+    for name in "abc":
+        topics.replay(TopicRecord(name, name.encode() * 16))
+    assert [removals.is_gone(name, 0) for name in "abc"] == [False, True, True]
+    assert [removals.is_gone(name, 2) for name in "abc"] == [False, False, True]
 
 
 def with_index(index: int) -> Any:
@@ -252,15 +322,14 @@ def test_a_new_topic_does_not_have_the_tombstones_of_all_shards_written_at_once(
         def tombstones() -> int:
             return sum(int(one.log.log_end_offset) - count for one in partitions)
 
-        groups.apply([RemoveTopicRecord(b"t" * 16)])
-        groups.apply([TopicRecord("u", b"u" * 16)])
-        assert [shard for shard in groups.shards() if shard.image.groups_with_offsets()] == []
+        tell(groups, RemoveTopicRecord(b"t" * 16))
+        tell(groups, TopicRecord("u", b"u" * 16))
         written = tombstones()
-        assert written <= RECORDS_PER_SLICE_MAX
         while written < 3 * count:
             turn(groups)
-            assert 0 < tombstones() - written <= RECORDS_PER_SLICE_MAX
+            assert tombstones() - written <= RECORDS_PER_SLICE_MAX
             written = tombstones()
+        assert [shard for shard in groups.shards() if shard.image.groups_with_offsets()] == []
         turn(groups)
         assert groups._forgetting is None
 

@@ -75,8 +75,9 @@ def expire(world: World) -> int | None:
     return finish(world.shard.upkeep.expire())
 
 
-def forget_all_but(world: World, *topics: str) -> None:
-    list(world.shard.upkeep.forget_topics(frozenset(topics)))
+def forget_deleted(world: World) -> None:
+    world.delete_topic("t")
+    list(world.shard.upkeep.forget_all())
     finish(world.shard.upkeep.tombstones())
 
 
@@ -220,7 +221,7 @@ def test_topics_that_are_gone() -> None:
         world = World()
         commit(world, "g", 7)
         commit(world, "g", 8, topic="u")
-        forget_all_but(world, "u")
+        forget_deleted(world)
         assert (offset(world, "g"), offset(world, "g", "u")) == (None, 8)
 
     play(scenario)
@@ -246,7 +247,8 @@ def test_offsets_of_a_topic_that_is_gone_end_in_batches_and_slices() -> None:
         for group in "gh":
             commit_many(world, group, 2 * RECORDS_PER_SLICE_MAX)
         batches_before = len(world.partition.log.batches)
-        assert list(world.shard.upkeep.forget_topics(frozenset())) == [2, 2]
+        world.delete_topic("t")
+        assert list(world.shard.upkeep.forget_all()) == [2, 2]
         assert [world.shard.image.offsets(group) for group in "gh"] == [{}, {}], "nobody sees them any more"
         counts = records_per_step(world, world.shard.upkeep.tombstones())
         assert (sum(counts), max(counts)) == (4 * RECORDS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX)
@@ -259,7 +261,9 @@ def test_what_is_committed_for_a_new_topic_of_the_name_stays() -> None:
     async def scenario() -> None:
         world = World()
         commit_many(world, "g", 2 * RECORDS_PER_SLICE_MAX)
-        list(world.shard.upkeep.forget_topics(frozenset()))
+        world.delete_topic("t")
+        list(world.shard.upkeep.forget_all())
+        world.make_topic("t")
         work = world.shard.upkeep.tombstones()
         next(work)
         world.partition.holds = True
@@ -276,12 +280,61 @@ def test_what_is_committed_for_a_new_topic_of_the_name_stays() -> None:
     play(scenario)
 
 
+def test_a_group_that_is_asked_for_has_forgotten_the_topic_before_its_turn() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit(world, "g", 7)
+        commit(world, "g", 8, topic="u")
+        world.delete_topic("t")
+        world.make_topic("t")
+        assert world.shard.offsets("g").keys() == {"u"}
+        commit(world, "g", 9)
+        list(world.shard.upkeep.forget_all())
+        assert (offset(world, "g"), offset(world, "g", "u")) == (9, 8)
+        assert not world.shard.upkeep.is_behind
+
+    play(scenario)
+
+
+def test_a_commit_alone_has_its_group_forget_the_topic() -> None:
+    async def scenario() -> None:
+        world = World()
+        commit_many(world, "g", 2)
+        world.delete_topic("t")
+        world.make_topic("t")
+        commit(world, "g", 9)
+        assert {index: one.offset for index, one in world.shard.image.offsets("g")["t"].items()} == {0: 9}
+        world.delete_topic("t")
+        list(world.shard.upkeep.forget_all())
+        assert world.shard.image.offsets("g") == {}
+
+    play(scenario)
+
+
+def test_a_commit_that_comes_true_when_its_topic_is_another_does_not_count() -> None:
+    async def scenario() -> None:
+        world = World()
+        world.partition.holds = True
+        _, waiting = commit(world, "g", 7)
+        world.delete_topic("t")
+        world.make_topic("t")
+        await world.partition.commit()
+        world.partition.holds = False
+        assert await waiting == ErrorCode.NONE
+        assert offset(world, "g") is None
+        before = world.partition.log.log_end_offset
+        finish(world.shard.upkeep.tombstones())
+        assert world.partition.log.log_end_offset == before + 1, "nor for whoever reads the log"
+
+    play(scenario)
+
+
 def test_tombstones_that_the_log_refuses_are_written_later() -> None:
     async def scenario() -> None:
         world = World()
         commit_many(world, "g", 3)
         world.partition.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
-        forget_all_but(world)
+        forget_deleted(world)
         world.partition.refuses = None
         before = world.partition.log.log_end_offset
         finish(world.shard.upkeep.tombstones())

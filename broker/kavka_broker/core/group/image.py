@@ -5,7 +5,7 @@ once its record is committed: nobody reads an offset that could still be lost. G
 soft state and write down where they are.
 """
 
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.persistence import restore
@@ -95,11 +95,10 @@ class GroupImage:
     def groups_with_offsets(self) -> list[str]:
         return list(self._offsets)
 
-    def take_without(self, known: Collection[str], group_id: str) -> list[tuple[str, str, list[int]]]:
-        """Forget a group's offsets of topics that are not among the known: group, topic and partitions of each."""
-        topics = self._offsets.get(group_id, {})
-        gone = [topic for topic in topics if topic not in known]
-        taken = [(group_id, topic, list(topics.pop(topic))) for topic in gone]
-        if gone and not topics:
+    def take(self, group_id: str, topics: Iterable[str]) -> list[tuple[str, str, list[int]]]:
+        """Forget a group's offsets of these topics, which it has: group, topic and partitions of each."""
+        offsets = self._offsets.get(group_id, {})
+        taken = [(group_id, topic, list(offsets.pop(topic))) for topic in topics]
+        if taken and not offsets:
             del self._offsets[group_id]
         return taken

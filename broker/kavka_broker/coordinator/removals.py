@@ -1,0 +1,57 @@
+"""Which topics have been deleted, for those who keep something by the name of a topic.
+
+A topic of the same name may be made at once, and what groups have committed for the former must not count for it. To
+forget that in all groups takes many turns of the loop, and a group may be asked for in between. So deletions are
+numbered: who keeps something notes the number up to which it has forgotten, and is brought up to date before it is
+looked at, or once its turn comes.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kavka_broker.core.metadata.image.topics import Topics
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+
+NAMES_MAX: Final = 100_000
+"""Names of deleted topics that are kept, the latest: more than are deleted in the minutes that a load may take."""
+
+
+class Removals:
+    """The deletions that this broker has heard of. `number` is that of the latest."""
+
+    def __init__(self, topics: Topics) -> None:
+        self.number = 0
+        self._topics = topics
+        self._names = dict[bytes, str]()  # of the topics that there are: a deletion names an id alone
+        self._removed = dict[str, int]()  # the number of its latest deletion, by name; the oldest first
+        self.follow()
+
+    def follow(self) -> None:
+        """Begin with the topics of the image: from now on `apply` hears of every change."""
+        self._names = {topic.topic_id: topic.name for topic in self._topics}
+
+    def apply(self, records: Iterable[Message]) -> bool:
+        """Note what these records delete and make; True where they delete anything."""
+        before = self.number
+        for record in records:
+            match record:
+                case TopicRecord(name, topic_id):
+                    self._names[topic_id] = name
+                case RemoveTopicRecord(topic_id):
+                    self.number += 1
+                    self._note(self._names.pop(topic_id, None))
+        return self.number > before
+
+    def _note(self, name: str | None) -> None:
+        if name is None:
+            return
+        self._removed.pop(name, None)
+        self._removed[name] = self.number
+        if len(self._removed) > NAMES_MAX:
+            del self._removed[next(iter(self._removed))]
+
+    def is_gone(self, name: str, since: int) -> bool:
+        """Whether what was kept for a topic of this name at number `since` is about one that there is no more."""
+        return self._removed.get(name, 0) > since or self._topics.get(name) is None
