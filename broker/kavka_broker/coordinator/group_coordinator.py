@@ -25,6 +25,7 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
+from kavka_broker.slices import Work, at_once
 from kavka_broker.timers import Timers
 
 log = get("coordinator")
@@ -71,9 +72,9 @@ class GroupCoordinator:
         self._timers.after(self._expire_every_ms, self._expire)
 
     def close(self) -> None:
-        """Every group is told to look elsewhere."""
+        """Every group is told to look elsewhere. At once: this broker ends."""
         for index in list(self._shards):
-            self._resign(index)
+            at_once(self._resigning(index))
 
     # --- which partitions ---------------------------------------------------------------------------------------
 
@@ -151,18 +152,28 @@ class GroupCoordinator:
             securing.add_done_callback(serve)
 
     def _resign(self, index: int) -> None:
+        self._go_on(self._resigning(index))
+
+    def _resigning(self, index: int) -> Work[None]:
         task = self._loads.pop(index, None)
         if task is not None:
             task.cancel()
         shard = self._shards.pop(index, None)
         if shard is not None:
-            shard.close()
+            yield from slices(shard.close())
+
+    def _go_on(self, work: Work[None]) -> None:
+        """Do a slice, and the next one in a later turn."""
+        if next(work, work) is None:
+            self._timers.after(BETWEEN_SLICES_MS, self._go_on, work)
 
     async def _load(self, shard: Shard) -> None:
         index = shard.partition.index
         started_ms = self._clock.monotonic_ms()
         try:
             loaded = await load(shard.partition, shard.image)
+            for _ in slices(shard.expect_members()):
+                await asyncio.sleep(0)
             await self._forget_missed(shard)
         except Exception as error:
             # Whatever it was: members that are told of a load which has died would wait for it for ever.
@@ -242,7 +253,7 @@ class GroupCoordinator:
             self._timers.after(BETWEEN_SLICES_MS, self._work_off, shard, work)
 
 
-def slices(steps: Iterator[int]) -> Iterator[None]:
+def slices(steps: Iterator[int]) -> Work[None]:
     """Take steps that say how much they have looked at, and yield after so much as is a slice."""
     looked_at = 0
     for step in steps:

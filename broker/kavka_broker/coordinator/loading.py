@@ -24,7 +24,8 @@ from kavka_broker.protocol.records.record import Record, read_records
 
 SLICE_BYTES_MAX = 64 * 1024
 DECODED_PER_SLICE_MAX = 500
-"""Either takes a few milliseconds."""
+FINISHED_PER_SLICE_MAX = 5_000
+"""Each takes a few milliseconds."""
 
 
 class Latest:
@@ -78,7 +79,9 @@ async def load(partition: LoadablePartition, image: GroupImage) -> Loaded:
             image.replay(*decoded)
         if number % DECODED_PER_SLICE_MAX == 0:
             await asyncio.sleep(0)
-    image.finish_loading()
+    for number, _ in enumerate(image.finish_loading(), 1):
+        if number % FINISHED_PER_SLICE_MAX == 0:
+            await asyncio.sleep(0)
     return Loaded(latest.records, passed_over)
 
 

@@ -10,12 +10,12 @@ and then its offsets count: the same as a client sees whose answer was lost.
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.removals import Removals
-from kavka_broker.coordinator.upkeep import Upkeep
+from kavka_broker.coordinator.upkeep import GROUP_IN_OFFSETS, Upkeep
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Answer, Effects, Persist, Start, Stop, TimerName
@@ -71,6 +71,7 @@ class Shard:
         self.image = GroupImage()
         self.is_loading = True
         self.is_unreadable = False
+        self._is_closed = False
         self._removals = removals
         self._settings = settings
         self._clock = clock
@@ -89,19 +90,29 @@ class Shard:
             batch_bytes_max=lambda: partition.log.config.max_message_bytes,
         )
 
-    def open(self) -> None:
-        """The log has been read: serve, and expect the members to be heard of within their sessions."""
-        self.is_loading = False
-        for group in self.image.groups.values():
+    def expect_members(self) -> Iterator[int]:
+        """The log has been read: members are to be heard of within their sessions. A group a step; yields how much that
+        is, in offsets that are looked at.
+        """
+        for group in list(self.image.groups.values()):
             effects = Effects()
             membership.start_sessions(group, effects)
             self._run(group, effects)
+            yield GROUP_IN_OFFSETS + len(group.members)
 
-    def close(self) -> None:
-        """Another broker takes over: whoever waits has to look for it."""
+    def open(self) -> None:
+        """Serve."""
+        self.is_loading = False
+
+    def close(self) -> Iterator[int]:
+        """Another broker takes over: whoever waits has to look for it. A group a step, as `expect_members`; from the
+        first on nothing is written any more.
+        """
+        self._is_closed = True
         for group in list(self.image.groups.values()):
+            members = len(group.members)
             self._bury(group, ErrorCode.NOT_COORDINATOR)
-        self.image = GroupImage()
+            yield GROUP_IN_OFFSETS + members
 
     # --- members ------------------------------------------------------------------------------------------------
 
@@ -311,6 +322,8 @@ class Shard:
 
         Where a group is named, it counts as writing until then.
         """
+        if self._is_closed:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
         batch = build_batch(map(framed, records), timestamp_ms=self._clock.now_ms())
         try:
             appended = self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR)

@@ -23,7 +23,9 @@ RECORDS_PER_SLICE_MAX: Final = 250
 """Takes some 5 ms: built, appended and replayed."""
 
 OFFSETS_PER_SLICE_MAX: Final = 2_000
-"""Looked at. A group counts as ten."""
+"""Looked at."""
+GROUP_IN_OFFSETS: Final = 10
+"""What a group counts as."""
 
 BATCH_BYTES_MAX: Final = 64 * 1024
 RECORD_OVERHEAD_BYTES_MAX: Final = 32
@@ -145,7 +147,7 @@ class Upkeep:
                 continue
             self.forget(group_id)
             count += yield from self._expire_group(group)
-            looked_at += 10 + sum(map(len, self._image.offsets(group_id).values()))
+            looked_at += GROUP_IN_OFFSETS + sum(map(len, self._image.offsets(group_id).values()))
             if looked_at >= OFFSETS_PER_SLICE_MAX:
                 looked_at = 0
                 yield

@@ -1,12 +1,16 @@
 """A partition whose commits the test decides on, and a shard over it."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from kavka_broker.coordinator.removals import Removals
 from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.state import GroupState
 from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -19,6 +23,8 @@ from kavka_broker.storage.log_reading import Chunk
 from kavka_broker.timers import Timers
 
 NOW_MS = 1_800_000_000_000
+DAY_MS = 24 * 3_600_000
+WEEK_MS = 7 * DAY_MS
 
 
 class Clock:
@@ -130,3 +136,38 @@ class World:
     def answer(token: asyncio.Future[Message]) -> Message:
         assert token.done(), "not answered"
         return token.result()
+
+
+def play(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await scenario()
+
+    asyncio.run(run())
+
+
+def commit(world: World, group: str, offset: int, topic: str = "t", retention_ms: int = -1) -> Any:
+    return world.shard.commit(group, -1, "", None, [Commit(topic, 0, offset)], retention_ms, 9)
+
+
+def offset(world: World, group: str, topic: str = "t") -> int | None:
+    value = world.shard.image.offsets(group).get(topic, {}).get(0)
+    return None if value is None else value.offset
+
+
+def finish(work: Generator[None, None, int] | Iterator[None]) -> int | None:
+    """What the work comes to, with its slices one after the other."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return cast(int | None, end.value)
+
+
+def expire(world: World) -> int | None:
+    """How many records the upkeep has written."""
+    return finish(world.shard.upkeep.expire())
+
+
+def state(world: World) -> GroupState | None:
+    group = world.shard.image.groups.get("g")
+    return None if group is None else group.state

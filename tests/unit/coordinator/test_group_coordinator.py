@@ -1,7 +1,8 @@
 """Which partitions' groups a broker serves: election, loading, resignation, and a log that cannot be read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from kavka_broker.coordinator import removals as removals_module
 from kavka_broker.coordinator import shard as shard_module
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.shard import framed
-from kavka_broker.coordinator.upkeep import OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
+from kavka_broker.coordinator.upkeep import GROUP_IN_OFFSETS, OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord
@@ -340,6 +341,58 @@ def turn(groups: GroupCoordinator) -> None:
     """Time for the next slice."""
     cast(Clock, groups._clock).ms += 2 * TICK_MS
     groups._timers._fire()
+
+
+def test_very_many_groups_are_given_up_in_slices() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        partition = with_log()
+        groups.leadership(partition, True)
+        per_slice = OFFSETS_PER_SLICE_MAX // GROUP_IN_OFFSETS
+        committed_by(groups, 2 * per_slice)
+        shard = groups.shard("g")
+        groups.leadership(partition, False)
+        assert code(groups) == ErrorCode.NOT_COORDINATOR
+        assert len(shard.image.groups) == per_slice
+        turn(groups)
+        assert shard.image.groups == {}
+
+    play(scenario)
+
+
+def test_a_broker_that_ends_gives_all_groups_up_at_once() -> None:
+    async def scenario(groups: GroupCoordinator) -> None:
+        groups.leadership(with_log(), True)
+        committed_by(groups, OFFSETS_PER_SLICE_MAX)
+        shard = groups.shard("g")
+        groups.close()
+        assert shard.image.groups == {}
+
+    play(scenario)
+
+
+def test_members_of_very_many_groups_are_expected_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator_module, "OFFSETS_PER_SLICE_MAX", 2 * GROUP_IN_OFFSETS)
+    looks: list[int] = []
+
+    async def scenario(groups: GroupCoordinator) -> None:
+        pairs = [framed(KeyedRecord(OffsetCommitKey(f"g{at}", "t", 0), OffsetCommitValue(1), 4)) for at in range(9)]
+        groups.leadership(with_log(*pairs), True)
+        shard = groups._shards[0]
+        expect = shard.expect_members
+
+        def expecting() -> Iterator[int]:
+            for step in expect():
+                looks.append(turns)
+                yield step
+
+        monkeypatch.setattr(shard, "expect_members", expecting)
+        turns = 0
+        while groups.is_loading:
+            turns += 1
+            await asyncio.sleep(0)
+
+    play(scenario)
+    assert Counter(Counter(looks).values()) == {2: 4, 1: 1}
 
 
 def test_a_log_that_cannot_be_read_is_not_served_by_half() -> None:

@@ -131,3 +131,13 @@ def test_offsets_go_with_their_topic(tmp_path: Path) -> None:
         assert await committed(client, "g") == -1
 
     play(tmp_path, scenario)
+
+
+def test_the_groups_hear_of_records_before_the_replicas(tmp_path: Path) -> None:
+    """A log that these come to lead may have offsets already of a topic that the same records make anew."""
+
+    async def scenario(inside: InProcess, _: Client) -> None:
+        told = inside.broker.quorum.subscribers
+        assert told.index(inside.broker.groups.apply) < told.index(inside.broker.replicas.apply)
+
+    play(tmp_path, scenario)

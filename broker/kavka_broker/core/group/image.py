@@ -5,7 +5,7 @@ once its record is committed: nobody reads an offset that could still be lost. G
 soft state and write down where they are.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.persistence import restore
@@ -68,12 +68,17 @@ class GroupImage:
                     self.groups[key.group] = ClassicGroup(key.group)
                 self._offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
 
-    def finish_loading(self) -> None:
-        """The whole log has been replayed: a group whose record was deleted after its offsets may still have some."""
-        for group_id in self._offsets:
-            self.groups.setdefault(group_id, ClassicGroup(group_id))
+    def finish_loading(self) -> Iterator[None]:
+        """The whole log has been replayed: a group whose record was deleted after its offsets may still have some. A
+        group a step.
+        """
+        for group_id in list(self._offsets):
+            if group_id not in self.groups:
+                self.groups[group_id] = ClassicGroup(group_id)
+            yield
         for group in list(self.groups.values()):
             self.forget_trace(group)
+            yield
 
     def forget_trace(self, group: ClassicGroup) -> None:
         """Drop a group that is only a name: no members now or ever, no offsets."""
