@@ -97,6 +97,23 @@ def settle(
     return _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done)
 
 
+def plan_once(
+    resources: Sequence[Topic | ClientQuota],
+    admin: Admin,
+    now: datetime,
+    *,
+    brokers_expected: int = 0,
+    claimed: Collection[str] = (),
+) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
+    """What `settle` would do first, from one look; nothing is done. Raises AdminError if the cluster cannot be seen."""
+    guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
+    names = {each.topic_name for each in resources if isinstance(each, Topic)}
+    look = replace(admin.look(names), brokers_expected=brokers_expected)
+    seen = _count_records(resources, look, admin, guard)
+    plans = plan_all(resources, seen, now, guard)
+    return seen, plans | {key: Plan(words=words) for key, words in guard.failures.items()}
+
+
 @dataclass(slots=True)
 class _Guard:
     """What has failed in this look, by resource: the others go on."""

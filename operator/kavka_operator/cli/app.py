@@ -1,169 +1,257 @@
-"""The commands of `kavka`, their options and their help. What they do stands in modules of their own."""
+"""The commands of `kavka`, their options and their help. What they do stands in modules of their own.
 
-from enum import StrEnum
+argparse and no library: an installation carries little, and `--help` waits for nothing (docs/adr/0017). As with
+kubectl, options may stand before, between and behind the words.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+ABOUT = "Kafka clusters, topics and quotas from resource files, on this machine."
+FORMS = ("table", "wide", "yaml", "json", "name")
+WORDS = "[KIND[,KIND] [NAME]... | KIND/NAME...]"
+KINDS_HELP = "kafkacluster, topic or clientquota (kc, kt, kq) or all; and names."
 
-app = typer.Typer(
-    name="kavka",
-    help="Kafka clusters, topics and quotas from resource files, on this machine.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-explain_app = typer.Typer(help="Say why something is as it is.", no_args_is_help=True)
-app.add_typer(explain_app, name="explain")
+Options = argparse.Namespace
+Command = Callable[[Options], int]
 
 
-class Output(StrEnum):
-    """How `get` prints."""
+class Parser(argparse.ArgumentParser):
+    """Takes options between the words of a command too, which argparse does only where it is asked to."""
 
-    TABLE = "table"
-    WIDE = "wide"
-    YAML = "yaml"
-    JSON = "json"
-    NAME = "name"
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._subparsers is not None or self._is_between:
+            return super().parse_known_args(args, namespace)
+        self._is_between = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_between = False
 
-
-FilesOption = Annotated[
-    list[Path] | None, typer.Option("--filename", "-f", help="A resource file; may be given more than once.")
-]
-StateOption = Annotated[
-    Path | None, typer.Option("--state-dir", help="Where local clusters are kept. [env: KAVKA_STATE_DIR]")
-]
-NamespaceOption = Annotated[str, typer.Option("--namespace", "-n", help="The namespace of the resources.")]
+    _is_between = False
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def parser() -> argparse.ArgumentParser:
+    """Every command and option."""
+    root = Parser(prog="kavka", description=ABOUT, allow_abbrev=False)
+    root.add_argument("--version", action="store_true", help="Print the version.")
+    commands = root.add_subparsers(metavar="COMMAND", title="commands")
+    _add_up_and_down(commands)
+    _add_apply_and_delete(commands)
+    _add_get_and_describe(commands)
+    _add_wait(commands)
+    _add_explain(commands)
+    demo = _add(
+        commands,
+        "demo",
+        _demo,
+        "The main job: three brokers, 336,776 flights, a kill -9, a roll under load, a quota. Under a minute.",
+        state=False,
+    )
+    demo.add_argument("--seconds", type=float, default=10.0, help="How long the throttled part lasts (%(default)s).")
+    demo.add_argument("--keep", action="store_true", help="Keep the state directory of the demo.")
+    return root
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its code."""
+    root = parser()
+    words = sys.argv[1:] if arguments is None else arguments
+    options = root.parse_args(["--dry-run=client" if word == "--dry-run" else word for word in words])
+    if options.version:
         from importlib.metadata import version
 
-        typer.echo(f"kavka {version('kavka-operator')}")
-        raise typer.Exit
+        sys.stdout.write(f"kavka {version('kavka-operator')}\n")
+        sys.exit(0)
+    if "run" not in options:
+        root.print_help()
+        sys.exit(2)
+    sys.exit(options.run(options))
 
 
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Kafka clusters, topics and quotas from resource files, on this machine."""
-    del version
+def _add(commands: Any, name: str, run: Command | None, about: str, *, state: bool = True) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+    if run is not None:
+        command.set_defaults(run=run)
+    if state:
+        words = "Where local clusters are kept. [env: KAVKA_STATE_DIR]"
+        command.add_argument("--state-dir", type=Path, metavar="DIR", help=words)
+    return command
 
 
-@app.command()
-def up(
-    filename: FilesOption = None,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when it is ready; it runs on.")] = False,
-    state_dir: StateOption = None,
-) -> None:
-    """Run the cluster of a resource file as processes of this machine, until Ctrl-C or `kavka down`."""
-    from kavka_operator.cli.running import up as run
-
-    raise typer.Exit(run(filename or [], state_dir, detach=detach))
+def _add_files(command: argparse.ArgumentParser) -> None:
+    words = "A resource file, a directory of them or - for standard input; may be given more than once."
+    command.add_argument("--filename", "-f", type=Path, action="append", default=[], metavar="FILE", help=words)
 
 
-@app.command()
-def down(
-    cluster: Annotated[str | None, typer.Argument(help="The cluster; not needed while only one runs.")] = None,
-    state_dir: StateOption = None,
-    namespace: NamespaceOption = "default",
-) -> None:
-    """Stop a cluster that `kavka up` runs. Its records stay."""
-    from kavka_operator.cli.running import down as run
-
-    raise typer.Exit(run(cluster, namespace, state_dir))
+def _add_namespace(command: argparse.ArgumentParser) -> None:
+    words = "The namespace of the resources (%(default)s)."
+    command.add_argument("--namespace", "-n", default="default", metavar="NAME", help=words)
 
 
-@app.command()
-def apply(filename: FilesOption = None, state_dir: StateOption = None) -> None:
-    """Create or change resources; a running cluster follows at once."""
-    from kavka_operator.cli.resources import apply as run
-
-    raise typer.Exit(run(filename or [], state_dir))
+def _add_words(command: argparse.ArgumentParser) -> None:
+    command.add_argument("words", nargs="*", metavar=WORDS, help=KINDS_HELP)
 
 
-@app.command()
-def get(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KIND[,KIND] [NAME]... | KIND/NAME...]",
-            help="kafkacluster, topic or clientquota (kc, kt, kq) or all; and names.",
-        ),
-    ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.TABLE,
-    state_dir: StateOption = None,
-    namespace: NamespaceOption = "default",
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of every namespace.")] = False,
-    selector: Annotated[
-        str, typer.Option("--selector", "-l", help="Only with these labels: team=a,tier!=gold,'stage in (a, b)',!old.")
-    ] = "",
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on, and print what changes, until Ctrl-C.")] = False,
-) -> None:
-    """List resources as `kubectl get` does."""
-    from kavka_operator.cli.resources import get as run
-
-    chosen = None if all_namespaces else namespace
-    raise typer.Exit(run(words or [], output.value, state_dir, chosen, selector, watch=watch))
+def _add_selector(command: argparse.ArgumentParser) -> None:
+    words = "Only with these labels: team=a,tier!=gold,'stage in (a, b)',!old."
+    command.add_argument("--selector", "-l", default="", metavar="LABELS", help=words)
 
 
-@app.command()
-def describe(
-    kind: Annotated[str, typer.Argument(help="The kind.")],
-    name: Annotated[str, typer.Argument(help="The resource.")],
-    state_dir: StateOption = None,
-    namespace: NamespaceOption = "default",
-) -> None:
-    """Say all that is known of one resource."""
-    from kavka_operator.cli.resources import describe as run
-
-    raise typer.Exit(run(kind, name, state_dir, namespace))
+def _add_dry_run(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--dry-run",
+        default="none",
+        choices=("none", "client", "server"),
+        help="Change nothing and say what would be: from the files alone (client, as without a word), or with what the"
+        " running cluster would do, and whether Kafka would accept it (server).",
+    )
 
 
-@app.command()
-def delete(
-    kind: Annotated[str | None, typer.Argument(help="The kind.")] = None,
-    name: Annotated[str | None, typer.Argument(help="The resource.")] = None,
-    filename: FilesOption = None,
-    state_dir: StateOption = None,
-    namespace: NamespaceOption = "default",
-) -> None:
-    """Delete resources. A topic's records go only if its deletionPolicy says so."""
-    from kavka_operator.cli.resources import delete as run
-
-    raise typer.Exit(run(kind, name, filename or [], state_dir, namespace))
-
-
-@explain_app.command("quota")
-def explain_quota(
-    user: Annotated[str, typer.Option(help="The principal's name.")] = "ANONYMOUS",
-    client_id: Annotated[str, typer.Option("--client-id", help="The client.id.")] = "",
-    cluster: Annotated[str | None, typer.Option(help="The cluster; not needed while only one runs.")] = None,
-    state_dir: StateOption = None,
-    namespace: NamespaceOption = "default",
-) -> None:
-    """Say which of the eight levels of quotas wins for a client, and what it hides."""
-    from kavka_operator.cli.explaining import explain_quota as run
-
-    raise typer.Exit(run(user, client_id, cluster, namespace, state_dir))
+def _add_up_and_down(commands: Any) -> None:
+    up = _add(
+        commands,
+        "up",
+        _up,
+        "Run the cluster of a resource file as processes of this machine, until Ctrl-C or `kavka down`.",
+    )
+    _add_files(up)
+    up.add_argument("--detach", "-d", action="store_true", help="Return when it is ready; it runs on.")
+    down = _add(commands, "down", _down, "Stop a cluster that `kavka up` runs. Its records stay.")
+    down.add_argument("cluster", nargs="?", help="The cluster; not needed while only one runs.")
+    _add_namespace(down)
 
 
-@app.command()
-def demo(
-    seconds: Annotated[float, typer.Option(help="How long the throttled part lasts.")] = 10.0,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the state directory of the demo.")] = False,
-) -> None:
-    """The main job: three brokers, 336,776 flights, a kill -9, a roll under load, a quota. Under a minute."""
-    from kavka_operator.demo.main import demo as run
+def _add_apply_and_delete(commands: Any) -> None:
+    apply = _add(commands, "apply", _apply, "Create or change resources; a running cluster follows at once.")
+    _add_files(apply)
+    _add_dry_run(apply)
+    diff = _add(
+        commands,
+        "diff",
+        _diff,
+        "Show what `apply` would change, as a unified diff. Exit code 1 where there is a difference, 2 on an error.",
+    )
+    _add_files(diff)
+    delete = _add(
+        commands, "delete", _delete, "Delete resources. A topic's records go only if its deletionPolicy says so."
+    )
+    _add_words(delete)
+    _add_files(delete)
+    _add_dry_run(delete)
+    _add_namespace(delete)
 
-    raise typer.Exit(run(throttled_seconds=seconds, keep=keep))
+
+def _add_get_and_describe(commands: Any) -> None:
+    get = _add(commands, "get", _get, "List resources as `kubectl get` does.")
+    _add_words(get)
+    get.add_argument("--output", "-o", choices=FORMS, default="table", help="How to print.")
+    _add_namespace(get)
+    get.add_argument("--all-namespaces", "-A", action="store_true", help="Of every namespace.")
+    _add_selector(get)
+    get.add_argument("--watch", "-w", action="store_true", help="Go on, and print what changes, until Ctrl-C.")
+    describe = _add(commands, "describe", _describe, "Say all that is known of a resource.")
+    _add_words(describe)
+    _add_namespace(describe)
 
 
-def main() -> None:
-    """Run the command."""
-    app()
+def _add_wait(commands: Any) -> None:
+    wait = _add(commands, "wait", _wait, "Wait until resources are as they should be, exist, or are gone.")
+    _add_words(wait)
+    _add_files(wait)
+    goals = "condition=NAME[=VALUE], jsonpath={PATH}=VALUE, create or delete."
+    wait.add_argument("--for", dest="goal", required=True, metavar="GOAL", help=goals)
+    wait.add_argument("--timeout", default="30s", metavar="TIME", help="30s, 5m, 1h30m; 0 looks once (%(default)s).")
+    wait.add_argument("--all", action="store_true", help="Every resource of the kinds.")
+    _add_selector(wait)
+    _add_namespace(wait)
+
+
+def _add_explain(commands: Any) -> None:
+    explain = _add(commands, "explain", None, "Say why something is as it is.", state=False)
+    subjects = explain.add_subparsers(metavar="SUBJECT", title="subjects", required=True)
+    quota = _add(
+        subjects,
+        "quota",
+        _explain_quota,
+        "Say which of the eight levels of quotas wins for a client, and what it hides.",
+    )
+    quota.add_argument("--user", default="ANONYMOUS", help="The principal's name (%(default)s).")
+    quota.add_argument("--client-id", default="", help="The client.id.")
+    quota.add_argument("--cluster", help="The cluster; not needed while only one runs.")
+    _add_namespace(quota)
+
+
+def _up(options: Options) -> int:
+    from kavka_operator.cli.running import up
+
+    return up(options.filename, options.state_dir, detach=options.detach)
+
+
+def _down(options: Options) -> int:
+    from kavka_operator.cli.running import down
+
+    return down(options.cluster, options.namespace, options.state_dir)
+
+
+def _apply(options: Options) -> int:
+    from kavka_operator.cli.applying import apply
+    from kavka_operator.cli.foreseeing import DryRun
+
+    return apply(options.filename, options.state_dir, DryRun(options.dry_run))
+
+
+def _diff(options: Options) -> int:
+    from kavka_operator.cli.differing import diff
+
+    return diff(options.filename, options.state_dir)
+
+
+def _delete(options: Options) -> int:
+    from kavka_operator.cli.deleting import delete
+    from kavka_operator.cli.foreseeing import DryRun
+
+    return delete(options.words, options.filename, options.state_dir, options.namespace, DryRun(options.dry_run))
+
+
+def _get(options: Options) -> int:
+    from kavka_operator.cli.getting import get
+
+    namespace = None if options.all_namespaces else options.namespace
+    return get(options.words, options.output, options.state_dir, namespace, options.selector, watch=options.watch)
+
+
+def _describe(options: Options) -> int:
+    from kavka_operator.cli.getting import describe
+
+    return describe(options.words, options.state_dir, options.namespace)
+
+
+def _wait(options: Options) -> int:
+    from kavka_operator.cli.waiting import wait
+
+    return wait(
+        options.words,
+        options.goal,
+        options.timeout,
+        options.filename,
+        options.state_dir,
+        options.namespace,
+        labels=options.selector,
+        everything=options.all,
+    )
+
+
+def _explain_quota(options: Options) -> int:
+    from kavka_operator.cli.explaining import explain_quota
+
+    return explain_quota(options.user, options.client_id, options.cluster, options.namespace, options.state_dir)
+
+
+def _demo(options: Options) -> int:
+    from kavka_operator.demo.main import demo
+
+    return demo(throttled_seconds=options.seconds, keep=options.keep)

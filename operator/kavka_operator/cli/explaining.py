@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
+from kavka_operator.cli.asking import asking
 from kavka_operator.cli.words import CommandError, complain, say, state_directory, the_cluster
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.local.layout import Layout
@@ -50,13 +50,5 @@ def _shown(limit: float | None) -> str:
 
 
 def _limits(layout: Layout) -> dict[AnyEntity, dict[str, float]]:
-    from kavka_operator.kafka.client import KafkaClient
-
-    cluster = next((each for each in Store(layout).all() if isinstance(each, KafkaCluster)), None)
-    if cluster is None or cluster.status.bootstrap_servers is None:
-        raise CommandError(f'KafkaCluster "{layout.cluster}" is not running; start it with `kavka up`')
-    client = KafkaClient(cluster.status.bootstrap_servers)
-    try:
-        return {entity: dict(values) for entity, values in client.look(()).quotas.items()}
-    finally:
-        client.close()
+    with asking(layout) as admin:
+        return {entity: dict(values) for entity, values in admin.look(()).quotas.items()}

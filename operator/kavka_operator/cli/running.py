@@ -11,7 +11,8 @@ from pathlib import Path
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
-from kavka_operator.cli.resources import known_resources, nodes_overview, overview
+from kavka_operator.cli.getting import nodes_overview, overview
+from kavka_operator.cli.stored import known_resources
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory, the_cluster
 from kavka_operator.platform.local import members, processes
 from kavka_operator.platform.local.files import read_text

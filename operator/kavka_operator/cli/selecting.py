@@ -22,7 +22,11 @@ class Selector:
     terms: tuple[Callable[[Labels], bool], ...] = ()
 
     def takes(self, labels: Labels) -> bool:
+        """Whether the labels are so."""
         return all(term(labels) for term in self.terms)
+
+
+EVERYTHING = Selector()
 
 
 def parse_selector(text: str) -> Selector:
@@ -40,7 +44,7 @@ def parse_selector(text: str) -> Selector:
 
 
 def _term(found: "re.Match[str]") -> Callable[[Labels], bool]:
-    """As in Kubernetes, whoever has no such label is unequal to every value."""
+    """One term of a selector; as in Kubernetes, a resource without the label is unequal to every value."""
     key, sign, word = found["key"], found["sign"], found["word"]
     if found["absent"]:
         return lambda labels: key not in labels

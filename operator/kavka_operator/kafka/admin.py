@@ -34,6 +34,10 @@ class Admin(Protocol):
         """Carry out an action; doing it twice does no harm."""
         ...
 
+    def check(self, action: KafkaAction) -> None:
+        """Ask whether the cluster would accept an action, where it can check one without carrying it out."""
+        ...
+
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
         """Carry out actions of one kind in as few requests as can be; what went wrong with each."""
         ...

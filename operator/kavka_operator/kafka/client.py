@@ -149,6 +149,22 @@ class KafkaClient:
                 case ElectLeaders():
                     self._elect(action)
 
+    def check(self, action: KafkaAction) -> None:
+        with _in_words(str(action)):
+            match action:
+                case CreateTopic():
+                    self._create(action, validate_only=True)
+                case AddPartitions():
+                    self._grow(action, validate_only=True)
+                case AlterTopic():
+                    self._alter(TOPIC_RESOURCE, action.name, action.set, action.reset, validate_only=True)
+                case AlterQuota():
+                    self._alter_quota(action, validate_only=True)
+                case AlterBrokers():
+                    self._alter(BROKER_RESOURCE, EVERY_BROKER, action.set, action.reset, validate_only=True)
+                case DeleteTopic() | MoveReplicas() | ElectLeaders():
+                    pass  # these requests have no field that asks for a check alone
+
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
         with _in_words(f"carry out {len(actions)} changes together"):
             topics = [each for each in actions if isinstance(each, CreateTopic)]
@@ -229,32 +245,41 @@ class KafkaClient:
                 total += partition.offset
         return total
 
-    def _create(self, action: CreateTopic) -> None:
-        (answer,) = self._created([action])
+    def _create(self, action: CreateTopic, *, validate_only: bool = False) -> None:
+        (answer,) = self._created([action], validate_only=validate_only)
         _check(answer.error_code, answer.error_message)
 
-    def _created(self, actions: Sequence[CreateTopic]) -> list[Any]:
+    def _created(self, actions: Sequence[CreateTopic], *, validate_only: bool = False) -> list[Any]:
         """The answers to the creation of topics, in order."""
         if not actions:
             return []
         request = CreateTopicsRequest(
-            topics=list(map(_creatable, actions)), timeout_ms=REQUEST_TIMEOUT_MS, validate_only=False
+            topics=list(map(_creatable, actions)), timeout_ms=REQUEST_TIMEOUT_MS, validate_only=validate_only
         )
         answers = {answer.name: answer for answer in self._send(request).topics}
         return [answers[action.name] for action in actions]
 
-    def _grow(self, action: AddPartitions) -> None:
+    def _grow(self, action: AddPartitions, *, validate_only: bool = False) -> None:
         topic = CreatePartitionsRequest.CreatePartitionsTopic(name=action.name, count=action.total, assignments=None)
-        request = CreatePartitionsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS, validate_only=False)
+        request = CreatePartitionsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS, validate_only=validate_only)
         (result,) = self._send(request).results
         _check(result.error_code, result.error_message)
 
-    def _alter(self, resource: int, name: str, to_set: Mapping[str, str], to_reset: Iterable[str]) -> None:
+    def _alter(
+        self,
+        resource: int,
+        name: str,
+        to_set: Mapping[str, str],
+        to_reset: Iterable[str],
+        *,
+        validate_only: bool = False,
+    ) -> None:
         kind = IncrementalAlterConfigsRequest.AlterConfigsResource
         changes = [kind.AlterableConfig(name=key, config_operation=SET, value=value) for key, value in to_set.items()]
         changes += [kind.AlterableConfig(name=key, config_operation=DELETE, value=None) for key in to_reset]
         altered = kind(resource_type=resource, resource_name=name, configs=changes)
-        (result,) = self._send(IncrementalAlterConfigsRequest(resources=[altered], validate_only=False)).responses
+        request = IncrementalAlterConfigsRequest(resources=[altered], validate_only=validate_only)
+        (result,) = self._send(request).responses
         _check(result.error_code, result.error_message)
 
     def _move(self, action: MoveReplicas) -> None:
@@ -302,15 +327,16 @@ class KafkaClient:
         (result,) = self._send(DeleteTopicsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS)).responses
         _check(result.error_code, result.error_message)
 
-    def _alter_quota(self, action: AlterQuota) -> None:
-        (answer,) = self._altered([action])
+    def _alter_quota(self, action: AlterQuota, *, validate_only: bool = False) -> None:
+        (answer,) = self._altered([action], validate_only=validate_only)
         _check(answer.error_code, answer.error_message)
 
-    def _altered(self, actions: Sequence[AlterQuota]) -> list[Any]:
+    def _altered(self, actions: Sequence[AlterQuota], *, validate_only: bool = False) -> list[Any]:
         """The answers to changes of limits, in order."""
         if not actions:
             return []
-        response = self._send(AlterClientQuotasRequest(entries=list(map(_entry, actions)), validate_only=False))
+        request = AlterClientQuotasRequest(entries=list(map(_entry, actions)), validate_only=validate_only)
+        response = self._send(request)
         answers = {
             frozenset((part.entity_type, part.entity_name) for part in one.entity): one for one in response.entries
         }

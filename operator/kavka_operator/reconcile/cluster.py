@@ -63,10 +63,10 @@ def reconcile(
     if not all(each.state == "Running" for each in ours):
         return Plan(words=reconciling("Starting", _counted(nodes, seen)))
     surplus = [each for number, each in sorted(seen.items()) if number not in {node.id for node in nodes}]
-    return _shrink(surplus, survey) or Plan(words=_words(nodes, seen, cluster, survey))
+    return shrink(surplus, survey) or Plan(words=_words(nodes, seen, cluster, survey))
 
 
-def _shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> ClusterPlan | None:
+def shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> ClusterPlan | None:
     """What becomes of nodes that are no longer wanted; None if they are gone or cannot be judged now."""
     if survey is None:
         return None

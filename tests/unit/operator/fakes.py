@@ -28,7 +28,7 @@ DEFAULTS = {"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.polic
 
 
 class FakeKafka:
-    """What a cluster does with actions; `writes` are all that were carried out."""
+    """What a cluster does with actions; `writes` are those carried out, `checked` those only asked about."""
 
     def __init__(self, brokers: int = 1) -> None:
         self.brokers = {number: SeenBroker(number, f"127.0.0.1:{9092 + number}") for number in range(brokers)}
@@ -37,6 +37,7 @@ class FakeKafka:
         self.config: dict[str, str] = {}
         self.held: dict[str, int] = {}
         self.writes: list[KafkaAction] = []
+        self.checked: list[KafkaAction] = []
         self.refuse: AdminError | None = None
         self._ids = count(1)
 
@@ -70,6 +71,11 @@ class FakeKafka:
                 pass
             case _:
                 self._perform_on_topic(action)
+
+    def check(self, action: KafkaAction) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+        self.checked.append(action)
 
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
         return [self._perform_one(action) for action in actions]

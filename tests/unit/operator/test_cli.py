@@ -7,26 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from kavka_operator.cli.app import app
+from tests.unit.operator.person import Person, run
 from tests.unit.operator.test_local_pieces import FILE
-
-
-class Person:
-    """Somebody who types commands; answers with exit code, stdout and stderr together."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-
-    def types(self, *words: str) -> tuple[int, str]:
-        result = CliRunner().invoke(app, [*words, "--state-dir", str(self.directory / "state")])
-        return result.exit_code, result.output
-
-    def file(self, text: str = FILE) -> str:
-        path = self.directory / "file.yaml"
-        path.write_text(text)
-        return str(path)
 
 
 @pytest.fixture
@@ -161,9 +144,9 @@ def test_get_goes_on_and_prints_what_changes(person: Person, monkeypatch: pytest
 
 
 def test_the_version_is_told() -> None:
-    said = CliRunner().invoke(app, ["--version"])
-    assert said.exit_code == 0
-    assert re.fullmatch(r"kavka \d+\.\d+\.\d+\n", said.output)
+    code, said = run("--version")
+    assert code == 0
+    assert re.fullmatch(r"kavka \d+\.\d+\.\d+\n", said)
 
 
 def test_a_topic_for_a_cluster_that_exists_needs_no_other_file(person: Person) -> None:

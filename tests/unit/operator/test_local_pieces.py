@@ -53,7 +53,7 @@ def declared(store: Store, text: str = FILE) -> list[object]:
 
 
 def apply(store: Store, text: str = FILE) -> dict[str, str]:
-    return {each.name: change for each, change in store.apply(declared(store, text), NOW)}  # type: ignore[arg-type]
+    return {edit.key[2]: edit.change for edit in store.apply(declared(store, text), NOW)}  # type: ignore[arg-type]
 
 
 def test_the_store_gives_what_an_api_server_would(store: Store) -> None:

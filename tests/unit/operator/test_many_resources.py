@@ -11,7 +11,7 @@ import yaml
 from kavka_operator.api.files import load
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.yaml_lines import YamlError, documents
-from kavka_operator.cli import resources
+from kavka_operator.cli.following import Watch
 from kavka_operator.mishaps import Mishaps
 from kavka_operator.platform.local import folder
 from kavka_operator.platform.local.files import locked
@@ -126,14 +126,14 @@ def test_who_waits_reads_when_something_has_changed(layout: Layout, monkeypatch:
         return read(store)
 
     monkeypatch.setattr(Store, "read", counted)
-    watch = resources._Watch(store, frozenset({("Topic", "default", "t0"), ("Topic", "default", "t1")}))
-    assert [len(watch.unsettled()) for _ in range(3)] == [2, 2, 2]
+    watch = Watch(store, frozenset({("Topic", "default", "t0"), ("Topic", "default", "t1")}))
+    assert [len(watch.pending()) for _ in range(3)] == [2, 2, 2]
     assert len(reads) == 1
     settle_status(store, "t0")
     reads.clear()
-    assert [each.resource.name for each in watch.unsettled()] == ["t1"]
-    assert (len(watch.unsettled()), len(reads)) == (1, 1)
-    assert (len(watch.unsettled()), len(reads)) == (1, 2), "a second later, in any case"
+    assert [each.resource.name for each in watch.pending()] == ["t1"]
+    assert (len(watch.pending()), len(reads)) == (1, 1)
+    assert (len(watch.pending()), len(reads)) == (1, 2), "a second later, in any case"
 
 
 def settle_status(store: Store, name: str) -> None:

@@ -31,6 +31,16 @@ KEPT_METADATA = ("labels", "annotations")
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """What applying a resource does to what is stored: the documents before and after, None where there was none."""
+
+    key: Key
+    change: Change
+    before: dict[str, Any] | None
+    after: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Unreadable:
     """A stored resource that this version cannot understand: what it is, as far as that is known, and why not."""
 
@@ -61,10 +71,18 @@ class Store:
     def __post_init__(self) -> None:
         self._wanted, self._seen = Folder(self.layout.resources), Folder(self.layout.status)
 
-    def apply(self, declared: Iterable[Declared], now: datetime) -> list[tuple[AnyResource, Change]]:
+    def apply(self, declared: Iterable[Declared], now: datetime) -> list[Edit]:
         """Write what is wanted; what became of each."""
         with self._alone():
-            return [self._apply(each.resource, each.document.value, now) for each in declared]
+            edits = self.preview(declared, now)
+            for edit in edits:
+                if edit.change != "unchanged":
+                    self._wanted.write(_file(edit.key[0], edit.key[2]), edit.after)
+            return edits
+
+    def preview(self, declared: Iterable[Declared], now: datetime) -> list[Edit]:
+        """What `apply` would do; nothing is written."""
+        return [self._edit(each.resource, each.document.value, now) for each in declared]
 
     def mark_deleted(self, key: Key, now: datetime) -> None:
         """Ask for a resource to be deleted."""
@@ -138,6 +156,10 @@ class Store:
         """Every resource as its files hold it, whether it can be understood or not."""
         return {self._key(file): self._document(file) for file in sorted(self._wanted.stamps(), key=_order)}
 
+    def document(self, key: Key) -> dict[str, Any] | None:
+        """One resource as its files hold it; None if there is none."""
+        return self._document(_file(key[0], key[2])) if self.has(key) else None
+
     def stamp(self) -> Stamp:
         """Changes whenever a wanted resource does. Costs one system call."""
         return self._wanted.stamp()
@@ -163,14 +185,11 @@ class Store:
         status = {key: each for key, each in status.items() if each not in ([], {})}
         return {**value, "kind": kind, "metadata": metadata, "status": status}
 
-    def _apply(self, resource: AnyResource, document: dict[str, Any], now: datetime) -> tuple[AnyResource, Change]:
-        file = _file(resource.kind, resource.name)
-        old = self._wanted.value(file) or None
-        value = _merged(resource, document, old, now)
-        if old == value:
-            return resource, "unchanged"
-        self._wanted.write(file, value)
-        return resource, "created" if old is None else "configured"
+    def _edit(self, resource: AnyResource, document: dict[str, Any], now: datetime) -> Edit:
+        before = self._wanted.value(_file(resource.kind, resource.name)) or None
+        after = _merged(resource, document, before, now)
+        change: Change = "created" if before is None else "unchanged" if before == after else "configured"
+        return Edit((resource.kind, resource.metadata.namespace, resource.name), change, before, after)
 
     @property
     def _lock(self) -> Path:

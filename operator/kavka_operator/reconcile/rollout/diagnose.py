@@ -59,13 +59,14 @@ def _diagnose(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, sur
     if seen.fingerprint != node.fingerprint:
         serves = seen.state == "Running" and _has_joined(node, cluster)
         standing = Standing.STALE if serves else Standing.UNREADY
-        return Diagnosis(node, standing, _changed(seen.changed), seen.state in {"Running", "Starting"})
+        return Diagnosis(node, standing, have_changed(seen.changed), seen.state in {"Running", "Starting"})
     if seen.state == "Failed":
         return Diagnosis(node, Standing.LOST, seen.message or "does not run")
     return Diagnosis(node, Standing.RETURNING if missing else Standing.CURRENT, missing)
 
 
-def _changed(settings: Sequence[str]) -> str:
+def have_changed(settings: Sequence[str]) -> str:
+    """That these settings have changed, in words."""
     if not settings:
         return "its settings have changed"
     return some(settings) + (" has changed" if len(settings) == 1 else " have changed")

@@ -1,0 +1,26 @@
+"""A connection to a cluster that runs, for commands that ask it something."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.cli.words import CommandError, is_running
+from kavka_operator.kafka.admin import Admin
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.store import Store
+
+
+@contextmanager
+def asking(layout: Layout, otherwise: str = "") -> Iterator[Admin]:
+    """An admin client of the cluster. Raises CommandError where it does not run, and AdminError."""
+    from kavka_operator.kafka.client import KafkaClient
+
+    cluster = next((resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster)), None)
+    address = cluster.status.bootstrap_servers if cluster is not None and is_running(layout) else None
+    if address is None:
+        raise CommandError(f'KafkaCluster "{layout.cluster}" is not running; start it with `kavka up`{otherwise}')
+    client = KafkaClient(address)
+    try:
+        yield client
+    finally:
+        client.close()

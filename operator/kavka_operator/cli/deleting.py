@@ -1,0 +1,148 @@
+"""`kavka delete`: let go of resources, or say what that would do (`--dry-run`)."""
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.files import BadResourcesError, load
+from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.topic import Topic
+from kavka_operator.cli.foreseeing import DryRun, dry, foresee, tell
+from kavka_operator.cli.naming import ALL, parse_names
+from kavka_operator.cli.stored import full_name, known_resources, layout_of, not_found
+from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.platform.local.layout import Layout, clusters
+from kavka_operator.platform.local.store import Store, Unreadable
+from kavka_operator.settle import Key, key_of
+
+GONE_SECONDS_MAX = 30.0
+POLL_SECONDS = 0.05
+
+Doomed = AnyResource | Unreadable
+
+
+def delete(
+    words: Sequence[str],
+    files: list[Path],
+    chosen_state: Path | None,
+    namespace: str,
+    dry_run: DryRun = DryRun.NONE,
+) -> int:
+    """Delete resources; the exit code."""
+    state = state_directory(chosen_state)
+    try:
+        known = known_resources(state)
+        doomed = _in_files(files, known) if files else _named(words, known, state, namespace)
+        located = [(each, _layout(each, state)) for each in doomed]
+        for each, layout in located:
+            _refuse_cluster(each, layout)
+        if dry_run is not DryRun.NONE:
+            return _rehearse(located, known.values(), dry_run)
+        for each, layout in located:
+            _delete(each, layout, known.values())
+    except (AdminError, BadResourcesError, CommandError) as error:
+        return complain(error)
+    return 0
+
+
+def _named(words: Sequence[str], known: dict[Key, AnyResource], state: Path, namespace: str) -> list[Doomed]:
+    named = parse_names(words) if words and words[0] not in ALL else []
+    if not named or any(name is None for _, name in named):
+        raise CommandError("name what to delete: kavka delete KIND NAME, or kavka delete -f FILE")
+    unreadable = {each.key: each for layout in clusters(state) for each in Store(layout).read()[1]}
+    found = {(kind, namespace, str(name)) for kind, name in named} & {*known, *unreadable}
+    if missing := [each for each in named if (each[0], namespace, each[1]) not in found]:
+        raise CommandError(not_found(*missing[0], namespace))
+    keys = [(kind, namespace, str(name)) for kind, name in named]
+    return [known[key] if key in known else unreadable[key] for key in keys]
+
+
+def _in_files(files: list[Path], known: dict[Key, AnyResource]) -> list[Doomed]:
+    """What the files declare and what exists; clusters last, as the others need them."""
+    keys = [each.key for each in load(files, known, is_change=False)]
+    return [known[key] for key in reversed(keys) if key in known]
+
+
+def _layout(doomed: Doomed, state: Path) -> Layout:
+    if not isinstance(doomed, Unreadable):
+        return layout_of(doomed, state)
+    return next(layout for layout in clusters(state) if Store(layout).has(doomed.key))
+
+
+def _key(doomed: Doomed) -> Key:
+    return doomed.key if isinstance(doomed, Unreadable) else key_of(doomed)
+
+
+def _refuse_cluster(doomed: Doomed, layout: Layout) -> None:
+    kind, _, name = _key(doomed)
+    if kind == KafkaCluster.kind_name:
+        fix = (
+            "apply it again to mend it"
+            if isinstance(doomed, Unreadable)
+            else "stop it with `kavka down` and remove that directory"
+        )
+        raise CommandError(f'{kind} "{name}" has its records in {layout.root}; {fix}')
+
+
+def _rehearse(located: Sequence[tuple[Doomed, Layout]], known: Iterable[AnyResource], dry_run: DryRun) -> int:
+    """Say what `delete` would do; the exit code."""
+    codes = [0]
+    by_layout: dict[Layout, list[Doomed]] = {}
+    for each, layout in located:
+        by_layout.setdefault(layout, []).append(each)
+    for layout, doomed in by_layout.items():
+        gone = [_key(each) for each in doomed if not isinstance(each, Unreadable)]
+        foreseen = foresee(layout, {}, gone) if dry_run is DryRun.SERVER else {}
+        for each in doomed:
+            kind, _, name = _key(each)
+            line = f"{full_name(kind, name)} deleted{dry(dry_run)}{_what_stays(each, known)}"
+            codes.append(tell(line, _key(each), foreseen.get(_key(each))))
+    return max(codes)
+
+
+def _delete(doomed: Doomed, layout: Layout, known: Iterable[AnyResource]) -> None:
+    key = _key(doomed)
+    Store(layout).mark_deleted(key, datetime.now(UTC))
+    runs, name = is_running(layout), full_name(key[0], key[2])
+    if runs:
+        _wait_until_gone(layout, key)
+    if isinstance(doomed, Unreadable):
+        say(f"{name} marked; it could not be understood, and what it has set in Kafka stays")
+    elif runs:
+        say(f"{name} deleted{_what_stays(doomed, known)}")
+    else:
+        say(f"{name} marked; it goes when the cluster runs")
+
+
+def _wait_until_gone(layout: Layout, key: Key) -> None:
+    deadline = time.monotonic() + GONE_SECONDS_MAX
+    while Store(layout).has(key):
+        if time.monotonic() > deadline:
+            words = f"is still there after {GONE_SECONDS_MAX:.0f} s; see `kavka describe`"
+            raise CommandError(f'{key[0]} "{key[2]}" {words}')
+        time.sleep(POLL_SECONDS)
+
+
+def _what_stays(doomed: Doomed, known: Iterable[AnyResource]) -> str:
+    if not isinstance(doomed, Topic):
+        return ""
+    if heir := next((resource for resource in known if _inherits(resource, doomed)), None):
+        return f'; topic "{doomed.topic_name}" itself stays: {heir.identity} declares it too'
+    if doomed.spec.deletion_policy == "Delete":
+        return ""
+    kept = "stays" if doomed.spec.deletion_policy == "Retain" else "stays if it holds records"
+    return f'; topic "{doomed.topic_name}" itself {kept} (deletionPolicy: {doomed.spec.deletion_policy})'
+
+
+def _inherits(other: AnyResource, gone: Topic) -> bool:
+    """Whether another resource claims the topic and stays."""
+    return (
+        isinstance(other, Topic)
+        and key_of(other) != key_of(gone)
+        and (other.metadata.namespace, other.spec.cluster_name) == (gone.metadata.namespace, gone.spec.cluster_name)
+        and other.topic_name == gone.topic_name
+        and other.metadata.deletion_timestamp is None
+    )

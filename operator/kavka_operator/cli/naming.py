@@ -1,0 +1,39 @@
+"""Which resources the words of a command name: `kt`, `kc,kt`, `kt orders flights`, `kt/orders kc/main`."""
+
+from collections.abc import Sequence
+
+from kavka_operator.api.kinds import KINDS, find_kind
+from kavka_operator.cli.words import CommandError
+
+ALL = ("all", "kavka")
+
+Named = tuple[str, str | None]
+"""A kind and a name; every resource of the kind where the name is None."""
+
+
+def parse_names(words: Sequence[str]) -> list[Named]:
+    """What the words name, each once, in the order of the words. Raises CommandError."""
+    if any("/" in word for word in words):
+        found = [named for word in words for named in _with_slash(word)]
+    else:
+        kinds = [kind for text in (words[0] if words else "all").split(",") for kind in kinds_of(text)]
+        names: list[str | None] = [*words[1:]] or [None]
+        found = [(kind, name) for kind in kinds for name in names]
+    return list(dict.fromkeys(found))
+
+
+def _with_slash(word: str) -> list[Named]:
+    kind, _, name = word.partition("/")
+    if not kind or not name or "/" in name:
+        raise CommandError("write KIND/NAME for each resource, or KIND NAME NAME")
+    return [(each, name) for each in kinds_of(kind)]
+
+
+def kinds_of(text: str) -> list[str]:
+    """The kinds that a word means, in the order in which they are shown. Raises CommandError."""
+    if text in ALL:
+        return list(KINDS)
+    kind = find_kind(text)
+    if kind is None:
+        raise CommandError(f'there is no kind "{text}"; write kafkacluster (kc), topic (kt), clientquota (kq) or all')
+    return [kind.kind_name]

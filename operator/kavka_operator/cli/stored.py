@@ -1,0 +1,69 @@
+"""The resources of local clusters, as commands find and name them."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kavka_operator.api import GROUP
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.kinds import AnyResource
+from kavka_operator.cli.naming import Named
+from kavka_operator.cli.selecting import Selector
+from kavka_operator.cli.standing import not_running
+from kavka_operator.cli.words import CommandError, is_running
+from kavka_operator.platform.local.layout import Layout, clusters
+from kavka_operator.platform.local.store import Store
+from kavka_operator.settle import Key, key_of
+
+Document = dict[str, Any]
+
+
+def known_resources(state: Path) -> dict[Key, AnyResource]:
+    """Every resource of every local cluster."""
+    return {key_of(resource): resource for layout in clusters(state) for resource in Store(layout).all()}
+
+
+def documents_of(layout: Layout) -> dict[Key, Document]:
+    """Every resource of a cluster as it is shown: the status of a cluster that does not run is marked as old."""
+    documents = Store(layout).documents()
+    if is_running(layout):
+        return documents
+    now = datetime.now(UTC)
+    return {key: not_running(document, layout.cluster, now) for key, document in documents.items()}
+
+
+def found_documents(
+    named: list[Named], state: Path, namespace: str | None, selector: Selector
+) -> dict[Key, tuple[Layout, Document]]:
+    """The named resources of a namespace, or of all where it is None, with their cluster. Raises CommandError."""
+    found = {
+        key: (layout, document)
+        for layout in clusters(state)
+        for key, document in documents_of(layout).items()
+        if namespace in {None, key[1]} and ({(key[0], None), (key[0], key[2])} & set(named))
+    }
+    there = {(kind, name) for kind, _, name in found}
+    if missing := [each for each in named if each[1] is not None and each not in there]:
+        raise CommandError(not_found(*missing[0], namespace))
+    return {key: each for key, each in found.items() if selector.takes(each[1]["metadata"].get("labels", {}))}
+
+
+def not_found(kind: str, name: str | None, namespace: str | None) -> str:
+    """That there is no such resource, in words."""
+    where = "any namespace" if namespace is None else f'namespace "{namespace}"'
+    return f'there is no {kind} "{name}" in {where}'
+
+
+def cluster_of(resource: AnyResource) -> str:
+    """The name of the cluster that a resource belongs to."""
+    return resource.name if isinstance(resource, KafkaCluster) else resource.spec.cluster_name
+
+
+def layout_of(resource: AnyResource, state: Path) -> Layout:
+    """Where the cluster of a resource is kept."""
+    return Layout.of(state, resource.metadata.namespace, cluster_of(resource))
+
+
+def full_name(kind: str, name: str) -> str:
+    """A resource as kubectl names it: topic.kavka.dev/orders."""
+    return f"{kind.lower()}.{GROUP}/{name}"

@@ -1,0 +1,171 @@
+"""`kavka wait`: until resources are as they should be, exist, or are gone.
+
+As kubectl wait: exit code 0 once all of them are so, 1 when the time is over; then each resource that is not so is
+named with the reason and the message of its condition. A condition counts only if it is of the newest generation.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic, sleep
+
+from kavka_operator.api.files import BadResourcesError, load
+from kavka_operator.cli.naming import parse_names
+from kavka_operator.cli.selecting import parse_selector
+from kavka_operator.cli.standing import not_running
+from kavka_operator.cli.stored import Document, found_documents, full_name, known_resources
+from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
+from kavka_operator.platform.local.layout import Layout, clusters
+from kavka_operator.platform.local.store import Store
+from kavka_operator.settle import Key
+from kavka_operator.table import find
+
+POLL_SECONDS = 0.1
+A_WEEK_SECONDS = 7 * 24 * 3600.0
+
+_DURATION = re.compile(r"(-?)((?:\d+(?:\.\d+)?(?:ms|s|m|h))+|\d+(?:\.\d+)?)")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is waited for: `lacks` says what is still missing, in words; None where nothing is."""
+
+    lacks: Callable[[Document | None], str | None]
+    of_the_absent: bool = False  # it can be met by, or before, a resource that does not exist
+
+
+def parse_goal(text: str) -> Goal:
+    """What `--for` means. Raises CommandError."""
+    word, _, rest = text.partition("=")
+    match word.lower(), rest:
+        case "delete", "":
+            return Goal(lambda document: None if document is None else "it is still there", of_the_absent=True)
+        case "create", "":
+            return Goal(lambda document: "it does not exist" if document is None else None, of_the_absent=True)
+        case "condition", rest if rest:
+            name, _, value = rest.partition("=")
+            return Goal(lambda document: _lacks_condition(document, name, value or "True"))
+        case "jsonpath", rest if "=" in rest:
+            path, _, value = rest.rpartition("=")
+            return Goal(lambda document: _lacks_value(document, path.strip("{}'\""), value))
+    raise CommandError(
+        f'"{text}" is nothing to wait for; write condition=NAME[=VALUE], jsonpath={{PATH}}=VALUE, create or delete'
+    )
+
+
+def parse_duration(text: str) -> float:
+    """Seconds, of 30s, 5m, 1h30m or 500ms; as with kubectl, less than nothing is a week. Raises CommandError."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise CommandError(f'"{text}" is no duration; write for example 30s, 5m or 1h30m')
+    if found[1]:
+        return A_WEEK_SECONDS
+    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(found[2]))
+
+
+def wait(
+    words: Sequence[str],
+    goal_text: str,
+    timeout: str,
+    files: list[Path],
+    chosen_state: Path | None,
+    namespace: str,
+    *,
+    labels: str = "",
+    everything: bool = False,
+) -> int:
+    """Wait until every resource is as it should be; the exit code."""
+    state = state_directory(chosen_state)
+    try:
+        goal, seconds = parse_goal(goal_text), parse_duration(timeout)
+        if files:
+            keys = [declared.key for declared in load(files, known_resources(state), is_change=False)]
+        else:
+            keys = _named(words, goal, state, namespace, labels, everything=everything)
+    except (BadResourcesError, CommandError) as error:
+        return complain(error)
+    unmet = _Wait(state, goal, keys).until(monotonic() + seconds)
+    return max([0, *(complain(CommandError(_timed_out(key, lack))) for key, lack in unmet.items())])
+
+
+def _named(
+    words: Sequence[str], goal: Goal, state: Path, namespace: str, labels: str, *, everything: bool
+) -> list[Key]:
+    named = parse_names(words)
+    names = [(kind, name) for kind, name in named if name is not None]
+    if len(names) == len(named) and goal.of_the_absent:
+        return [(kind, namespace, name) for kind, name in names]
+    if not (names or everything or labels):
+        raise CommandError("name what to wait for: kavka wait KIND/NAME --for=..., or add --all, -l or -f")
+    return list(found_documents(named, state, namespace, parse_selector(labels)))
+
+
+@dataclass(slots=True)
+class _Wait:
+    """The resources that are still waited for."""
+
+    state: Path
+    goal: Goal
+    keys: list[Key]
+    _stores: dict[Layout, Store] = field(default_factory=dict)
+
+    def until(self, deadline: float) -> dict[Key, str]:
+        """Wait, and say which of them are as they should be; what the others lack when the time is over."""
+        lacking = dict.fromkeys(self.keys, "")
+        while True:
+            for key in list(lacking):
+                lack = self.goal.lacks(self._document(key))
+                if lack is None:
+                    del lacking[key]
+                    say(f"{full_name(key[0], key[2])} condition met")
+                else:
+                    lacking[key] = lack
+            if not lacking or monotonic() >= deadline:
+                return lacking
+            sleep(POLL_SECONDS)
+
+    def _document(self, key: Key) -> Document | None:
+        for layout in clusters(self.state):
+            if layout.namespace != key[1]:
+                continue
+            document = self._stores.setdefault(layout, Store(layout)).document(key)
+            if document is not None:
+                runs = is_running(layout)
+                return document if runs else not_running(document, layout.cluster, datetime.now(UTC))
+        return None
+
+
+def _timed_out(key: Key, lack: str) -> str:
+    return f"timed out waiting for the condition on {full_name(key[0], key[2])}: {lack}"
+
+
+def _lacks_condition(document: Document | None, name: str, value: str) -> str | None:
+    if document is None:
+        return "it is gone"
+    status = document.get("status", {})
+    conditions = [each for each in status.get("conditions", ()) if str(each.get("type")).lower() == name.lower()]
+    if status.get("observedGeneration") != document["metadata"].get("generation"):
+        return "not looked at yet"
+    if not conditions:
+        return f"it has no condition {name}"
+    told = conditions[0]
+    if str(told["status"]).lower() == value.lower():
+        return None
+    return f"{told['type']} is {told['status']}: {told['reason']}: {told['message']}"
+
+
+def _lacks_value(document: Document | None, path: str, value: str) -> str | None:
+    if document is None:
+        return "it is gone"
+    found = find(path, document)
+    if found is not None and _text(found) == value:
+        return None
+    return f"{path} is {'not there' if found is None else _text(found)}"
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
