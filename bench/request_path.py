@@ -47,6 +47,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
+from kavka_broker.replica.serving.fetches import Fetches
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Log
 
@@ -89,16 +90,18 @@ class RequestPath:
         state = PartitionState((NODE_ID,), (NODE_ID,), NODE_ID)
         host: Any = SimpleNamespace(lag_ms_max=0.0, contact=None, eligible=None, hurries_high_watermark=False)
         self.partition = Partition(TOPIC, 0, self.log, state, NODE_ID, self.clock, host)
+        replicas: Any = SimpleNamespace(
+            leader=lambda *_: self.partition,
+            replica=lambda *_: self.partition,
+            openings=SimpleNamespace(is_securing=False),
+        )
+        absent: Any = None  # no topic ids, and nothing that waits
         parts = SimpleNamespace(
             clock=self.clock,
             config={"fetch.max.bytes": 55 * 1024 * 1024, "replica.selector.class": ""},
-            fetch_sessions=FetchSessions(1000, lambda: 1),
             quotas=ClientQuotas(),
-            replicas=SimpleNamespace(
-                leader=lambda *_: self.partition,
-                replica=lambda *_: self.partition,
-                openings=SimpleNamespace(is_securing=False),
-            ),
+            replicas=replicas,
+            fetches=Fetches(NODE_ID, FetchSessions(1000, lambda: 1), replicas, absent, self.clock, absent),
             timers=None,
         )
         self.broker = cast(Broker, parts)

@@ -222,7 +222,7 @@ def fed_in_vain(node: Any, image: Any) -> list[str]:
     if not node.is_serving:
         return []
     used_since_ms = node.broker.clock.monotonic_ms() - FED_WITHIN_MS
-    sessions = (one for one in node.broker.fetch_sessions._sessions.values() if one.feed is not None)
+    sessions = (one for one in node.broker.fetches.sessions._sessions.values() if one.feed is not None)
     named = {topic for one in sessions if one.last_used_ms > used_since_ms for topic, _ in one.partitions}
     gone = sorted(one for one in named if isinstance(one, bytes) and image.topics.by_id(one) is None)
     return [f"{node.host}: a fetch session of a follower names {one.hex()}, which is gone" for one in gone]

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from kavka_broker.api import follower_fetch
 from kavka_broker.controller import snapshotting
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.snapshots import build
@@ -22,6 +21,7 @@ from kavka_broker.core.raft import quorum_state
 from kavka_broker.replica.following import taking
 from kavka_broker.replica.leading import partition as replica_partition
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.serving import follower_reads
 from kavka_broker.storage.log_reading import ReadableLog
 from tests.sim import teeth_of_cleaning, teeth_of_clients, teeth_of_disks, teeth_of_mends, teeth_of_strangers
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
@@ -56,7 +56,7 @@ def high_watermark_of_the_leader_alone(patch: Patch) -> None:
 
 @tooth("a follower is told of no diverging epoch", "kill isolate cut_one_way pause", 40)
 def divergence_ignored(patch: Patch) -> None:
-    patch.setattr(follower_fetch, "diverging_epoch", lambda *_: None)
+    patch.setattr(follower_reads, "diverging_epoch", lambda *_: None)
 
 
 @tooth("a follower cuts to its own high watermark, as before KIP-101", "kill controlled_restart", 10)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kavka_broker.quotas.client_quotas import ClientQuotas
     from kavka_broker.quotas.sensor import HeldTime
     from kavka_broker.replica.hosting.replica_manager import ReplicaManager
-    from kavka_broker.replica.serving.fetch_sessions import FetchSessions
+    from kavka_broker.replica.serving.fetches import Fetches
     from kavka_broker.seams import Clock
     from kavka_broker.timers import Timers
 
@@ -72,7 +72,7 @@ class Serving:
 
     lifecycle: Lifecycle
     replicas: ReplicaManager
-    fetch_sessions: FetchSessions
+    fetches: Fetches
     groups: GroupCoordinator
     producer_ids: ProducerIds
     coordinators: TransactionCoordinators
@@ -134,8 +134,8 @@ class Broker:
         return self.as_broker.replicas
 
     @property
-    def fetch_sessions(self) -> FetchSessions:
-        return self.as_broker.fetch_sessions
+    def fetches(self) -> Fetches:
+        return self.as_broker.fetches
 
     @property
     def groups(self) -> GroupCoordinator:

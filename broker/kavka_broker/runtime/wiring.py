@@ -36,6 +36,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
+from kavka_broker.replica.serving.fetches import Fetches
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.housekeeping import Housekeeping
@@ -198,10 +199,11 @@ class Wiring:
         replicas.directory_listeners.append(self._directory_lost(lifecycle))
         replicas.refusal_listeners.append(lambda: lifecycle.step_aside("a log directory takes no records"))
         lifecycle.may_come_back = lambda: self._logs.has_room or replicas.is_needed
+        sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self._world.session_id)
         return Serving(
             lifecycle=lifecycle,
             replicas=replicas,
-            fetch_sessions=FetchSessions(config["max.incremental.fetch.session.cache.slots"], self._world.session_id),
+            fetches=Fetches(config.node_id, sessions, replicas, metadata, clock, self._timers),
             groups=GroupCoordinator(config, metadata, topics, replicas, clock, self._timers, self._world.suffix),
             producer_ids=ProducerIds(channel, config.node_id, broker_epoch),
             coordinators=TransactionCoordinators(

@@ -326,10 +326,10 @@ def test_a_session_ends_with_its_connection(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await opened(client, topic_id, dict.fromkeys(range(PARTITIONS), 0))
         partition = inside.broker.replicas.leader("t", 0)
-        assert (len(inside.broker.fetch_sessions), len(partition.feeds)) == (1, 1)
+        assert (len(inside.broker.fetches.sessions), len(partition.feeds)) == (1, 1)
         client.close()
         async with asyncio.timeout(10):
-            while len(inside.broker.fetch_sessions):
+            while len(inside.broker.fetches.sessions):
                 await asyncio.sleep(0.001)
         assert not partition.feeds
 
@@ -341,11 +341,11 @@ def test_sessions_that_follow_one_another_leave_nothing_at_their_connection(tmp_
         told = []
         for _ in range(3):
             session = await opened(client, topic_id, {0: 0})
-            feed = inside.broker.fetch_sessions._sessions[session].feed
+            feed = inside.broker.fetches.sessions._sessions[session].feed
             assert feed is not None
             assert feed.on_close is not None
             told.append(len(feed.on_close.func.__self__))  # type: ignore[attr-defined]
-            inside.broker.fetch_sessions.drop(session)
+            inside.broker.fetches.sessions.drop(session)
         assert told == [told[0]] * 3
 
     play(tmp_path, scenario)

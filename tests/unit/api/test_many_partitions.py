@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from kavka_broker.api.a01_fetch import AT_ONCE_MAX
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -19,6 +18,7 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.purgatory import FetchWaiter
+from kavka_broker.replica.serving.poll import AT_ONCE_MAX
 from tests.support.in_process import Client, InProcess, batch, code_of, running
 
 COUNT: Final = AT_ONCE_MAX + 50

@@ -7,6 +7,7 @@ import pytest
 
 from kavka_broker.api import a01_fetch
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.replica.serving import poll
 from tests.support.in_process import Client, InProcess
 from tests.unit.api import test_follower_fetch as narrow
 from tests.unit.api.test_follower_fetch import VERSION, call, fetch, opened, parts_of, play, size, write
@@ -17,7 +18,7 @@ WIDE = 20
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(narrow, "PARTITIONS", WIDE + 1)
-    monkeypatch.setattr(a01_fetch, "AT_ONCE_MAX", WIDE // 2)
+    monkeypatch.setattr(poll, "AT_ONCE_MAX", WIDE // 2)
 
 
 async def settled(inside: InProcess, client: Client, topic_id: bytes) -> int:
@@ -30,10 +31,10 @@ async def settled(inside: InProcess, client: Client, topic_id: bytes) -> int:
 
 
 def test_what_is_appended_before_it_is_looked_at_wakes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fetch_of = a01_fetch.fetch_of
+    poll_of = a01_fetch.poll_of
 
-    def and_then_an_append(request: object, *others: object) -> a01_fetch.Fetch:
-        made = fetch_of(request, *others)  # type: ignore[arg-type]
+    def and_then_an_append(request: object, *others: object) -> poll.Poll:
+        made = poll_of(request, *others)  # type: ignore[arg-type]
         asyncio.get_running_loop().call_soon(write, appended_to[0], WIDE)
         return made
 
@@ -42,7 +43,7 @@ def test_what_is_appended_before_it_is_looked_at_wakes_it(tmp_path: Path, monkey
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         session = await settled(inside, client, topic_id)
         appended_to.append(inside)
-        monkeypatch.setattr(a01_fetch, "fetch_of", and_then_an_append)
+        monkeypatch.setattr(a01_fetch, "poll_of", and_then_an_append)
         client.send(fetch(topic_id, dict.fromkeys(range(WIDE), 0), session=(session, 2), wait_ms=60_000), VERSION)
         async with asyncio.timeout(20):
             answer = parts_of(await client.receive(FetchResponse, VERSION))

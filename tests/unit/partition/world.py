@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from kavka_broker.api.follower_fetch import Follower, read_as_follower
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState
 from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
@@ -22,6 +21,8 @@ from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.replica.following.taking import Next, begin, resume_between, take
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.session_partition import SessionPartition
+from kavka_broker.replica.serving.follower_reads import read_as_follower
+from kavka_broker.replica.serving.poll import Follower
 from kavka_broker.storage.log import Log
 from tests.support.sim_disk import SimDisk
 

@@ -51,7 +51,7 @@ def test_an_incremental_fetch_serves_what_was_named_before(sessions: FetchSessio
     second = entered(sessions, request(1, 1, 1, 2, forget=(0,), offset=7), True, 0)
 
     assert second.is_incremental
-    assert [(p.index, p.wanted.fetch_offset) for p in second.partitions] == [(1, 7), (2, 7)]
+    assert [(p.index, p.position.fetch_offset) for p in second.partitions] == [(1, 7), (2, 7)]
 
 
 def asked_as_follower(sessions: FetchSessions, number: int, broker_epoch: int, *partitions: int) -> list[int]:

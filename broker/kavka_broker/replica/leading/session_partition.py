@@ -8,12 +8,12 @@ TopicKey = bytes | str  # the topic id where the version has it, otherwise its n
 class SessionPartition:
     """What a client wants of one partition, and what it was told last."""
 
-    __slots__ = ("index", "log_start_offset", "sent_high_watermark", "topic", "wanted")
+    __slots__ = ("index", "log_start_offset", "position", "sent_high_watermark", "topic")
 
-    def __init__(self, topic: TopicKey, wanted: FetchPartition) -> None:
+    def __init__(self, topic: TopicKey, position: FetchPartition) -> None:
         self.topic = topic
-        self.index = wanted.partition
-        self.wanted = wanted
+        self.index = position.partition
+        self.position = position
         self.sent_high_watermark = -1
         self.log_start_offset = -1
 

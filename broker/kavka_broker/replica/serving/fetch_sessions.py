@@ -18,15 +18,17 @@ A session that would need more ends, and its client goes on without.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.fetch_epochs import EPOCH_NEW, NO_SESSION, next_epoch
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
+from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.leading.feeds import Feed
 from kavka_broker.replica.leading.session_partition import SessionPartition, TopicKey
+from kavka_broker.replica.serving.partition_data import has_diverged, says_more
 from kavka_broker.slices import Pace, Work
 
 EVICTION_MS = 120_000
@@ -63,17 +65,17 @@ class FetchSession:
         """Add and move what the request names, which is returned; forget what it gives up."""
         partitions = self.partitions
         named: list[SessionPartition] = []
-        for place, one in (prepared or {}).items():
-            there = partitions.setdefault(place, one)
-            there.wanted = one.wanted
-            named.append(there)
-        for topic, wanted in wanted_partitions(request) if prepared is None else ():
-            known = partitions.get((topic, wanted.partition))
-            if known is None:
-                known = partitions[topic, wanted.partition] = SessionPartition(topic, wanted)
-            else:
-                known.wanted = wanted
+        for place, asked in (prepared or {}).items():
+            known = partitions.setdefault(place, asked)
+            known.position = asked.position
             named.append(known)
+        for topic, position in positions(request) if prepared is None else ():
+            there = partitions.get((topic, position.partition))
+            if there is None:
+                there = partitions[topic, position.partition] = SessionPartition(topic, position)
+            else:
+                there.position = position
+            named.append(there)
         for forgotten in request.forgotten_topics_data:
             key = forgotten.topic_id if forgotten.topic_id != ZERO else forgotten.topic
             for index in forgotten.partitions:
@@ -120,6 +122,20 @@ class FetchContext:
     def session_id(self) -> int:
         return NO_SESSION if self.session is None else self.session.session_id
 
+    def news(
+        self, served: Iterable[tuple[SessionPartition, PartitionData]]
+    ) -> Iterator[tuple[TopicKey, PartitionData]]:
+        """What the client is to be told of what was read; the session remembers that it was."""
+        session = self.session
+        for asked, data in served:
+            # A reader that is to cut its log first takes nothing else from the answer, and has to be told again.
+            is_new = asked.told(-1 if has_diverged(data) else data.high_watermark, data.log_start_offset)
+            has_records = bool(data.records)
+            if session is not None and has_records and session.feed is None:
+                session.serve_last(asked)
+            if has_records or is_new or not self.is_incremental or says_more(data):
+                yield asked.topic, data
+
 
 class FetchSessions:
     """All sessions of this broker, the one used longest ago first. `next_id` gives fresh positive int32 values."""
@@ -152,8 +168,7 @@ class FetchSessions:
         wanted = prepared
         if wanted is None:
             wanted = {
-                (topic, partition.partition): SessionPartition(topic, partition)
-                for topic, partition in wanted_partitions(request)
+                (topic, position.partition): SessionPartition(topic, position) for topic, position in positions(request)
             }
         context = FetchContext(wanted.values(), None, is_incremental=False)
         if request.session_epoch == EPOCH_NEW and wanted:
@@ -232,14 +247,14 @@ def prepare(request: FetchRequest) -> Work[Named]:
     """What the request names."""
     named: Named = {}
     pace = Pace()
-    for topic, wanted in wanted_partitions(request):
-        named[topic, wanted.partition] = SessionPartition(topic, wanted)
+    for topic, position in positions(request):
+        named[topic, position.partition] = SessionPartition(topic, position)
         if pace.spent(1):
             yield
     return named
 
 
-def wanted_partitions(request: FetchRequest) -> Iterable[tuple[TopicKey, FetchPartition]]:
+def positions(request: FetchRequest) -> Iterable[tuple[TopicKey, FetchPartition]]:
     """Every partition that the request names, with the topic's id or name."""
     for topic in request.topics:
         key: TopicKey = topic.topic_id if topic.topic_id != ZERO else topic.topic

@@ -7,27 +7,20 @@ leader is in that rack, or nobody is.
 
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.protocol.messages.fetch_request import FetchRequest
+from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.replica.leading.partition import Partition
 
 RACK_AWARE: Final = "RackAwareReplicaSelector"
-#: A client that can be sent elsewhere says where it is.
-RACKS_FROM: Final = 11
 
 
-def rack_of(request: FetchRequest, broker: Broker, client: Client) -> str:
-    """The rack that this fetch may be sent to; empty where it is not to be sent anywhere."""
-    selector = broker.config["replica.selector.class"]
-    if client.version < RACKS_FROM or not request.rack_id or not selector:
-        return ""
-    return request.rack_id if str(selector).rpartition(".")[2] == RACK_AWARE else ""
+def rack_for(rack: str, selector: str | None) -> str:
+    """The rack of a consumer that `replica.selector.class` may send there; empty where it sends nobody anywhere."""
+    return rack if rack and selector and selector.rpartition(".")[2] == RACK_AWARE else ""
 
 
-def preferred_replica(partition: Partition, offset: int, rack: str, broker: Broker) -> int | None:
-    """The broker to read from instead of this one, the leader; None to stay."""
-    leadership, brokers = partition.leadership, broker.metadata.brokers
-    own = brokers.get(broker.node_id)
+def preferred_replica(partition: Partition, offset: int, rack: str, brokers: Brokers, node_id: int) -> int | None:
+    """The broker to read from instead of `node_id`, the leader; None to stay."""
+    leadership, own = partition.leadership, brokers.get(node_id)
     if leadership is None or (own is not None and own.rack == rack):
         return None
     candidates = [

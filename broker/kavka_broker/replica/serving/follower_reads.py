@@ -11,68 +11,26 @@ in the order of the checks:
   registered with that epoch: NOT_LEADER_OR_FOLLOWER.
 """
 
-from collections.abc import Iterable
-from functools import partial
-from typing import NamedTuple
-
-from kavka_broker.api.broker import Client
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, PartitionData
-from kavka_broker.replica.leading.feeds import Feed
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.session_partition import SessionPartition
-from kavka_broker.replica.serving.fetch_sessions import FetchContext, FetchSessions
-
-
-class Follower(NamedTuple):
-    """Which broker fetches."""
-
-    broker_id: int
-    broker_epoch: int
-
-
-def follower_of(request: FetchRequest) -> Follower | None:
-    """The broker that sends this fetch, or None for a consumer."""
-    state = request.replica_state
-    if state.replica_id >= 0:
-        return Follower(state.replica_id, state.replica_epoch)
-    return Follower(request.replica_id, -1) if request.replica_id >= 0 else None
-
-
-def feed_of(context: FetchContext, sessions: FetchSessions, client: Client) -> Feed:
-    """Where partitions put what is new for this follower: with a session that ends with the connection, or just now."""
-    session = context.session
-    if session is None:
-        return Feed()
-    if session.feed is None:
-        session.feed = Feed()
-        if client.peer is not None:
-            end, on_lost = partial(sessions.drop, session.session_id), client.peer.on_lost
-            on_lost.append(end)
-            session.feed.on_close = partial(on_lost.remove, end)
-    return session.feed
-
-
-def with_news(partitions: Iterable[SessionPartition], feed: Feed) -> list[SessionPartition]:
-    """These, and what is new; the news are taken note of by that."""
-    news, feed.news = feed.news, {}
-    return list(dict.fromkeys([*partitions, *news]))
+from kavka_broker.replica.serving.poll import Follower
 
 
 def read_as_follower(
     partition: Partition,
-    wanted: SessionPartition,
+    asked: SessionPartition,
     follower: Follower,
     bytes_max: int,
     at_least_one: bool,
     *,
     has_waited: bool = False,
 ) -> PartitionData:
-    """What `follower` gets of one partition. Raises BrokerError."""
-    position, log = wanted.wanted, partition.log
+    """What `follower` gets of one partition. Raises BrokerError, as the rules above say."""
+    position, log = asked.position, partition.log
     offset = position.fetch_offset
-    data = PartitionData(wanted.index, 0, log_start_offset=log.log_start_offset, aborted_transactions=None)
+    data = PartitionData(asked.index, 0, log_start_offset=log.log_start_offset, aborted_transactions=None)
     data.records = b""
     diverging = diverging_epoch(partition, position.last_fetched_epoch, offset)
     if diverging is not None:

@@ -1,0 +1,107 @@
+"""Serves fetches: reads, and where there is too little waits for the partitions to move and reads once more.
+
+    Poll ──> read ──> enough, or not to be kept waiting ──> Reading
+               └────> `poll.waiter` ──> `read_again` ──────> Reading
+
+A fetch of very many partitions is read in slices. Whoever calls turns requests into polls and readings into answers.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.leading.purgatory import FetchWaiter
+from kavka_broker.replica.serving.fetch_sessions import FetchContext, FetchSessions
+from kavka_broker.replica.serving.poll import Follower, Poll, Reading, with_news
+from kavka_broker.replica.serving.reader import Reader
+from kavka_broker.seams import Clock
+from kavka_broker.slices import Slices
+from kavka_broker.timers import Timers
+
+
+class Fetches:
+    """The fetches of this broker, and their `sessions`."""
+
+    def __init__(
+        self,
+        node_id: int,
+        sessions: FetchSessions,
+        replicas: ReplicaManager,
+        metadata: Metadata,
+        clock: Clock,
+        timers: Timers,
+    ) -> None:
+        self.sessions = sessions
+        self._reader = Reader(node_id, replicas, metadata)
+        self._replicas = replicas
+        self._clock = clock
+        self._timers = timers
+
+    def feed(self, poll: Poll, follower: Follower, on_lost: list[Callable[[], None]] | None) -> None:
+        """Make it the poll of a follower, which looks at what it names and at what is new for it. Its session begins at
+        once, and ends with its connection, which calls `on_lost`.
+        """
+        self._replicas.heard_from(follower.broker_id)
+        self.open(poll.context)
+        poll.follower, poll.feed = follower, self._feed_of(poll.context, on_lost)
+        poll.partitions = with_news(poll.partitions, poll.feed)
+
+    def open(self, context: FetchContext) -> None:
+        """Begin the session that was asked for, now that its client will hear of it."""
+        self.sessions.open(context, self._clock.monotonic_ms())
+
+    def _feed_of(self, context: FetchContext, on_lost: list[Callable[[], None]] | None) -> Feed:
+        session = context.session
+        if session is None:
+            return Feed()
+        if session.feed is None:
+            session.feed = Feed()
+            if on_lost is not None:
+                end = partial(self.sessions.drop, session.session_id)
+                on_lost.append(end)
+                session.feed.on_close = partial(on_lost.remove, end)
+        return session.feed
+
+    def read(self, poll: Poll) -> Reading | None:
+        """What is to be answered now; None where `poll.waiter` tells when it should be read again."""
+        reading = self._reader.read_all(poll)
+        missing_bytes = poll.needed_bytes - reading.size_bytes
+        has_nobody = not reading.watched and poll.feed is None
+        if missing_bytes <= 0 or reading.is_due or poll.wait_ms <= 0 or has_nobody:
+            return reading
+        if poll.feed is None:
+            lists = [partition.watched(stable_only=poll.is_committed_only) for partition in reading.watched]
+        else:
+            lists = [poll.feed.waiters]
+        poll.waiter = FetchWaiter(lists, missing_bytes, poll.wait_ms, self._timers)
+        return None
+
+    def read_again(self, poll: Poll) -> Reading:
+        """What there is behind the wait."""
+        poll.look_again()
+        return self._reader.read_all(poll)
+
+    def read_wide(self, poll: Poll, slices: Slices) -> Awaitable[Reading]:
+        """As `read` and `read_again`, in slices. What is new from now on counts."""
+        if poll.needed_bytes > 0 and poll.wait_ms > 0:
+            lists = [] if poll.feed is None else [poll.feed.waiters]
+            poll.waiter = FetchWaiter(lists, poll.needed_bytes, poll.wait_ms, self._timers)
+        return self._read_in_turn(poll, slices)
+
+    async def _read_in_turn(self, poll: Poll, slices: Slices) -> Reading:
+        try:
+            reading = await slices.whole(self._reader.read_in_slices(poll, watches=True))
+            if poll.waiter is not None and _must_wait(reading, poll.needed_bytes, poll.waiter):
+                await poll.waiter.future
+                poll.look_again()
+                reading = await slices.whole(self._reader.read_in_slices(poll, watches=False))
+        finally:
+            if poll.waiter is not None:
+                poll.waiter.give_up()
+        return reading
+
+
+def _must_wait(reading: Reading, needed_bytes: int, waiter: FetchWaiter) -> bool:
+    return waiter.is_watching and not reading.is_due and reading.size_bytes < needed_bytes

@@ -1,0 +1,81 @@
+"""One fetch on its way: what it asks for, and what a pass over its partitions has read."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kavka_broker.protocol.messages.fetch_response import PartitionData
+from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.purgatory import FetchWaiter
+from kavka_broker.replica.leading.session_partition import SessionPartition
+from kavka_broker.replica.serving.fetch_sessions import FetchContext
+
+#: Partitions that are read in one go; a fetch of more is read in slices.
+AT_ONCE_MAX: Final = 100
+
+
+class Follower(NamedTuple):
+    """Which broker fetches."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one pass over the partitions of a poll has read."""
+
+    served: list[tuple[SessionPartition, PartitionData]]
+    watched: list[Partition]
+    size_bytes: int = 0
+    is_due: bool = False  # something in it must not wait
+
+
+@dataclass(slots=True)
+class Poll:
+    """Who fetches what, how much of it, and how long it may wait for `needed_bytes`."""
+
+    context: FetchContext
+    partitions: Collection[SessionPartition]  # to look at
+    bytes_max: int
+    needed_bytes: int
+    wait_ms: int
+    follower: Follower | None = None
+    feed: Feed | None = None  # what is new for the follower
+    is_committed_only: bool = False
+    reads_followers: bool = False
+    rack: str = ""  # a consumer may be sent to a replica there
+    has_waited: bool = False
+    waiter: FetchWaiter | None = None
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether others must have their turn while it is read."""
+        return len(self.partitions) > AT_ONCE_MAX
+
+    def begun(self) -> Reading:
+        """A pass in which nothing was read so far."""
+        # A follower that opens a session is answered at once: only then can it add a partition to it.
+        context = self.context
+        opens = self.follower is not None and context.session is not None and not context.is_incremental
+        return Reading([], [], is_due=opens)
+
+    def look_again(self) -> None:
+        """Have the next pass look at what is new since the last one too."""
+        self.has_waited = True
+        if self.feed is not None:
+            self.partitions = with_news(self.partitions, self.feed)
+
+    def end(self) -> None:
+        """Leave nothing behind that waits for news: its answer is there, or its connection has ended."""
+        if self.waiter is not None:
+            self.waiter.give_up()
+        if self.feed is not None and self.context.session is None:
+            self.feed.close()
+
+
+def with_news(partitions: Collection[SessionPartition], feed: Feed) -> list[SessionPartition]:
+    """The named partitions and those with news. Clears the feed's news."""
+    news, feed.news = feed.news, {}
+    return list(dict.fromkeys([*partitions, *news]))

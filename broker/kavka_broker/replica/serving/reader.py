@@ -1,0 +1,162 @@
+"""What a fetch gets of each of its partitions: a consumer what is committed, a follower all (`follower_reads`)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.fetch_response import AbortedTransaction, PartitionData
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.session_partition import SessionPartition
+from kavka_broker.replica.serving.follower_reads import diverging_epoch, read_as_follower
+from kavka_broker.replica.serving.partition_data import has_diverged, size_of
+from kavka_broker.replica.serving.poll import Follower, Poll, Reading
+from kavka_broker.replica.serving.proving import is_proven
+from kavka_broker.replica.serving.read_replica import preferred_replica
+from kavka_broker.slices import Pace, Work
+from kavka_broker.storage.log import Chunk
+
+READ_TOGETHER: Final = 25
+UNITS_PER_PARTITION: Final = 12  # of a slice
+UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+class Reader:
+    """Reads the partitions of this broker for polls."""
+
+    def __init__(self, node_id: int, replicas: ReplicaManager, metadata: Metadata) -> None:
+        self._node_id = node_id
+        self._replicas = replicas
+        self._metadata = metadata
+
+    def read_all(self, poll: Poll) -> Reading:
+        """One pass over all partitions of the poll."""
+        reading = poll.begun()
+        self._read_some(poll, poll.partitions, reading)
+        return reading
+
+    def read_in_slices(self, poll: Poll, *, watches: bool) -> Work[Reading]:
+        """As `read_all`. With `watches` the poll's waiter watches each partition from the moment it was read."""
+        reading, pace, partitions = poll.begun(), Pace(), list(poll.partitions)
+        for start in range(0, len(partitions), READ_TOGETHER):
+            size_bytes, served = reading.size_bytes, len(reading.served)
+            self._read_some(poll, partitions[start : start + READ_TOGETHER], reading)
+            if watches and poll.waiter is not None:
+                for partition in reading.watched:
+                    poll.waiter.watch(partition.watched(stable_only=poll.is_committed_only))
+                poll.waiter.progressed(reading.size_bytes - size_bytes)
+            reading.watched.clear()
+            if pace.spent(UNITS_PER_PARTITION * (len(reading.served) - served)):
+                yield
+        return reading
+
+    def _read_some(self, poll: Poll, partitions: Iterable[SessionPartition], reading: Reading) -> None:
+        for asked in partitions:
+            try:
+                partition = self._find(asked, poll.reads_followers)
+                data = self._read(partition, asked, poll, reading)
+            except BrokerError as error:
+                # Records that are null, not empty, librdkafka cannot read: it would never get to see the error.
+                data = PartitionData(asked.index, error.code, -1, records=b"")
+                # A follower asks for nothing that is unknown for long: it gets the error at once and retries.
+                reading.is_due = reading.is_due or poll.follower is not None or error.code not in UNKNOWN
+            else:
+                _take_note(partition, asked, data, poll, reading)
+            reading.served.append((asked, data))
+
+    def _find(self, asked: SessionPartition, reads_followers: bool) -> Partition:
+        topic = asked.topic
+        if isinstance(topic, bytes):
+            known = self._metadata.topics.by_id(topic)
+            if known is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+            topic = known.name
+        look_up = self._replicas.replica if reads_followers else self._replicas.leader
+        return look_up(topic, asked.index, asked.position.current_leader_epoch)
+
+    def _read(self, partition: Partition, asked: SessionPartition, poll: Poll, reading: Reading) -> PartitionData:
+        bytes_max, at_least_one = poll.bytes_max - reading.size_bytes, not reading.size_bytes
+        if poll.follower is None:
+            return self._read_as_consumer(partition, asked, poll, bytes_max, at_least_one)
+        data = self._feed(partition, asked, poll.follower, bytes_max, at_least_one, has_waited=poll.has_waited)
+        # DeleteRecords waits for followers to hear of it.
+        reading.is_due = reading.is_due or -1 < asked.log_start_offset < data.log_start_offset
+        return data
+
+    def _feed(
+        self,
+        partition: Partition,
+        asked: SessionPartition,
+        follower: Follower,
+        bytes_max: int,
+        at_least_one: bool,
+        *,
+        has_waited: bool,
+    ) -> PartitionData:
+        """What a follower gets; no records where throttled replication has no room for them now (KIP-73)."""
+        throttle = self._replicas.throttles.of_followers(partition)
+        if throttle is not None and follower.broker_id not in partition.isr and throttle.is_exceeded:
+            bytes_max, at_least_one = 0, False
+        data = read_as_follower(partition, asked, follower, bytes_max, at_least_one, has_waited=has_waited)
+        if throttle is not None:
+            throttle.record(size_of(data))
+        return data
+
+    def _read_as_consumer(
+        self, partition: Partition, asked: SessionPartition, poll: Poll, bytes_max: int, at_least_one: bool
+    ) -> PartitionData:
+        position, is_committed_only = asked.position, poll.is_committed_only
+        high_watermark, last_stable_offset = partition.high_watermark, partition.last_stable_offset
+        data = PartitionData(
+            asked.index,
+            0,
+            high_watermark,
+            last_stable_offset,
+            partition.log.log_start_offset,
+            aborted_transactions=[] if is_committed_only else None,
+            records=b"",
+        )
+        if poll.rack and partition.is_leader:
+            brokers = self._metadata.brokers
+            elsewhere = preferred_replica(partition, position.fetch_offset, poll.rack, brokers, self._node_id)
+            if elsewhere is not None:
+                data.preferred_read_replica = elsewhere
+                return data
+        if position.last_fetched_epoch >= 0:
+            diverging = diverging_epoch(partition, position.last_fetched_epoch, position.fetch_offset)
+            if diverging is not None:
+                data.diverging_epoch = diverging
+                return data
+        upper_offset = last_stable_offset if is_committed_only else high_watermark
+        if position.fetch_offset == upper_offset:
+            return data
+        allowed_bytes = max(0, min(position.partition_max_bytes, bytes_max))
+        chunk = partition.read(position.fetch_offset, allowed_bytes, upper_offset, at_least_one)
+        if not is_committed_only or is_proven(partition, position.fetch_offset):
+            data.records = chunk.parts
+            if is_committed_only and partition.log.has_aborted:
+                data.aborted_transactions = _aborted_in(partition, position.fetch_offset, chunk)
+        return data
+
+
+def _take_note(
+    partition: Partition, asked: SessionPartition, data: PartitionData, poll: Poll, reading: Reading
+) -> None:
+    """What was read counts, and the poll hears what happens to the partition from now on."""
+    size_bytes = size_of(data)
+    if poll.feed is None:
+        reading.watched.append(partition)
+    else:
+        poll.feed.listen(partition, asked)
+        if not size_bytes and asked.position.fetch_offset < partition.log.log_end_offset:
+            poll.feed.moved(asked)  # it did not fit this time
+    partition.bytes_out += size_bytes
+    reading.size_bytes += size_bytes
+    reading.is_due = reading.is_due or has_diverged(data) or data.preferred_read_replica >= 0
+
+
+def _aborted_in(partition: Partition, offset: int, chunk: Chunk) -> list[AbortedTransaction]:
+    """What of these records its reader has to leave out."""
+    aborted = partition.log.aborted_between(offset, chunk.end_offset)
+    return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in aborted]
