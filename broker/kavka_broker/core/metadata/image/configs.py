@@ -32,10 +32,10 @@ class Resource(NamedTuple):
 
 
 class Configs:
-    """Overrides by resource and key."""
+    """Overrides by resource and key. Those of a resource are replaced and never changed, so that copies share them."""
 
     def __init__(self) -> None:
-        self._by_resource: dict[Resource, dict[str, str]] = {}
+        self._by_resource: dict[Resource, Mapping[str, str]] = {}
 
     def of(self, resource: Resource) -> Mapping[str, str]:
         return self._by_resource.get(resource, NOTHING)
@@ -64,17 +64,19 @@ class Configs:
 
     def copy(self) -> "Configs":
         copy = Configs()
-        copy._by_resource = {resource: dict(overrides) for resource, overrides in self._by_resource.items()}
+        copy._by_resource = dict(self._by_resource)
         return copy
 
     def replay(self, record: ConfigRecord) -> None:
         resource = Resource(record.resource_type, record.resource_name)
+        overrides = {**self.of(resource)}
         if record.value is not None:
-            self._by_resource.setdefault(resource, {})[record.name] = record.value
-            return
-        overrides = self._by_resource.get(resource, {})
-        overrides.pop(record.name, None)
-        if not overrides:
+            overrides[record.name] = record.value
+        else:
+            overrides.pop(record.name, None)
+        if overrides:
+            self._by_resource[resource] = overrides
+        else:
             self._by_resource.pop(resource, None)
 
     def forget_topic(self, name: str) -> None:

@@ -5,7 +5,9 @@ partition epoch; naming a leader, even the same one again, raises the leader epo
 back from a crash is told apart from what it was before (KIP-101).
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
+from operator import lt
 from typing import Final, NamedTuple, TypeVar
 
 from kavka_broker.core.metadata.image.brokers import UNTOLD_DIRECTORY
@@ -90,8 +92,17 @@ class Topic:
 
     def copy(self) -> "Topic":
         copy = Topic(self.name, self.topic_id)
-        copy.partitions = in_order(self.partitions)
+        copy.partitions, copy.changes = dict(self.partitions), self.changes
         return copy
+
+    @property
+    def last_index(self) -> int:
+        """The index of the partition that was made last; -1 before the first."""
+        return next(reversed(self.partitions), -1)
+
+    def put_in_order(self) -> None:
+        """Have the partitions by ascending index. Whoever looks at them sees the former dict to its end."""
+        self.partitions = dict(sorted(self.partitions.items()))
 
     @property
     def replication_factor(self) -> int:
@@ -99,20 +110,20 @@ class Topic:
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 
-def in_order(partitions: dict[int, PartitionState]) -> dict[int, PartitionState]:
-    """A copy by ascending index. Nearly always they are so, and a plain copy takes a hundredth of the time."""
-    indexes = list(partitions)
-    ascending = sorted(indexes)
-    return dict(partitions) if indexes == ascending else {index: partitions[index] for index in ascending}
-
-
 class Topics:
-    """All topics. What may change is in `decide.topics`; here is what is true and how records change it."""
+    """All topics. What may change is in `decide.topics`; here is what is true and how records change it.
+
+    An image and its copy share their topics. Who changes one that is shared makes a copy of it first, for itself: so
+    whoever holds a topic of another image, as a thread does that writes a snapshot, sees it as it was.
+    """
 
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        self._merged_names: dict[str, set[str]] = {}
+        self._names: list[str] = []  # sorted
+        self._merged_names: dict[str, tuple[str, ...]] = {}
+        self._own: set[bytes] = set()  # ids of those that are in no other image
+        self._unordered: dict[bytes, None] = {}  # ids of those whose partitions are not by ascending index
         self.partition_count = 0
 
     def get(self, name: str) -> Topic | None:
@@ -130,7 +141,7 @@ class Topics:
 
     def names(self) -> Sequence[str]:
         """Every name, sorted."""
-        return sorted(self._by_name)
+        return [*self._names]
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._by_name.values())
@@ -148,10 +159,15 @@ class Topics:
         return min(self._merged_names.get(name.replace(".", "_"), ()), default=None)
 
     def copy(self) -> "Topics":
+        """An equal one that changes by itself, in order: topics by name, partitions by index."""
+        for topic_id in self._unordered:
+            self._by_id[topic_id].put_in_order()
+        self._unordered.clear()
+        self._own.clear()
         copy = Topics()
-        copy._by_name = {name: self._by_name[name].copy() for name in self.names()}
-        copy._by_id = {topic.topic_id: topic for topic in copy._by_name.values()}
-        copy._merged_names = {merged: set(names) for merged, names in self._merged_names.items()}
+        copy._by_name = {name: self._by_name[name] for name in self._names}
+        copy._by_id, copy._names = dict(self._by_id), [*self._names]
+        copy._merged_names = dict(self._merged_names)
         copy.partition_count = self.partition_count
         return copy
 
@@ -160,12 +176,9 @@ class Topics:
             case TopicRecord(name, topic_id):
                 self._add(Topic(name, topic_id))
             case PartitionRecord():
-                topic = self._topic(record.topic_id)
-                self.partition_count += record.partition_id not in topic.partitions
-                topic.partitions[record.partition_id] = state_of(record)
-                topic.changes += 1
+                self._put(self._to_change(record.topic_id), record.partition_id, state_of(record))
             case PartitionChangeRecord():
-                topic = self._topic(record.topic_id)
+                topic = self._to_change(record.topic_id)
                 topic.partitions[record.partition_id] = changed(topic.partitions[record.partition_id], record)
                 topic.changes += 1
             case RemoveTopicRecord(topic_id):
@@ -177,11 +190,29 @@ class Topics:
 
     def replay_partitions(self, topic_id: bytes, states: Mapping[int, PartitionState]) -> None:
         """As `replay`, of records in a row that make these partitions of one topic."""
-        topic = self._topic(topic_id)
-        before = len(topic.partitions)
+        topic = self._to_change(topic_id)
+        added = [index for index in states if index not in topic.partitions]
+        if not all(map(lt, [topic.last_index, *added], added)):
+            self._unordered[topic_id] = None
         topic.partitions.update(states)
-        self.partition_count += len(topic.partitions) - before
         topic.changes += len(states)
+        self.partition_count += len(added)
+
+    def _put(self, topic: Topic, index: int, state: PartitionState) -> None:
+        if index not in topic.partitions:
+            self.partition_count += 1
+            if index < topic.last_index:
+                self._unordered[topic.topic_id] = None
+        topic.partitions[index] = state
+        topic.changes += 1
+
+    def _to_change(self, topic_id: bytes) -> Topic:
+        """The topic, which is in no other image any more."""
+        topic = self._topic(topic_id)
+        if topic_id not in self._own:
+            topic = self._by_name[topic.name] = self._by_id[topic_id] = topic.copy()
+            self._own.add(topic_id)
+        return topic
 
     def _topic(self, topic_id: bytes) -> Topic:
         topic = self._by_id.get(topic_id)
@@ -192,27 +223,32 @@ class Topics:
         assert topic.name not in self._by_name, f"topic {topic.name} is created twice"
         assert topic.topic_id not in self._by_id, f"topic id {topic.topic_id.hex()} is used twice"
         self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
-        self._merged_names.setdefault(topic.name.replace(".", "_"), set()).add(topic.name)
+        self._own.add(topic.topic_id)
+        insort(self._names, topic.name)
+        merged = topic.name.replace(".", "_")
+        self._merged_names[merged] = (*self._merged_names.get(merged, ()), topic.name)
 
     def _remove(self, topic: Topic) -> None:
         del self._by_name[topic.name], self._by_id[topic.topic_id]
+        del self._names[bisect_left(self._names, topic.name)]
+        self._own.discard(topic.topic_id)
+        self._unordered.pop(topic.topic_id, None)
         self.partition_count -= len(topic.partitions)
         merged = topic.name.replace(".", "_")
-        self._merged_names[merged].discard(topic.name)
+        self._merged_names[merged] = tuple(name for name in self._merged_names[merged] if name != topic.name)
         if not self._merged_names[merged]:
             del self._merged_names[merged]
 
     def _clear_elr(self, name: str) -> None:
         """Of one topic, or of all for an empty name."""
-        for topic in self.named(name):
-            for partition, state in topic.partitions.items():
-                if state.elr or state.last_known_elr:
-                    epoch = state.partition_epoch + 1
-                    topic.partitions[partition] = state._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
-            topic.changes += 1
+        for one in self.named(name):
+            if any(state.elr or state.last_known_elr for state in one.partitions.values()):
+                topic = self._to_change(one.topic_id)
+                topic.partitions = {index: without_elr(state) for index, state in topic.partitions.items()}
+                topic.changes += 1
 
     def records(self) -> Iterator[Message]:
-        for name in self.names():
+        for name in self._names:
             topic = self._by_name[name]
             yield TopicRecord(name, topic.topic_id)
             for partition in sorted(topic.partitions):
@@ -234,6 +270,13 @@ def state_of(record: PartitionRecord) -> PartitionState:
         directories=tuple(record.directories),
         recovery_state=record.leader_recovery_state,
     )
+
+
+def without_elr(state: PartitionState) -> PartitionState:
+    """The partition with no replica that may lead beyond its ISR."""
+    if not state.elr and not state.last_known_elr:
+        return state
+    return state._replace(elr=(), last_known_elr=(), partition_epoch=state.partition_epoch + 1)
 
 
 def changed(state: PartitionState, record: PartitionChangeRecord) -> PartitionState:
