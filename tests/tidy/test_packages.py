@@ -1,6 +1,7 @@
 """A package can be installed by itself: what it imports is declared, and its commands are there."""
 
 import ast
+import re
 import sys
 import tomllib
 from importlib import import_module
@@ -12,9 +13,14 @@ from tests.tidy.tree import ROOT
 
 PACKAGES = {"broker": "kavka_broker", "operator": "kavka_operator"}
 #: Where a distribution is not called as its module.
-CALLED = {"kafka": "kafka-python", "yaml": "pyyaml"}
-#: With another distribution, of which they are a part.
-COME_ALONG = {"pydantic-core"}
+CALLED = {
+    "kafka": "kafka-python",
+    "yaml": "pyyaml",
+    "backports": "backports.zstd",
+    "confluent_kafka": "confluent-kafka",
+}
+#: With another distribution, of which they are a part; `compression` with Python 3.14.
+COME_ALONG = {"pydantic-core", "compression"}
 
 
 def project(member: str) -> dict[str, Any]:
@@ -37,7 +43,9 @@ def imported(member: str, package: str) -> set[str]:
 
 @pytest.mark.parametrize(("member", "package"), PACKAGES.items())
 def test_a_package_declares_what_it_imports(member: str, package: str) -> None:
-    declared = {text.partition("=")[0].strip() for text in project(member)["dependencies"]}
+    settings = project(member)
+    optional = [text for texts in settings.get("optional-dependencies", {}).values() for text in texts]
+    declared = {re.split("[=;]", text)[0].strip() for text in (*settings["dependencies"], *optional)}
     assert imported(member, package) - declared <= COME_ALONG
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from kavka_operator.extras import lacking
+
 ABOUT = "Kafka clusters, topics and quotas from resource files, on this machine."
 FORMS = ("table", "wide", "yaml", "json", "name")
 WORDS = "[KIND[,KIND] [NAME]... | KIND/NAME...]"
@@ -252,6 +254,9 @@ def _explain_quota(options: Options) -> int:
 
 
 def _demo(options: Options) -> int:
+    if words := lacking("kavka demo", "demo", "confluent_kafka", "rich"):
+        sys.stderr.write(f"error: {words}\n")
+        return 1
     from kavka_operator.demo.main import demo
 
     return demo(throttled_seconds=options.seconds, keep=options.keep)

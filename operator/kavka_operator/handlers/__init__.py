@@ -1,1 +1,14 @@
-"""The operator on Kubernetes: one handler a kind, which decodes, delegates and returns."""
+"""The operator on Kubernetes, on top of kopf: `kavka-operator`."""
+
+import sys
+
+from kavka_operator.extras import lacking
+
+
+def main() -> None:
+    """Run until a signal ends it."""
+    if words := lacking("kavka-operator", "operator", "kopf", "kubernetes"):
+        sys.exit(f"error: {words}")
+    from kavka_operator.handlers.process import main as run
+
+    run()

@@ -8,7 +8,7 @@ import kopf
 import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.handlers import main
+from kavka_operator.handlers import process
 from kavka_operator.handlers.desk import FINALIZER, Desk
 from kavka_operator.platform.kubernetes import KubernetesPlatform
 from tests.unit.operator.fakes import FakeKafka, cluster, topic
@@ -58,9 +58,9 @@ def test_one_handler_a_kind_is_registered() -> None:
     registry = kopf.get_default_registry()
     handlers = registry._watching.get_all_handlers()
     assert {each.selector.any_name: each.fn for each in handlers if each.selector} == {
-        "kafkaclusters": main.HANDLERS[0],
-        "topics": main.HANDLERS[1],
-        "clientquotas": main.HANDLERS[2],
+        "kafkaclusters": process.HANDLERS[0],
+        "topics": process.HANDLERS[1],
+        "clientquotas": process.HANDLERS[2],
     }
 
 
@@ -69,7 +69,7 @@ def test_a_handler_decodes_delegates_and_writes_into_the_patch() -> None:
     patch = kopf.Patch()
     memo = kopf.Memo(desk=office.desk)
     handler: Any
-    for handler, value in ((main.HANDLERS[0], live_cluster()), (main.HANDLERS[1], a_topic())):
+    for handler, value in ((process.HANDLERS[0], live_cluster()), (process.HANDLERS[1], a_topic())):
         patch = kopf.Patch()
         asyncio.run(handler(event={"type": "ADDED"}, body=value, patch=patch, memo=memo))
     assert office.kafka.topics["orders"].partitions == 3

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from kavka_broker.protocol.errors import ProtocolViolation
 
@@ -25,6 +25,7 @@ _XERIAL_HEADER: Final = b"\x82SNAPPY\x00" + Struct(">ii").pack(1, 1)
 _XERIAL_MAGIC: Final = _XERIAL_HEADER[:8]
 SNAPPY_FRAME_BYTES: Final = len(_XERIAL_HEADER)
 SNAPPY_BLOCK_BYTES: Final = 32 * 1024
+ZSTD_LEVEL: Final = 3
 _LENGTH: Final = Struct(">i")
 
 
@@ -158,44 +159,39 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
 def _decompress_lz4(data: Buffer, size_bytes_max: int) -> bytes:
     import lz4.frame
 
-    pieces: list[bytes] = []
-    room, rest = size_bytes_max, bytes(data)
-    while rest:
-        unpacker = lz4.frame.LZ4FrameDecompressor()
-        try:
-            piece = unpacker.decompress(rest, max_length=room + 1)
-        except RuntimeError as problem:
-            raise ProtocolViolation(f"lz4: {problem}") from None
-        if len(piece) > room:
-            raise _too_large(size_bytes_max)
-        if not unpacker.eof:
-            raise ProtocolViolation("lz4: the frame is cut")
-        pieces.append(piece)
-        room, rest = room - len(piece), unpacker.unused_data or b""
-    return b"".join(pieces)
+    return _decompress_frames("lz4", lz4.frame.LZ4FrameDecompressor, RuntimeError, data, size_bytes_max)
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> bytes:
-    import zstandard
+    from kavka_broker.protocol.records import zstd
 
-    return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
+    return zstd.compress(data, level=ZSTD_LEVEL if level is None else level)
 
 
 def _decompress_zstd(data: Buffer, size_bytes_max: int) -> bytes:
-    import zstandard
+    from kavka_broker.protocol.records import zstd
 
-    unpacker = zstandard.ZstdDecompressor()
+    return _decompress_frames("zstd", zstd.ZstdDecompressor, zstd.ZstdError, data, size_bytes_max)
+
+
+def _decompress_frames(
+    name: str, unpacker_of_a_frame: Callable[[], Any], error: type[Exception], data: Buffer, size_bytes_max: int
+) -> bytes:
+    """What one or more frames unpack to. Raises ProtocolViolation, also where the last frame is cut."""
     pieces: list[bytes] = []
-    room = size_bytes_max
-    try:
-        with unpacker.stream_reader(data, read_across_frames=True) as stream:
-            while piece := stream.read(min(room + 1, 1 << 20)):
-                if len(piece) > room:
-                    raise _too_large(size_bytes_max)
-                pieces.append(piece)
-                room -= len(piece)
-    except zstandard.ZstdError as problem:
-        raise ProtocolViolation(f"zstd: {problem}") from None
+    room, rest = size_bytes_max, bytes(data)
+    while rest:
+        unpacker = unpacker_of_a_frame()
+        try:
+            piece = unpacker.decompress(rest, max_length=room + 1)
+        except error as problem:
+            raise ProtocolViolation(f"{name}: {problem}") from None
+        if len(piece) > room:
+            raise _too_large(size_bytes_max)
+        if not unpacker.eof:
+            raise ProtocolViolation(f"{name}: the frame is cut")
+        pieces.append(piece)
+        room, rest = room - len(piece), unpacker.unused_data or b""
     return b"".join(pieces)
 
 

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from kavka_broker.protocol.records.compression import (
     SNAPPY_BLOCK_BYTES,
     SNAPPY_FRAME_BYTES,
+    ZSTD_LEVEL,
     Buffer,
     Compression,
     compress,
@@ -83,9 +84,9 @@ class _Lz4:
 
 
 def _zstd() -> Packer:
-    import zstandard
+    from kavka_broker.protocol.records import zstd
 
-    return zstandard.ZstdCompressor(level=3).compressobj()
+    return zstd.ZstdCompressor(level=ZSTD_LEVEL)
 
 
 _PACKERS: Final[dict[Compression, Callable[[], Packer]]] = {

@@ -7,7 +7,7 @@ block at once, which is at most some twenty times as large as what was sent (the
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.compression import (
@@ -70,9 +70,22 @@ def _snappy(data: memoryview, size_bytes_max: int) -> Iterator[bytes]:
 def _lz4(data: memoryview, _: int) -> Iterator[bytes]:
     import lz4.frame
 
+    return _frames("lz4", lz4.frame.LZ4FrameDecompressor, RuntimeError, data)
+
+
+def _zstd(data: memoryview, _: int) -> Iterator[bytes]:
+    from kavka_broker.protocol.records import zstd
+
+    return _frames("zstd", zstd.ZstdDecompressor, zstd.ZstdError, data)
+
+
+def _frames(
+    name: str, unpacker_of_a_frame: Callable[[], Any], error: type[Exception], data: memoryview
+) -> Iterator[bytes]:
+    """The pieces of one or more frames."""
     position, size = 0, len(data)
     while position < size:
-        unpacker = lz4.frame.LZ4FrameDecompressor()
+        unpacker = unpacker_of_a_frame()
         try:
             while not unpacker.eof:
                 fed = b""
@@ -80,24 +93,13 @@ def _lz4(data: memoryview, _: int) -> Iterator[bytes]:
                     fed = bytes(data[position : position + FED_BYTES])
                     position += len(fed)
                     if not fed:
-                        raise ProtocolViolation("lz4: the frame is cut")
+                        raise ProtocolViolation(f"{name}: the frame is cut")
                 piece = unpacker.decompress(fed, max_length=PIECE_BYTES)
                 if piece:
                     yield piece
-        except RuntimeError as problem:
-            raise ProtocolViolation(f"lz4: {problem}") from None
+        except error as problem:
+            raise ProtocolViolation(f"{name}: {problem}") from None
         position -= len(unpacker.unused_data or b"")
-
-
-def _zstd(data: memoryview, _: int) -> Iterator[bytes]:
-    import zstandard
-
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as stream:
-            while piece := stream.read(PIECE_BYTES):
-                yield piece
-    except zstandard.ZstdError as problem:
-        raise ProtocolViolation(f"zstd: {problem}") from None
 
 
 _READERS: Final[dict[int, Callable[[memoryview, int], Iterator[bytes]]]] = {

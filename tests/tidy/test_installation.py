@@ -1,0 +1,116 @@
+"""What `pip install kavka` brings: the broker and the command, and no more than they import.
+
+Counted from what is installed here (metadata and files, without bytecode), so that no index is asked. The bounds are a
+ratchet: what stands today, to be lowered and never raised. The aim is 8 packages and 15 MB (docs/adr/0017).
+"""
+
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.tidy.tree import ROOT
+
+OURS = {"kavka": None, "kavka-broker": "broker/kavka_broker", "kavka-operator": "operator/kavka_operator"}
+PACKAGES_MAX = 12
+MEGABYTES_MAX = 28.0
+BROKER_PACKAGES_MAX = 5
+BROKER_MEGABYTES_MAX = 15.0
+
+
+def closure(name: str, extras: frozenset[str] = frozenset()) -> set[str]:
+    """A distribution and all that it requires, by name."""
+    found = {name}
+    for text in metadata.requires(name) or ():
+        wanted = Requirement(text)
+        where = [{"extra": extra} for extra in extras] or [{"extra": ""}]
+        if wanted.marker is None or any(wanted.marker.evaluate(each) for each in where):
+            found |= closure(re.sub(r"[._]", "-", wanted.name.lower()), frozenset(wanted.extras))
+    return found
+
+
+def megabytes(name: str) -> float:
+    """What a distribution takes on the disk; ours are installed in place."""
+    own = OURS.get(name)
+    if name in OURS:
+        paths = [path for path in (ROOT / own).rglob("*") if path.is_file()] if own else []
+    else:
+        paths = [Path(str(file.locate())) for file in metadata.files(name) or ()]
+    return sum(path.stat().st_size for path in paths if path.suffix != ".pyc" and path.exists()) / 1e6
+
+
+def shown(names: set[str]) -> str:
+    sizes = sorted(((megabytes(name), name) for name in names), reverse=True)
+    return "\n".join(f"{size:6.2f} MB  {name}" for size, name in sizes)
+
+
+@pytest.mark.parametrize(
+    ("root", "packages_max", "megabytes_max"),
+    [
+        ("kavka", PACKAGES_MAX, MEGABYTES_MAX),
+        ("kavka-broker", BROKER_PACKAGES_MAX, BROKER_MEGABYTES_MAX),
+    ],
+)
+def test_an_installation_is_small(root: str, packages_max: int, megabytes_max: float) -> None:
+    names = closure(root)
+    others = names - set(OURS)
+    size = sum(map(megabytes, names))
+    assert 1 < len(others) <= packages_max, shown(others)
+    assert 1 < size <= megabytes_max, shown(names)
+
+
+def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
+    plain = closure("kavka")
+    assert not plain & {"kopf", "kubernetes", "aiohttp", "confluent-kafka", "rich", "typer"}
+    assert closure("kavka", frozenset({"operator"})) >= {"kopf", "kubernetes"} | plain
+    assert closure("kavka", frozenset({"demo"})) >= {"confluent-kafka", "rich"} | plain
+
+
+def test_the_commands_are_named_as_the_documents_name_them() -> None:
+    scripts = {script.name for name in OURS for script in metadata.distribution(name).entry_points}
+    assert scripts == {"kavka", "kavka-broker", "kavka-operator"}
+
+
+WITHOUT = """
+import sys
+sys.modules.update(dict.fromkeys({modules!r}))  # as if they were not installed: to import them is refused
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name in {modules!r} else found(name, package)
+from {module} import main
+sys.argv[1:] = {words!r}
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "modules", "code", "said"),
+    [
+        ("kavka_operator.cli", ["--help"], ["kopf", "kubernetes", "confluent_kafka", "rich"], 0, "commands:"),
+        (
+            "kavka_operator.cli",
+            ["demo"],
+            ["confluent_kafka"],
+            1,
+            "kavka demo needs more than is installed: pip install",
+        ),
+        ("kavka_operator.handlers", [], ["kopf"], 1, "kavka-operator needs more than is installed: pip install"),
+        (
+            "kavka_operator.cli",
+            ["get", "--state-dir", "nowhere"],
+            ["confluent_kafka", "kopf", "rich"],
+            0,
+            "no resources",
+        ),
+    ],
+)
+def test_a_command_says_which_extra_it_needs(
+    module: str, words: list[str], modules: list[str], code: int, said: str
+) -> None:
+    program = WITHOUT.format(module=module, words=words, modules=modules)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
