@@ -4,6 +4,7 @@
 - Brokers named by hand go with counts of -1 only.
 - A topic named twice is refused with INVALID_REQUEST, and so is the controllers' own log.
 - `validate_only` says what would happen, and nothing does.
+- A controller that loses the lead when it has made some of them asks the next for the others.
 - The answer leaves when the topic is committed and its replicas are open, so `timeout_ms` is never reached.
 - From version 5 the answer has the counts and every config as it will hold.
 Versions: flexible from 5; topic ids in the answer from 7.
@@ -11,9 +12,11 @@ Versions: flexible from 5; topic ids in the answer from 7.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.envelopes import ask_elsewhere
 from kavka_broker.api.metadata_answers import layers
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.controller.auto_create import defaults
@@ -29,6 +32,7 @@ from kavka_broker.core.metadata.decide.topics import (
     wanted_partitions,
 )
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import (
@@ -46,13 +50,13 @@ PARTITIONS_AT_ONCE_MAX: Final = 200
 CONFIGS_MAX: Final = 1_000
 """Of one topic; there are no fifty."""
 
-Result = Created | BrokerError
+Result = Created | BrokerError | CreatableTopicResult  # the last as another controller has answered
 
 
 @api(CreateTopicsRequest, CreateTopicsResponse, versions=(2, 7), on=BOTH, forwarded=True)
 async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -> CreateTopicsResponse:
     wanted, refusals = await sorted_out(request.topics, broker)
-    results = await decided(wanted, broker, validate_only=request.validate_only)
+    results = await decided(wanted, request, broker, client)
     topics: list[CreatableTopicResult] = []
     async for refused_ones in broker.slices.pieces(list(refusals.items()), ANSWERS_PER_TURN):
         topics += [refused(name, reason) for name, reason in refused_ones]
@@ -90,7 +94,9 @@ def reason_against(topic: CreatableTopic, count: int) -> BrokerError | None:
     return None
 
 
-async def decided(wanted: list[CreatableTopic], broker: Broker, *, validate_only: bool) -> list[Result]:
+async def decided(
+    wanted: list[CreatableTopic], request: CreateTopicsRequest, broker: Broker, client: Client
+) -> list[Result]:
     """What becomes of each topic. Many are decided a portion a turn, each topic whole."""
     standard = defaults(broker.config)
     partitions = 0
@@ -102,26 +108,44 @@ async def decided(wanted: list[CreatableTopic], broker: Broker, *, validate_only
     for portion in portions(wanted, standard):
         if results:
             await broker.slices.turn()
-        results += await decide(portion, standard, broker, validate_only=validate_only)
+        try:
+            results += await decide(portion, standard, broker, validate_only=request.validate_only)
+            client.has_decided = True
+        except BrokerError as error:
+            results += await refused_portion(portion, error, request, broker, client)
     return results
 
 
 async def decide(
     topics: list[CreatableTopic], standard: Defaults, broker: Broker, *, validate_only: bool
-) -> list[Result]:
-    """What becomes of a portion; a thread decides on a topic of very many partitions."""
+) -> list[Created | BrokerError]:
+    """What becomes of a portion; a thread decides on a topic of very many partitions. Raises BrokerError where nothing
+    is decided.
+    """
     is_long = sum(partitions_of(topic, standard) for topic in topics) > PARTITIONS_AT_ONCE_MAX
-    try:
-        controller = broker.active
-        commands = [command(topic, controller.new_uuid()) for topic in topics]
+    controller = broker.active
+    commands = [command(topic, controller.new_uuid()) for topic in topics]
 
-        def created(metadata: Metadata, _: int) -> Decision[list[Result]]:
-            decision = create_topics(metadata, commands, standard)
-            return Decision([], decision.response) if validate_only else decision
+    def created(metadata: Metadata, _: int) -> Decision[list[Created | BrokerError]]:
+        decision = create_topics(metadata, commands, standard)
+        return Decision([], decision.response) if validate_only else decision
 
-        return await (controller.submit_long if is_long else controller.submit)(created)
-    except BrokerError as error:
-        return [error] * len(topics)
+    return await (controller.submit_long if is_long else controller.submit)(created)
+
+
+async def refused_portion(
+    topics: list[CreatableTopic], error: BrokerError, request: CreateTopicsRequest, broker: Broker, client: Client
+) -> Sequence[Result]:
+    """What becomes of a portion on which nothing is decided here. Once the lead is lost behind one that was, the next
+    controller is asked: whoever asked it for all topics would hear that those just made exist.
+    """
+    if error.code is ErrorCode.NOT_CONTROLLER and client.has_decided:
+        rest = CreateTopicsRequest(topics, request.timeout_ms, request.validate_only)
+        with suppress(Unreachable, BrokerError):
+            answer = await ask_elsewhere(rest, CreateTopicsResponse, broker, client)
+            said = {topic.name: topic for topic in answer.topics}
+            return [said[topic.name] for topic in topics]
+    return [error] * len(topics)
 
 
 def portions(topics: list[CreatableTopic], standard: Defaults) -> Iterator[list[CreatableTopic]]:
@@ -159,7 +183,12 @@ def command(topic: CreatableTopic, topic_id: bytes) -> CreateTopic:
 
 
 def answer_of(asked: CreatableTopic, result: Result, places: Layers, version: int) -> CreatableTopicResult:
-    return refused(asked.name, result) if isinstance(result, BrokerError) else made(result, places, version)
+    match result:
+        case BrokerError():
+            return refused(asked.name, result)
+        case Created():
+            return made(result, places, version)
+    return result
 
 
 def made(topic: Created, places: Layers, version: int) -> CreatableTopicResult:

@@ -3,13 +3,14 @@
 - The request in it runs as the client's own: with its principal, address, client id and version.
 - Only what brokers forward may be in it; anything else is INVALID_REQUEST. A principal that cannot be read is
   PRINCIPAL_DESERIALIZATION_FAILURE.
-- A controller that does not lead, or loses the lead before it has decided, answers NOT_CONTROLLER for the whole: the
-  broker looks for the new one, and its client hears nothing of it.
+- A controller that does not lead, or loses the lead before it has decided anything, answers NOT_CONTROLLER for the
+  whole: the broker looks for the new one, and its client hears nothing of it. One that loses it in between asks the new
+  one for the rest by itself.
 Versions: 0, flexible.
 """
 
 from kavka_broker.api.broker import Broker, Client, Peer
-from kavka_broker.api.forwarding import decode_address, decode_principal
+from kavka_broker.api.envelopes import decode_address, decode_principal
 from kavka_broker.api.registry import APIS, CONTROLLER, api
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import read_request_header
@@ -32,9 +33,13 @@ async def envelope(request: EnvelopeRequest, broker: Broker, client: Client) -> 
             peer.user = decode_principal(request.request_principal or b"").name
         except ProtocolViolation:
             return EnvelopeResponse(None, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
-        answer, data = await broker.serve_enveloped(frame, peer)
+        answer, data, has_decided = await broker.serve_enveloped(frame, peer)
     except ProtocolViolation:
         return EnvelopeResponse(None, ErrorCode.INVALID_REQUEST)
-    if answer is not None and await broker.large_requests.says(answer, ErrorCode.NOT_CONTROLLER, len(frame)):
+    if (
+        not has_decided
+        and answer is not None
+        and await broker.large_requests.says(answer, ErrorCode.NOT_CONTROLLER, len(frame))
+    ):
         return EnvelopeResponse(None, ErrorCode.NOT_CONTROLLER)
     return EnvelopeResponse(data)

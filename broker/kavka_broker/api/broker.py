@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kavka_broker.api.large_requests import LargeRequests
 from kavka_broker.api.preparation import Preparation
@@ -58,6 +58,14 @@ class Peer:
         self.on_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
 
 
+class Enveloped(NamedTuple):
+    """What a request that came in an envelope is answered."""
+
+    answer: Message | None
+    data: bytes  # with its header and without its size
+    has_decided: bool  # as of its `Client`
+
+
 @dataclass(slots=True)
 class Leading:
     """The parts of a controller."""
@@ -101,8 +109,8 @@ class Broker:
     preparation: Preparation = field(default_factory=Preparation, init=False)
     large_requests: LargeRequests = field(default_factory=LargeRequests, init=False)
     topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
-    # Serves a request that came in an envelope; its answer, with header and without size.
-    serve_enveloped: Callable[[memoryview, Peer], Awaitable[tuple[Message | None, bytes]]] = field(init=False)
+    # Serves a request that came in an envelope.
+    serve_enveloped: Callable[[memoryview, Peer], Awaitable[Enveloped]] = field(init=False)
 
     @property
     def controller(self) -> Controller | None:
@@ -199,6 +207,8 @@ class Client:
     # Of the request, to be kept beyond the handler: they count in `queued.max.request.bytes` until it is answered.
     copied_bytes: int = 0
     on_request_forgotten: Callable[[], None] | None = None
+    # A part of the request is decided for good: nobody is to be asked for all of it again.
+    has_decided: bool = False
     # Set by a handler that has counted what it answers: a thread is to write it.
     has_long_answer: bool = False
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any, NamedTuple
 
-from kavka_broker.api.broker import Broker, Client, Peer
+from kavka_broker.api.broker import Broker, Client, Enveloped, Peer
 from kavka_broker.api.forwarding import Forwarded, forward
 from kavka_broker.api.large_requests import AT_ONCE_BYTES_MAX, check_size, handle, is_long, read_at_once
 from kavka_broker.api.registry import Answer, Api, Postponed, Role
@@ -167,13 +167,14 @@ class Dispatcher:
             answer = self._failure(exchange, error)
         self._settle(exchange, answer)
 
-    async def serve_enveloped(self, frame: memoryview, peer: Peer) -> tuple[Message | None, bytes]:
-        """The answer to a frame that came in another, and its bytes without their size. Raises ProtocolViolation."""
+    async def serve_enveloped(self, frame: memoryview, peer: Peer) -> Enveloped:
+        """The answer to a frame that came in another. Raises ProtocolViolation."""
         exchange = self.begin(frame, peer)
         while exchange.waiting is not None:
             await asyncio.gather(exchange.waiting, return_exceptions=True)
             self.complete(exchange)
-        return exchange.answer, b"".join(exchange.pieces or ())[SIZE.size :]
+        data = b"".join(exchange.pieces or ())[SIZE.size :]
+        return Enveloped(exchange.answer, data, exchange.client.has_decided)
 
     async def ask(self, request: Message) -> Message:
         """Answer a request of this process's own, as if it had come in by a listener, in its newest version."""

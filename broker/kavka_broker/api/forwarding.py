@@ -11,27 +11,18 @@ has places for errors.
 """
 
 from dataclasses import dataclass
-from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kavka_broker.api import large_requests
+from kavka_broker.api.envelopes import ask_in_envelope
 from kavka_broker.api.large_requests import read_any
 from kavka_broker.peers import Unreachable
-from kavka_broker.protocol.codec import decode, encode
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.messages.default_principal_data import DefaultPrincipalData
-from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
-from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
 
 if TYPE_CHECKING:
     from kavka_broker.api.broker import Broker, Client
     from kavka_broker.api.registry import Answer, Api
-
-#: As long as Apache Kafka's brokers go on looking for a controller.
-FORWARD_MS_MAX: Final = 60_000
-PRINCIPAL_VERSION: Final = 0
-_VERSION: Final = Struct(">h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +39,22 @@ async def forward(frame: bytes, body: int, api: "Api", broker: "Broker", client:
         said = await decide_here(request, api, broker, client)
         if said is not None:
             return said
-    envelope = EnvelopeRequest(frame, encode_principal(client.user), encode_address(client.address))
     try:
-        answer = await broker.channel.ask(envelope, EnvelopeResponse, timeout_ms=FORWARD_MS_MAX)
+        return Forwarded(await ask_in_envelope(frame, broker, client))
     except Unreachable:
         return await handle(request, api, broker, client)
-    if answer.error_code != ErrorCode.NONE:
-        raise BrokerError(ErrorCode(answer.error_code))
-    return Forwarded(answer.response_data or b"")
 
 
 async def decide_here(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
-    """The answer, or None where the lead was lost before there was one."""
+    """The answer, or None where the lead was lost before anything was decided."""
     try:
         said = await handle(request, api, broker, client)
     except BrokerError as error:
-        if error.code is not ErrorCode.NOT_CONTROLLER:
+        if error.code is not ErrorCode.NOT_CONTROLLER or client.has_decided:
             raise
         return None
+    if client.has_decided:
+        return said
     if said is None or await broker.large_requests.says(said, ErrorCode.NOT_CONTROLLER, client.size_bytes):
         return None
     return said
@@ -74,31 +63,3 @@ async def decide_here(request: Message, api: "Api", broker: "Broker", client: "C
 async def handle(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
     said = large_requests.handle(request, api, broker, client)
     return said if said is None or isinstance(said, Message) else await said
-
-
-def encode_principal(user: str) -> bytes:
-    """As Kafka's DefaultKafkaPrincipalBuilder writes it: a version and the message."""
-    data = DefaultPrincipalData("User", user)
-    return _VERSION.pack(PRINCIPAL_VERSION) + encode(data, PRINCIPAL_VERSION)
-
-
-def decode_principal(data: bytes) -> DefaultPrincipalData:
-    if data[: _VERSION.size] != _VERSION.pack(PRINCIPAL_VERSION):
-        raise ProtocolViolation(f"a principal of version {data[: _VERSION.size].hex()}")
-    return decode(DefaultPrincipalData, PRINCIPAL_VERSION, data[_VERSION.size :])
-
-
-def encode_address(address: str) -> bytes:
-    """Four or sixteen bytes."""
-    from ipaddress import ip_address
-
-    return ip_address(address.partition("%")[0] or "127.0.0.1").packed
-
-
-def decode_address(data: bytes) -> str:
-    from ipaddress import ip_address
-
-    try:
-        return str(ip_address(data))
-    except ValueError:
-        raise ProtocolViolation(f"a client's address of {len(data)} bytes") from None

@@ -18,8 +18,10 @@ from collections.abc import Awaitable, Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from kavka_broker.api.envelopes import ask_elsewhere
+from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import bounded_decoder, decoder
-from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import encode_response_parts
 from kavka_broker.protocol.message import Message, has_more, says
 
@@ -136,15 +138,43 @@ async def _joined(each: "Each", parts: "chain[Message]", api: "Api", broker: "Br
     try:
         for part in parts:
             await broker.slices.turn()
+            if api.is_decision:
+                answers.append(await _decided(part, api, broker, client))
+                continue
             answer = api.handle(part, broker, client)
             if answer is not None and not isinstance(answer, Message):
                 answer = asyncio.ensure_future(answer)
                 said.append(answer)
-                if api.is_decision:
-                    await answer
             answers.append(answer)
         return each.joined([one if isinstance(one, Message) else await one for one in answers])
     finally:
         for waiting in said:
             if not waiting.cancel() and not waiting.cancelled():
                 waiting.exception()  # looked at: the error of one part is the answer to all
+
+
+async def _decided(part: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
+    """What is decided on a part. Once the lead is lost behind one that was, the next controller is asked for the rest:
+    a client that asked it for all would hear that what has just been made exists. Raises BrokerError.
+    """
+    answer: Answer = None
+    try:
+        answer = await _handled(part, api, broker, client)
+        is_lost = answer is not None and says(answer, ErrorCode.NOT_CONTROLLER)
+    except BrokerError as error:
+        if error.code is not ErrorCode.NOT_CONTROLLER or not client.has_decided:
+            raise
+        is_lost = True
+    if not is_lost:
+        client.has_decided = api.forwarded
+    elif client.has_decided:
+        try:
+            return await ask_elsewhere(part, api.response, broker, client)
+        except Unreachable:
+            return await _handled(part, api, broker, client)
+    return answer
+
+
+async def _handled(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
+    answer = api.handle(request, broker, client)
+    return answer if answer is None or isinstance(answer, Message) else await answer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.api.forwarding import decode_address, decode_principal, encode_address, encode_principal
+from kavka_broker.api.envelopes import decode_address, decode_principal, encode_address, encode_principal
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
@@ -86,7 +86,7 @@ def test_a_broker_passes_on_what_the_controller_decides(tmp_path: Path) -> None:
 
 
 def test_without_a_controller_every_part_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_broker.api.forwarding.FORWARD_MS_MAX", 100)
+    monkeypatch.setattr("kavka_broker.api.envelopes.FORWARD_MS_MAX", 100)
 
     async def scenario(first: InProcess, second: InProcess) -> None:
         controller = first.broker.controller

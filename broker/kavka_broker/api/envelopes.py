@@ -1,0 +1,71 @@
+"""A client's request that goes to the active controller in an envelope: as it was, with its principal and address."""
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kavka_broker.protocol.codec import decode, encode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.default_principal_data import DefaultPrincipalData
+from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
+from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
+
+if TYPE_CHECKING:
+    from kavka_broker.api.broker import Broker, Client
+
+R = TypeVar("R", bound=Message)
+
+#: As long as Apache Kafka's brokers go on looking for a controller.
+FORWARD_MS_MAX: Final = 60_000
+PRINCIPAL_VERSION: Final = 0
+_VERSION: Final = Struct(">h")
+
+
+async def ask_in_envelope(frame: bytes, broker: "Broker", client: "Client") -> bytes:
+    """The active controller's answer to the client's frame, with header. Raises BrokerError, and Unreachable where no
+    controller has answered in time.
+    """
+    envelope = EnvelopeRequest(frame, encode_principal(client.user), encode_address(client.address))
+    answer = await broker.channel.ask(envelope, EnvelopeResponse, timeout_ms=FORWARD_MS_MAX)
+    if answer.error_code != ErrorCode.NONE:
+        raise BrokerError(ErrorCode(answer.error_code))
+    return answer.response_data or b""
+
+
+async def ask_elsewhere(request: Message, response: type[R], broker: "Broker", client: "Client") -> R:
+    """As `ask_in_envelope`, of a part of what the client asks."""
+    assert request.API_KEY is not None
+    header = RequestHeader(request.API_KEY, client.version, client.correlation_id, client.client_id)
+    frame = encode_request_header(header) + encode(request, client.version)
+    data = memoryview(await ask_in_envelope(frame, broker, client))
+    _, body = read_response_header(request.API_KEY, client.version, data)
+    return decode(response, client.version, data[body:])
+
+
+def encode_principal(user: str) -> bytes:
+    """As Kafka's DefaultKafkaPrincipalBuilder writes it: a version and the message."""
+    data = DefaultPrincipalData("User", user)
+    return _VERSION.pack(PRINCIPAL_VERSION) + encode(data, PRINCIPAL_VERSION)
+
+
+def decode_principal(data: bytes) -> DefaultPrincipalData:
+    if data[: _VERSION.size] != _VERSION.pack(PRINCIPAL_VERSION):
+        raise ProtocolViolation(f"a principal of version {data[: _VERSION.size].hex()}")
+    return decode(DefaultPrincipalData, PRINCIPAL_VERSION, data[_VERSION.size :])
+
+
+def encode_address(address: str) -> bytes:
+    """Four or sixteen bytes."""
+    from ipaddress import ip_address
+
+    return ip_address(address.partition("%")[0] or "127.0.0.1").packed
+
+
+def decode_address(data: bytes) -> str:
+    from ipaddress import ip_address
+
+    try:
+        return str(ip_address(data))
+    except ValueError:
+        raise ProtocolViolation(f"a client's address of {len(data)} bytes") from None
