@@ -10,8 +10,10 @@ what is on its way, so that a decision never contradicts one that is about to be
 still waits for what it was based on.
 
 A controller that comes to lead builds the image ahead from what is committed and what is in its log behind that, and
-writes what a new leader has to say. It is active once that is committed. One that leads no more throws its image away;
-whoever waits hears NOT_CONTROLLER, since nobody knows whether the decision will be found in the next leader's log.
+writes what a new leader has to say. It is active once that is committed. Where much of its log is not in its image yet,
+as after a start, it first waits until that is: to replay it once more would hold the loop for so long that the others
+take it for dead. One that leads no more throws its image away; whoever waits hears NOT_CONTROLLER, since nobody knows
+whether the decision will be found in the next leader's log.
 
 NoOpRecords, with which Apache Kafka marks time in its log twice a second, are not written: an idle Kavka is idle.
 """
@@ -41,6 +43,8 @@ Decide = Callable[[Metadata, int], Decision[R]]
 
 #: Decisions that wait to be committed. More are refused, and their clients try again.
 PENDING_MAX: Final = 10_000
+#: So many records are replayed into the image ahead at once: some milliseconds.
+REPLAYED_MAX: Final = 1_000
 #: How long a controller that stops waits for a majority to agree to what it has decided.
 FINISH_MS_MAX: Final = 5_000
 
@@ -57,6 +61,7 @@ class Controller:
         self.deactivated: list[Callable[[], None]] = []
         self._ahead: Metadata | None = None
         self._ahead_at_start = quorum.ahead_at_start
+        self._opens_at: int | None = None
         self._active_at: int | None = None
         self._epoch = -1
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -174,11 +179,18 @@ class Controller:
     # --- leading ------------------------------------------------------------------------------------------------
 
     def _led(self, epoch: int, start_offset: int) -> None:
-        ahead = self._ahead_at_start or self.metadata.copy()
-        self._ahead_at_start = None
+        ahead, self._ahead_at_start = self._ahead_at_start or self.metadata, None
+        self._epoch = epoch
+        self._opens_at = None
+        if self.quorum.log_end_offset - ahead.next_offset <= REPLAYED_MAX:
+            self._open(self.metadata.copy() if ahead is self.metadata else ahead)
+        else:
+            self._opens_at = start_offset + 1
+
+    def _open(self, ahead: Metadata) -> None:
+        """Write what a new leader has to say, on an image that has all that is in the log."""
         self._keep_up(ahead)
         self._ahead = ahead
-        self._epoch = epoch
         bootstrap = self.quorum.bootstrap_records() if is_new(ahead) else []
         records = opening_records(ahead, self.quorum.config, bootstrap, self.incarnation_id)
         try:
@@ -192,7 +204,7 @@ class Controller:
 
     def _lost(self) -> None:
         self._ahead = None
-        self._active_at = None
+        self._opens_at = self._active_at = None
         self._fail_waiting(ErrorCode.NOT_CONTROLLER, "the controller has lost its leadership")
         if self.is_active:
             self.is_active = False
@@ -206,6 +218,9 @@ class Controller:
             _, waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+        if self._opens_at is not None and self.metadata.next_offset >= self._opens_at:
+            self._opens_at = None
+            self._open(self.metadata.copy())
         if self._active_at is not None and self.metadata.next_offset >= self._active_at:
             self._active_at = None
             self.is_active = True

@@ -65,7 +65,9 @@ def read(data: memoryview, offset: int) -> Batch:
 
 
 class Publisher:
-    """Moves one image forward. `published` is called after each slice, `failed` with what must stop the process."""
+    """Moves one image forward. `published` is called after each slice, `failed` with what must stop the process. Behind
+    the newest snapshot the image holds so many `replayed_bytes` of the log already.
+    """
 
     def __init__(
         self,
@@ -77,9 +79,10 @@ class Publisher:
         run_blocking: RunBlocking,
         published: Callable[[], None],
         failed: Callable[[Exception], None],
+        replayed_bytes: int = 0,
     ) -> None:
         self.subscribers: list[Subscriber] = []
-        self.bytes_since_snapshot = 0
+        self.bytes_since_snapshot = replayed_bytes
         self._config = config
         self._log = metadata_log
         self._metadata = metadata

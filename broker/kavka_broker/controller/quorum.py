@@ -122,6 +122,7 @@ class Quorum:
             run_blocking=run_blocking,
             published=self._published,
             failed=self._fail,
+            replayed_bytes=recovered.replayed_bytes,
         )
         self.subscribers: list[Subscriber] = self._publisher.subscribers
         self._runner: Runner | None = None
@@ -255,6 +256,7 @@ class Quorum:
                 self._runner.happen(self._node.resign)
                 await self._runner.settled()
                 await self._runner.sent(RESIGN_MS_MAX)
+            await self._snapshotter.take_at_stop(self._runner)
             await self._runner.stop()
         self._catching_up.fail(ErrorCode.NOT_CONTROLLER, "this node is shutting down")
         self.log.close()

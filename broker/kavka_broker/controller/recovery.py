@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from kavka_broker.controller.batches import read_batch
 from kavka_broker.controller.images import image_of
 from kavka_broker.controller.lost_memory import check_damage, is_alone, load_snapshot, load_state
 from kavka_broker.controller.metadata_log import MetadataLog
@@ -41,39 +42,51 @@ BOOTSTRAP_TRANSACTION: Final = "Bootstrap records"
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What the disk says. `ahead` is there where this node alone decides what is committed."""
+    """What the disk says. `ahead` is there where this node alone decides what is committed, and has replayed so many
+    bytes of the log.
+    """
 
     committed: Metadata
     ahead: Metadata | None
     state: QuorumState
     history: VoterHistory
+    replayed_bytes: int = 0
 
 
 def recover(config: BrokerConfig, log: MetadataLog) -> Recovered:
     """Replay what is committed for certain: the newest snapshot. Behind it only a quorum can say what is.
 
-    A node that votes alone is its own quorum: all of its log is replayed, into two images at once. Raises CannotStart.
+    A node that votes alone is its own quorum: all of its log is replayed. Raises CannotStart.
     """
     records, start = load_snapshot(config, log)
+    ahead, replayed_bytes = None, 0
     with readable(config):
         history = history_of(config, records, start)
         check_damage(config, log, history)
-        images = [image_of(iter(records), start - 1)]
+        committed = image_of(iter(records), start - 1)
         for offset, message in log.control_messages(start):
             note(history, offset, message)
         if is_alone(config, history):
-            images.append(images[0].copy())
-            for offset, message in log.messages(start):
-                for image in images:
-                    image.move_to(offset - 1)
-                    image.replay(message)
-            for image in images:
-                image.move_to(log.end_offset - 1)
-        if is_new(images[-1]) and not log.latest_epoch:
+            replayed_bytes = replay_log(committed, log, start)
+            ahead = committed.copy()
+        if is_new(committed) and not log.latest_epoch:
             log.bootstrap_records()  # the cluster begins with them
-    check_features(config, images[0])
+    check_features(config, committed)
     _check_voters(config, history)
-    return Recovered(images[0], images[1] if len(images) > 1 else None, load_state(config, log, history), history)
+    return Recovered(committed, ahead, load_state(config, log, history), history, replayed_bytes)
+
+
+def replay_log(image: Metadata, log: MetadataLog, start: int) -> int:
+    """Replay all of the log from `start` on; returns how many bytes that were."""
+    size_bytes = 0
+    for header, batch in log.batches(start):
+        size_bytes += header.size_bytes
+        for offset, message in read_batch(batch):
+            if offset >= start:
+                image.move_to(offset - 1)
+                image.replay(message)
+    image.move_to(log.end_offset - 1)
+    return size_bytes
 
 
 @contextmanager

@@ -1,9 +1,12 @@
 """When a node takes a snapshot of its image by itself, and how it takes over one of the leader's.
 
-Nothing waits for a snapshot: what is committed is copied at once, and written by a thread.
+Nothing waits for a snapshot: what is committed is copied at once, and written by a thread. Only a stop waits for its
+own: the next start replays the newest snapshot and what is in the log behind it, and a change of each of very many
+partitions is there again for each stop, start and death.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
 
 from kavka_broker.controller.images import image_of
@@ -24,6 +27,8 @@ log = get("raft")
 
 BYTES_BETWEEN: Final = "metadata.log.max.record.bytes.between.snapshots"
 INTERVAL_MS: Final = "metadata.log.max.snapshot.interval.ms"
+#: A stop leaves no longer history behind the newest snapshot, or none that is longer than a large snapshot.
+HISTORY_BYTES_MAX: Final = 256 * 1024
 
 
 class Snapshotter:
@@ -53,16 +58,26 @@ class Snapshotter:
             return
         age_ms, interval_ms = self._clock.now_ms() - self._taken_ms, self._config[INTERVAL_MS]
         if self._publisher.bytes_since_snapshot >= self._config[BYTES_BETWEEN] or 0 < interval_ms <= age_ms:
-            self._task = asyncio.get_running_loop().create_task(self._try(runner), name="metadata snapshot")
+            self._task = asyncio.get_running_loop().create_task(self._try(self.take(runner)), name="metadata snapshot")
 
     async def finish(self) -> None:
         """Wait for the one that is being taken."""
         if self._task is not None:
             await self._task
 
-    async def _try(self, runner: Runner) -> None:
-        try:
+    async def take_at_stop(self, runner: Runner) -> None:
+        """Take one where the next start would have much to replay. Nothing is published any more."""
+        await self._try(self._take_if_long(runner))
+
+    async def _take_if_long(self, runner: Runner) -> None:
+        newest = self._log.files.newest()
+        snapshot_bytes = 0 if newest is None else self._log.files.size_bytes(newest)
+        if self._publisher.bytes_since_snapshot > max(HISTORY_BYTES_MAX, snapshot_bytes):
             await self.take(runner)
+
+    async def _try(self, taking: Awaitable[object]) -> None:
+        try:
+            await taking
         except (OSError, BrokerError) as error:
             # Nothing is lost: the log still has what the snapshot would have held.
             log.error("metadata.snapshot.failed", reason=str(error))

@@ -8,7 +8,7 @@ back from a crash is told apart from what it was before (KIP-101).
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from operator import lt
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from kavka_broker.core.metadata.image.brokers import UNTOLD_DIRECTORY
 from kavka_broker.protocol.message import Message
@@ -17,8 +17,6 @@ from kavka_broker.protocol.messages.metadata.partition_change_record import Part
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
-
-T = TypeVar("T")
 
 NO_LEADER: Final = -1
 LEADER_UNCHANGED: Final = -2
@@ -280,23 +278,22 @@ def without_elr(state: PartitionState) -> PartitionState:
 
 
 def changed(state: PartitionState, record: PartitionChangeRecord) -> PartitionState:
-    """The partition after a change: what the record leaves out stays as it is."""
+    """The partition after a change: what the record leaves out stays as it is.
+
+    Written out, field after field in their order: a start may replay a million of these.
+    """
     is_same_leader = record.leader == LEADER_UNCHANGED
-    is_same_recovery = record.leader_recovery_state == RECOVERY_UNCHANGED
+    recovery_state = record.leader_recovery_state
     return PartitionState(
-        replicas=_or(record.replicas, state.replicas),
-        isr=_or(record.isr, state.isr),
-        leader=state.leader if is_same_leader else record.leader,
-        leader_epoch=state.leader_epoch if is_same_leader else state.leader_epoch + 1,
-        partition_epoch=state.partition_epoch + 1,
-        elr=_or(record.eligible_leader_replicas, state.elr),
-        last_known_elr=_or(record.last_known_elr, state.last_known_elr),
-        removing=_or(record.removing_replicas, state.removing),
-        adding=_or(record.adding_replicas, state.adding),
-        directories=_or(record.directories, state.directories),
-        recovery_state=state.recovery_state if is_same_recovery else record.leader_recovery_state,
+        state.replicas if record.replicas is None else tuple(record.replicas),
+        state.isr if record.isr is None else tuple(record.isr),
+        state.leader if is_same_leader else record.leader,
+        state.leader_epoch if is_same_leader else state.leader_epoch + 1,
+        state.partition_epoch + 1,
+        state.elr if record.eligible_leader_replicas is None else tuple(record.eligible_leader_replicas),
+        state.last_known_elr if record.last_known_elr is None else tuple(record.last_known_elr),
+        state.removing if record.removing_replicas is None else tuple(record.removing_replicas),
+        state.adding if record.adding_replicas is None else tuple(record.adding_replicas),
+        state.directories if record.directories is None else tuple(record.directories),
+        state.recovery_state if recovery_state == RECOVERY_UNCHANGED else recovery_state,
     )
-
-
-def _or(told: list[T] | None, kept: tuple[T, ...]) -> tuple[T, ...]:
-    return kept if told is None else tuple(told)
