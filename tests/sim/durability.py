@@ -63,13 +63,15 @@ def recovery_point(node: Any, directory: str) -> int:
 
 @invariant("ProducersAreAsWritten")
 def producers_are_as_written(invariants: Any, seen: Seen) -> Iterator[str]:
-    """A start, and a cut, leave the producers as the batches of the log say: else a batch that is sent again is
-    appended again, or one that is new is taken for a repetition.
+    """A start, and a cut once it is sealed, leave the producers as the batches of the log say: else a batch that is
+    sent again is appended again, or one that is new is taken for a repetition.
     """
-    if seen.place == METADATA or not was_reopened(seen):
+    if seen.place == METADATA:
         return
     node = invariants.simulation.nodes[seen.node_id - 1]
     partition = node.broker.replicas.get(*seen.place)
+    if (partition is not None and partition.log.is_being_cut) or not was_reopened(seen):
+        return
     if partition is None or partition.is_damaged or partition.log.is_failed or node.has_flipped:
         return
     producers, written = partition.log.producers, last_written(partition.log)

@@ -46,16 +46,14 @@ def epochs_outlive_their_records(patch: Patch) -> None:
 
 @tooth("producers are not worked out anew where a log is cut", "kill isolate", 15)
 def producers_outlive_their_records(patch: Patch) -> None:
-    carry_out = SegmentedLog.carry_out_cut
+    seal = SyncedLog.seal
 
-    def cut_alone(self: Any) -> None:
-        self.load_producers = lambda: None
-        try:
-            carry_out(self)
-        finally:
-            del self.load_producers
+    def seal_alone(self: SyncedLog) -> None:
+        before = self.producers
+        seal(self)
+        self.producers = before
 
-    patch.setattr(SegmentedLog, "carry_out_cut", cut_alone)
+    patch.setattr(SyncedLog, "seal", seal_alone)
 
 
 @tooth("a snapshot of producers lacks the newest of them", "kill controlled_restart", 5)

@@ -13,10 +13,12 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
+from kavka_broker.replica.leading.log_syncs import SYNCS_PER_DIRECTORY_MAX
 from kavka_broker.runtime.logs import configure
 from kavka_broker.runtime.quiet import Quiet
 from kavka_broker.runtime.server import Server, StartError
@@ -38,6 +40,9 @@ GC_THRESHOLDS = (50_000, 50, 100)
 # How long a thread may go on in Python while the loop waits. Python's own 5 ms would be added to a request again and
 # again beside a thread that prepares, reads or cleans; below 1 ms little is gained.
 SWITCH_INTERVAL_S = 0.001
+
+#: For all that blocks, beside the threads that sync the logs of a directory. One is made when none is free.
+THREADS_MAX: Final = 16
 
 
 def run_until_stopped(config: BrokerConfig) -> int:
@@ -65,8 +70,17 @@ def allow_open_files() -> int:
     return hard
 
 
+def threads_max(config: BrokerConfig) -> int:
+    """How many threads there may be. A disk that hangs holds all that sync its logs, and the metadata log, which may be
+    on another disk, needs one still. asyncio's own number goes by the processors: six, where there are two.
+    """
+    return THREADS_MAX + SYNCS_PER_DIRECTORY_MAX * len(config.log_dirs)
+
+
 async def serve(config: BrokerConfig) -> None:
-    asyncio.get_running_loop().set_exception_handler(failed_on_loop)
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(failed_on_loop)
+    loop.set_default_executor(ThreadPoolExecutor(threads_max(config), "blocking"))
     gc.collect()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -18,6 +18,7 @@ from kavka_broker.storage import retention
 from kavka_broker.storage.cleaning.replacing import rename_all
 from kavka_broker.storage.log_sync import SyncedLog
 from kavka_broker.storage.names import CLEANED, SEGMENT_FILES, SWAP, offset_file
+from kavka_broker.storage.producer_walk import ProducerWalk
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.transaction_index import Trust
 from kavka_broker.storage.transaction_proof import entry_of, note_batch
@@ -133,6 +134,7 @@ class SegmentedLog(SyncedLog):
                 self._cut_off(planned.offset)
             else:
                 self._begin_anew(planned.begins_at)
+            self._producer_walk = self._walk_for_producers()
         except OSError as problem:
             self.fail()
             raise self._storage_error("truncate", problem) from problem
@@ -142,7 +144,7 @@ class SegmentedLog(SyncedLog):
             self.sync_wanted_offset = min(self.sync_wanted_offset, self.log_end_offset)
             self._unsealed, self._planned = self._active, None
         self._has_begun, self.config = False, self._config  # whoever appends has to look
-        self.load_producers()
+        self.look_at_indexes()
 
     def _cut_off(self, offset: int) -> None:
         log.info("log.truncated", log=str(self.name), from_offset=self.log_end_offset, to_offset=offset)
@@ -248,24 +250,26 @@ class SegmentedLog(SyncedLog):
     # --- producers ----------------------------------------------------------------------------------------------
 
     def load_producers(self, snapshot_offsets: Sequence[int] | None = None) -> None:
-        """Work out the producers' state: the newest snapshot, and the batches behind it. `snapshot_offsets` says which
-        there are, ascending, if somebody has just looked.
+        """Work out the producers' state, as the log is opened: the newest snapshot, and the batches behind it.
+        `snapshot_offsets` says which there are, ascending, if somebody has just looked. Blocks.
 
         A transaction index that has to be built anew needs the state at the start of its segment, and all from there.
         """
-        unindexed = (one.base_offset for one in self.segments if one.aborted.trust is Trust.INCOMPLETE)
-        end_offset = self.log_end_offset
-        at_most = min(unindexed, default=end_offset)
-        self.producers.replace(self._snapshots.load(at_most, end_offset, self.bears_out, snapshot_offsets))
-        # Without a snapshot the batch in which the log begins counts too.
-        offset = self._snapshots.newest if self._snapshots.newest >= 0 else self.log_start_offset
-        for segment in self.segments_from(offset):
-            for position, header in segment.sound_batches(segment.offsets.position_before(offset)):
-                if header.has_producer_id and header.last_offset >= offset:
-                    self.note_producer(header, segment.batch_at(position, header), segment)
+        self.producers = self._walk_for_producers(snapshot_offsets).take(self.producers.producers_max)
+        for segment in self.segments:
             if segment.aborted.trust is Trust.INCOMPLETE:
                 segment.aborted.trust = Trust.WHOLE
         self.look_at_indexes()
+
+    def _walk_for_producers(self, snapshot_offsets: Sequence[int] | None = None) -> ProducerWalk:
+        """Raises OSError."""
+        unindexed = (one.base_offset for one in self.segments if one.aborted.trust is Trust.INCOMPLETE)
+        end_offset = self.log_end_offset
+        at_most = min(unindexed, default=end_offset)
+        known = self._snapshots.load(at_most, end_offset, self.bears_out, snapshot_offsets)
+        # Without a snapshot the batch in which the log begins counts too.
+        offset = self._snapshots.newest if self._snapshots.newest >= 0 else self.log_start_offset
+        return ProducerWalk(known, offset, self.segments_from(offset))
 
     def bears_out(self, offset: int, producers: list[tuple[int, Producer]]) -> bool:
         """Whether the batches agree that these are the producers before `offset`, as far as two of them tell."""
@@ -331,13 +335,14 @@ class SegmentedLog(SyncedLog):
     @property
     def is_finished(self) -> bool:
         """Whether to close it waits for no disk: there is nothing to sync, nor to write down."""
-        return not (self.is_changed or self._lacks_snapshot)
+        return not (self.is_changed or self.is_being_cut or self._lacks_snapshot)
 
     @property
     def _lacks_snapshot(self) -> bool:
         return self.log_end_offset > max(self._snapshots.newest, 0)
 
     def _finish(self) -> None:
+        self.seal()  # a snapshot of the producers is to come
         self._active.finish()
         self.flush()
         if self._lacks_snapshot:

@@ -7,7 +7,7 @@ A cut takes three steps, of which a thread does the first and the last (`sync_re
 
     lower    the checkpoint says that less is synced (`on_recovery_point_lowered`)
     cut      renames, one ftruncate, and what is known in memory
-    seal     sync files and names: nothing of the old history may come back beside the new
+    seal     sync files and names: nothing of the old history may come back beside the new; work out the producers
 
 Between the steps the log takes no records. What is planned, and not cut yet, may be given up.
 """
@@ -31,6 +31,7 @@ from kavka_broker.storage.discarded_files import DiscardedFiles
 from kavka_broker.storage.disk import Disk, is_out_of_files
 from kavka_broker.storage.names import LEADER_EPOCHS, PARTITION_METADATA, PartitionName
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
+from kavka_broker.storage.producer_walk import ProducerWalk
 from kavka_broker.storage.segment import Segment
 
 log = get("storage")
@@ -99,6 +100,7 @@ class SyncedLog:
         self._planned: Cut | None = None
         self._is_lowering = False  # the disk says still that more is synced than the cut will leave
         self._unsealed: Segment | None = None  # was cut, and a loss of power might bring back what has gone
+        self._producer_walk: ProducerWalk | None = None  # as of the end that the cut has left; `producers` is older
         self._flush_lock = threading.Lock()
         # Held while something is synced: who comes meanwhile must not count as durable what is only being synced.
         self._sync_lock = threading.Lock()
@@ -341,20 +343,25 @@ class SyncedLog:
                 self._is_lowering = False
 
     def seal(self) -> None:
-        """Sync files and names after a cut, before anything is appended. Blocks. Raises KAFKA_STORAGE_ERROR."""
-        truncations, unsealed = self.truncations, self._unsealed
-        if unsealed is None:
+        """Sync files and names after a cut, and work out the producers, before anything is appended. Blocks. Raises
+        KAFKA_STORAGE_ERROR.
+        """
+        truncations, unsealed, walk = self.truncations, self._unsealed, self._producer_walk
+        if unsealed is None or walk is None:
             return
         self._try_sync(unsealed.sync)
+        producers = self.producers
         try:
             self.seal_names()
+            producers = walk.take_in_thread(producers.producers_max)
         except OSError as problem:
             self._are_epochs_changed = True
             if not self.is_closed:
                 raise self._not_cut(problem) from problem
         with self._flush_lock:
             if truncations == self.truncations:
-                self._unsealed = None
+                self.producers = producers
+                self._unsealed = self._producer_walk = None
                 self.recovery_point = max(self.recovery_point, self._bases[0])
         self.note_changed()
 

@@ -277,25 +277,28 @@ class Segment:
         is_checked: bool = False,
         synced_offset: int = ANY_OFFSET,
         ceiling: int = ANY_OFFSET,
+        file: File | None = None,
     ) -> Iterator[tuple[int, BatchHeader]]:
         """As `batches`, but past those that do not hold, for the ones behind them count as far as `synced_offset`. With
-        `is_checked` each has to have a right CRC; offsets ascend in any case, and stay below `ceiling`.
+        `is_checked` each has to have a right CRC; offsets ascend in any case, and stay below `ceiling`. A thread has a
+        `file` of its own (`open_to_read`).
         """
-        walk = Walk(self.file, position, self.base_offset, LONG_WINDOW_BYTES, ceiling)
+        file = self.file if file is None else file
+        walk = Walk(file, position, self.base_offset, LONG_WINDOW_BYTES, ceiling)
         while True:
             try:
                 while (place := walk.peek()) is not None:
-                    header = self._header_at(place.position)
+                    header = read_header(file.read(place.position, min(HEADER_BYTES, file.size - place.position)))
                     if is_checked and not crc_is_valid(self.batch_at(place.position, header)):
                         raise walk.damage("it has a wrong CRC")
                     yield place.position, header
                     walk.step(place)
                 return
             except Damage as damage:
-                found = resync(self.file, damage, min(self.offset_max, synced_offset - 1, ceiling))
+                found = resync(file, damage, min(self.offset_max, synced_offset - 1, ceiling))
                 if found is None:
                     return
-                walk = Walk(self.file, found.position, found.base_offset, LONG_WINDOW_BYTES, ceiling)
+                walk = Walk(file, found.position, found.base_offset, LONG_WINDOW_BYTES, ceiling)
 
     def take_over(self, cleaned: "Segment") -> None:
         """The files are those of `cleaned`, under other names; what is known of it holds, and was checked."""

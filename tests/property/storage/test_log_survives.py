@@ -81,7 +81,7 @@ class LogMachine(LogOnADisk):
             self.log.sync_records()
         if steps > 1 and self.log.may_be_cut:
             self.log.carry_out_cut()
-            self.shorten()
+            self.forget_the_end()
             self.synced = min(self.synced, len(self.model))
         if steps > 2:
             self.log.sync_records()
@@ -89,6 +89,7 @@ class LogMachine(LogOnADisk):
         if seed is None:
             self.log.give_up_cut()
             self.log.sync_records()
+            self.shorten()
         else:
             if steps < 3:
                 self.model, self.epochs, self.sequence = whole  # which of both the disk has nobody knows
@@ -117,12 +118,15 @@ class LogMachine(LogOnADisk):
 
     def shorten(self) -> None:
         """Take the log's end over; the producer goes on where the log knows it to be."""
-        end = self.log.log_end_offset
-        del self.model[end:]
-        del self.epochs[end:]
+        self.forget_the_end()
         producer = self.log.producers.get(PRODUCER_ID)
         self.sequence = producer.last_sequence + 1 if producer else 0
         assert self.sequence == len(self.model)
+
+    def forget_the_end(self) -> None:
+        end = self.log.log_end_offset
+        del self.model[end:]
+        del self.epochs[end:]
 
     @invariant()
     def equals_the_list(self) -> None:

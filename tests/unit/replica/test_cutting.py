@@ -1,6 +1,7 @@
 """How a follower's log is cut: what waits for the disk is a thread's, and what comes between the steps is safe."""
 
 import asyncio
+import errno
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -18,7 +19,7 @@ from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage import checkpoints
 from kavka_broker.storage.log import Log
 from tests.support.alone import Alone
-from tests.support.sim_disk import Operation, SimDisk
+from tests.support.sim_disk import DiskError, Operation, SimDisk
 
 OTHER, HERE = 1, 2
 FOLLOWS = PartitionState((OTHER, HERE), (OTHER, HERE), OTHER, 0)
@@ -26,15 +27,18 @@ LEADS = PartitionState((HERE,), (HERE,), HERE, 1)
 
 
 class WatchedDisk(SimDisk):
-    """Knows which syncs were not left to a thread."""
+    """Knows which syncs were not left to a thread, and how many reads."""
 
     def __init__(self) -> None:
         super().__init__()
         self.synced_on_loop = list[str]()
+        self.reads_on_loop = 0
 
     def meet(self, operation: Operation, *paths: str) -> None:
-        if operation == "sync" and threading.current_thread() is threading.main_thread():
-            self.synced_on_loop.append(paths[0])
+        if threading.current_thread() is threading.main_thread():
+            if operation == "sync":
+                self.synced_on_loop.append(paths[0])
+            self.reads_on_loop += operation == "read"
         super().meet(operation, *paths)
 
 
@@ -76,6 +80,23 @@ class Node(Alone):
 
 def record(offset: int) -> memoryview:
     return memoryview(build_batch([(None, b"%d" % offset)], base_offset=offset, leader_epoch=0))
+
+
+PRODUCER = 7
+
+
+def batch_of_producer(offset: int) -> memoryview:
+    value = (None, b"%d" % offset)
+    batch = build_batch(
+        [value], base_offset=offset, leader_epoch=0, producer_id=PRODUCER, producer_epoch=0, base_sequence=offset - 6
+    )
+    return memoryview(batch)
+
+
+def sequences(log: Log) -> list[int]:
+    """Of the batches of the producer that are known."""
+    known = log.producers.get(PRODUCER)
+    return [] if known is None else [batch.base_sequence for batch in known.batches]
 
 
 def play(scenario: Callable[[Node], Coroutine[Any, Any, None]]) -> None:
@@ -244,5 +265,56 @@ def test_a_thread_that_comes_late_writes_nothing_into_the_directory_of_the_next_
         names = node.disk.names(anew.directory)
         log.seal()
         assert node.disk.names(anew.directory) == names
+
+    play(scenario)
+
+
+def test_the_producers_are_worked_out_by_a_thread() -> None:
+    """Behind the newest snapshot may stand millions of batches."""
+
+    async def scenario(node: Node) -> None:
+        log, batches = node.log, 500
+        for offset in range(6, 6 + batches):
+            log.append_as_follower(batch_of_producer(offset))
+        await asyncio.to_thread(log.flush)
+        node.disk.reads_on_loop = 0
+        cut(node.partition, 6 + batches - 1)
+        await node.step()
+        go_on(node.partition)
+        await node.step()
+        assert sequences(log) == [494, 495, 496, 497, 498]
+        assert node.disk.reads_on_loop < batches / 10
+
+    play(scenario)
+
+
+def test_producers_that_cannot_be_read_for_now_are_read_later_and_once() -> None:
+    async def scenario(node: Node) -> None:
+        log = node.log
+        for offset in range(6, 9):
+            log.append_as_follower(batch_of_producer(offset))
+        cut(node.partition, 8)
+        node.disk.errors = [DiskError(frozenset({"read"}), "/data/t-0/", errno.EMFILE, times=1)]
+        with pytest.raises(BrokerError):
+            log.sync_records()
+        assert (log.is_being_cut, log.is_failed) == (True, False)
+        await node.step()
+        assert (log.is_being_cut, sequences(log)) == (False, [0, 1])
+
+    play(scenario)
+
+
+def test_a_log_that_is_closed_between_cut_and_seal_keeps_the_producers_that_are_left() -> None:
+    async def scenario(node: Node) -> None:
+        log = node.log
+        for offset in range(6, 9):
+            log.append_as_follower(batch_of_producer(offset))
+        log.plan_cut(8)
+        log.sync_records()
+        log.carry_out_cut()
+        assert not log.is_finished
+        log.close()
+        opened = Log.open(node.disk, log.directory, LogConfig(), recover=False, recovery_point=8, now_ms=0)
+        assert sequences(opened)[-1:] == [1]
 
     play(scenario)

@@ -17,7 +17,23 @@ from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
 from tests.support.alone import Alone
-from tests.support.sim_disk import SimDisk
+from tests.support.sim_disk import Operation, SimDisk
+
+
+class HangingDisk(SimDisk):
+    """Does not come back from a sync of what lies under `hangs_under`, until it `goes_on`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs_under = "nowhere"
+        self.hanging = 0
+        self.goes_on = threading.Event()
+
+    def meet(self, operation: Operation, *paths: str) -> None:
+        if operation == "sync" and paths[0].startswith(self.hangs_under):
+            self.hanging += 1
+            assert self.goes_on.wait(10)
+        super().meet(operation, *paths)
 
 
 class Here(Alone):
@@ -28,13 +44,13 @@ class Here(Alone):
         self.syncs = LogSyncs(self.crashes.append)
         self.synced = list[int]()  # partitions, in the order of their syncs
         self.may_sync = threading.Event()
-        self.disk = SimDisk()
+        self.disk = HangingDisk()
 
     def sync(self, partition: Partition) -> None:
         self.syncs.soon(partition)
 
-    def partition(self, index: int = 0) -> Partition:
-        log = Log.open(self.disk, f"/data/t-{index}", LogConfig(flush_messages=1), now_ms=0)
+    def partition(self, index: int = 0, directory: str = "/data") -> Partition:
+        log = Log.open(self.disk, f"{directory}/t-{index}", LogConfig(flush_messages=1), now_ms=0)
         log.secure()
         sync_records = log.sync_records
 
@@ -84,11 +100,12 @@ def test_one_sync_serves_all_that_was_appended_before_it_began() -> None:
 
 def test_no_more_than_a_few_syncs_run_at_once_and_each_log_has_its_turn() -> None:
     async def scenario(here: Here) -> None:
-        partitions = [here.partition(index) for index in range(3 * log_syncs.SYNCS_MAX)]
+        partitions = [here.partition(index) for index in range(3 * log_syncs.SYNCS_PER_DIRECTORY_MAX)]
         waiting = [append(one) for one in partitions]
         await asyncio.sleep(0)
-        assert len(here.syncs._workers) == log_syncs.SYNCS_MAX
-        again = [append(one) for one in partitions[: log_syncs.SYNCS_MAX]]
+        (line,) = here.syncs._lines.values()
+        assert len(line._workers) == log_syncs.SYNCS_PER_DIRECTORY_MAX
+        again = [append(one) for one in partitions[: log_syncs.SYNCS_PER_DIRECTORY_MAX]]
         here.may_sync.set()
         await all_of(*waiting, *again)
         assert set(here.synced[: len(partitions)]) == set(range(len(partitions)))
@@ -98,7 +115,7 @@ def test_no_more_than_a_few_syncs_run_at_once_and_each_log_has_its_turn() -> Non
 
 def test_who_comes_as_the_last_worker_leaves_is_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its task is over then, and the loop has not said so yet."""
-    monkeypatch.setattr(log_syncs, "SYNCS_MAX", 1)
+    monkeypatch.setattr(log_syncs, "SYNCS_PER_DIRECTORY_MAX", 1)
 
     async def scenario(here: Here) -> None:
         here.may_sync.set()
@@ -164,5 +181,47 @@ def test_a_deleted_log_is_synced_no_more() -> None:
         await here.syncs.stop()
         assert isinstance(waiting.exception(), BrokerError)
         assert len(here.synced) == 1
+
+    play(scenario)
+
+
+def test_a_directory_that_hangs_holds_up_no_other() -> None:
+    """As many logs of it wait as there may be syncs, and more."""
+
+    async def scenario(here: Here) -> None:
+        here.may_sync.set()
+        slow = [here.partition(index, "/slow") for index in range(2 * log_syncs.SYNCS_PER_DIRECTORY_MAX)]
+        good = here.partition(100)
+        here.disk.hangs_under = "/slow/"
+        waiting = [append(one) for one in slow]
+        async with asyncio.timeout(10):
+            while here.disk.hanging < log_syncs.SYNCS_PER_DIRECTORY_MAX:
+                await asyncio.sleep(0.001)
+            for _ in range(3):
+                await append(good)
+        assert good.high_watermark == 3
+        assert not any(one.done() for one in waiting)
+        here.disk.goes_on.set()
+        await all_of(*waiting)
+
+    play(scenario)
+
+
+def test_a_log_that_takes_the_place_of_one_that_hangs_is_synced() -> None:
+    """A copy in another directory does, at the end of a move."""
+
+    async def scenario(here: Here) -> None:
+        here.may_sync.set()
+        partition, other = here.partition(0, "/slow"), here.partition(0)
+        here.disk.hangs_under = "/slow/"
+        append(partition)
+        async with asyncio.timeout(10):
+            while not here.disk.hanging:
+                await asyncio.sleep(0.001)
+            partition.log.abandon()
+            partition.log = other.log
+            await append(partition)
+        here.disk.goes_on.set()
+        assert partition.high_watermark == 1
 
     play(scenario)

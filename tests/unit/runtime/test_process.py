@@ -8,13 +8,15 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
+from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.protocol.errors import InvariantViolation
+from kavka_broker.replica.leading.log_syncs import SYNCS_PER_DIRECTORY_MAX
 from kavka_broker.runtime import process
 from kavka_broker.runtime.process import allow_open_files, failed_on_loop
 from kavka_broker.runtime.quiet import Quiet
@@ -40,16 +42,29 @@ def test_a_start_imports_nothing_that_only_a_scrape_needs() -> None:
     assert ran.stdout.strip() == "[]"
 
 
+NEEDED = {"node.id": "1", "process.roles": "broker", "controller.listener.names": "CONTROLLER"}
+
+
+class Started:
+    """A server that comes up and stops."""
+
+    watchdog = SimpleNamespace(watch=lambda: None, unwatch=lambda: None)
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    async def start(self) -> None:
+        """Nothing to wait for."""
+
+    async def stop(self, reason: str) -> None:
+        """Nor here."""
+
+
 def test_nobody_searches_for_garbage_among_the_logs_that_a_start_has_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """That holds the loop for two seconds where there are 100,000 of them, just as the node begins to serve."""
     done: list[str] = []
 
-    class Started:
-        watchdog = SimpleNamespace(watch=lambda: None, unwatch=lambda: None)
-
-        def __init__(self, *_: object) -> None:
-            pass
-
+    class Noted(Started):
         async def start(self) -> None:
             done.append("start")
 
@@ -62,11 +77,31 @@ def test_nobody_searches_for_garbage_among_the_logs_that_a_start_has_opened(monk
 
     collector = SimpleNamespace(collect=lambda: done.append("collect"), freeze=freeze, set_threshold=lambda *_: None)
     monkeypatch.setattr(process, "gc", collector)
-    monkeypatch.setattr(process, "Server", Started)
+    monkeypatch.setattr(process, "Server", Noted)
     monkeypatch.setattr("sys.setswitchinterval", lambda _: None)
-    config: Any = None
-    asyncio.run(process.serve(config))
+    asyncio.run(process.serve(BrokerConfig.parse({**NEEDED, "log.dirs": "/a"})))
     assert done == ["collect", "start", "freeze", "SIGTERM"]
+
+
+def test_a_thread_is_left_where_all_log_directories_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few processors there are: the metadata log is synced by one."""
+    goes_on, answers = threading.Event(), list[str]()
+    hanging = 3 * SYNCS_PER_DIRECTORY_MAX
+
+    class Hanging(Started):
+        async def start(self) -> None:
+            waiting = [asyncio.create_task(asyncio.to_thread(goes_on.wait, 10)) for _ in range(hanging)]
+            await asyncio.sleep(0)
+            answers.append(await asyncio.wait_for(asyncio.to_thread(lambda: "synced"), 5))
+            goes_on.set()
+            await asyncio.gather(*waiting)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(process, "gc", SimpleNamespace(collect=int, freeze=int, set_threshold=lambda *_: None))
+    monkeypatch.setattr(process, "Server", Hanging)
+    monkeypatch.setattr("sys.setswitchinterval", lambda _: None)
+    asyncio.run(process.serve(BrokerConfig.parse({**NEEDED, "log.dirs": "/a,/b,/c"})))
+    assert answers == ["synced"]
 
 
 def run_callback(callback: Callable[[], object]) -> None:

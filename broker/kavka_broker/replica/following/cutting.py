@@ -1,6 +1,7 @@
 """How a follower's log is cut, in steps between which a thread waits for the disk.
 
-    plan ──> the checkpoint goes back ──> cut ──> files and names are synced ──> the partition is fetched again
+    plan ──> the checkpoint goes back ──> cut ──> files and names are synced, ──> the partition is fetched again
+                                                  the producers worked out
 
 What is planned is forgotten where the partition comes to lead, or to follow somebody else, before anything was cut.
 """
@@ -42,4 +43,3 @@ def _carry_out(partition: Partition) -> None:
             "committed_records.truncated", partition=str(partition), to_offset=end_offset, high_watermark=before
         )
     partition.high_watermark = max(log_.log_start_offset, min(before, end_offset))
-    log_.producers.transactions.replicated(partition.high_watermark)

@@ -188,9 +188,9 @@ class LogCleaner:
         return found
 
     async def _cleanable(self, one: Log, now_ms: int) -> Cleanable | None:
-        if not one.config.compacts or one.is_failed or one.is_closed or one.name in self._uncleanable:
+        if not one.config.compacts or one.is_failed or one.is_closed or one.is_being_cut:
             return None
-        if one.name in self._workers:
+        if one.name in self._workers or one.name in self._uncleanable:
             return None
         stable_offset = self._stable_offset_of(one)
         if stable_offset is None:

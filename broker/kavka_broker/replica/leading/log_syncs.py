@@ -2,30 +2,53 @@
 
 One sync of a log runs at a time, and covers all that was appended before it began: however many clients wait, their
 records cost two syncs at most, the one that runs when they come and the next. A log whose sync is over goes behind the
-others that wait.
+others that wait. Each log directory has a line and threads of its own: where one does not come back from its syncs, or
+is full, the logs in the others do not wait for it.
 
 A sync that fails has taken the log's directory offline, and whoever waits for it hears that from there. One that could
 not be tried, because there was no descriptor to open a file with, or no room for what a cut writes, is tried again.
 """
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable
 from errno import ENOSPC
 from typing import TYPE_CHECKING, Final
 
 from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.storage.log import Log
 
 if TYPE_CHECKING:
     from kavka_broker.replica.leading.partition import Partition
 
-#: At the same time; what else needs a thread finds one.
-SYNCS_MAX: Final = 4
+#: At the same time in one log directory.
+SYNCS_PER_DIRECTORY_MAX: Final = 4
 RETRY_S: Final = 0.1
 
 
 class LogSyncs:
-    """Partitions whose logs await a sync, in the order in which they came."""
+    """Partitions whose logs await a sync, a line of them for each log directory."""
+
+    def __init__(self, crash: Callable[[BaseException], None]) -> None:
+        self._crash = crash
+        self._lines: dict[str, Line] = {}
+
+    def soon(self, partition: "Partition") -> None:
+        """Sync its log when its turn comes, unless that is planned already; `partition.synced` is told."""
+        directory = os.path.dirname(partition.log.directory)
+        line = self._lines.get(directory)
+        if line is None:
+            line = self._lines[directory] = Line(self._crash)
+        line.add(partition)
+
+    async def stop(self) -> None:
+        """Wait until nobody waits for a sync any more. What cannot be synced now is left to the closing of its log."""
+        await asyncio.gather(*(line.stop() for line in self._lines.values()))
+
+
+class Line:
+    """Those of one directory, in the order in which they came."""
 
     def __init__(self, crash: Callable[[BaseException], None]) -> None:
         self._crash = crash
@@ -34,8 +57,7 @@ class LogSyncs:
         self._workers: dict[asyncio.Task[None], None] = {}
         self._is_stopping = False
 
-    def soon(self, partition: "Partition") -> None:
-        """Sync its log when its turn comes, unless that is planned already; `partition.synced` is told."""
+    def add(self, partition: "Partition") -> None:
         if partition in self._known:
             return
         self._known[partition] = None
@@ -43,13 +65,12 @@ class LogSyncs:
         self._employ()
 
     def _employ(self) -> None:
-        if self._waiting and len(self._workers) < SYNCS_MAX:
+        if self._waiting and len(self._workers) < SYNCS_PER_DIRECTORY_MAX:
             worker = asyncio.get_running_loop().create_task(self._work(), name="log syncs")
             self._workers[worker] = None
             worker.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """Wait until nobody waits for a sync any more. What cannot be synced now is left to the closing of its log."""
         self._is_stopping = True
         while self._workers:
             await asyncio.gather(*self._workers, return_exceptions=True)
@@ -65,23 +86,23 @@ class LogSyncs:
     async def _work(self) -> None:
         while self._waiting:
             partition = self._waiting.popleft()
-            await self._sync(partition)
-            if self._is_to_go_on(partition):
+            synced = partition.log  # a copy in another directory may take its place meanwhile
+            await self._sync(partition, synced)
+            if self._is_to_go_on(synced):
                 self._waiting.append(partition)
             else:
                 del self._known[partition]
 
-    async def _sync(self, partition: "Partition") -> None:
+    async def _sync(self, partition: "Partition", log: Log) -> None:
         try:
-            await asyncio.to_thread(partition.log.sync_records)
+            await asyncio.to_thread(log.sync_records)
         except BrokerError as error:
             if isinstance(error.__cause__, OSError) and error.__cause__.errno == ENOSPC:
                 partition.refused(error)
-            if self._is_to_go_on(partition):
+            if self._is_to_go_on(log):
                 await asyncio.sleep(RETRY_S)
             return
         partition.synced()
 
-    def _is_to_go_on(self, partition: "Partition") -> bool:
-        log = partition.log
+    def _is_to_go_on(self, log: Log) -> bool:
         return log.awaits_sync and not (log.is_closed or log.is_failed or self._is_stopping)

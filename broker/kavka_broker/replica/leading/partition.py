@@ -301,6 +301,7 @@ class Partition:
     def synced(self) -> None:
         """There was a sync: of all that was appended before it began; or a thread did its part of a cut."""
         self.unsynced.reached(self.log.answerable_end)
+        self.log.producers.transactions.replicated(self.high_watermark)  # they are others after a cut
         self._advance()
         # An append that wanted no sync may have moved the high watermark over these.
         self.committed.reached(self.high_watermark)
@@ -311,9 +312,7 @@ class Partition:
         """
         if self.log.is_being_cut:
             return self.unsynced.add(0)
-        if offset < self.log.answerable_end:
-            return None
-        return self.unsynced.add(offset + 1)
+        return None if offset < self.log.answerable_end else self.unsynced.add(offset + 1)
 
     def read(
         self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool, *, is_doubted: bool = False

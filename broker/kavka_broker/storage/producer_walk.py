@@ -1,0 +1,65 @@
+"""The producers of a log as its batches say them: the newest snapshot, and a walk over what stands behind it.
+
+Behind the newest snapshot may be a whole segment, and in it millions of batches. Where a log is opened nobody waits for
+the loop. Where it is cut, a thread takes the walk, with files of its own: those of the log belong to the loop.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from kavka_broker.core.partition.producer_state import Producer, ProducerStates
+from kavka_broker.core.partition.transactions import Ended
+from kavka_broker.storage.disk import File
+from kavka_broker.storage.segment import Segment
+from kavka_broker.storage.transaction_proof import entry_of, note_batch
+
+NOT_READ: Final = memoryview(b"")  # of a batch of data its header is enough
+
+
+class ProducerWalk:
+    """The walk from `offset` on, before which these are the producers; `segments` hold it and what follows."""
+
+    def __init__(self, known: Iterable[tuple[int, Producer]], offset: int, segments: Iterable[Segment]) -> None:
+        self._known = list(known)
+        self._offset = offset
+        self._stretches = [(segment, segment.offsets.position_before(offset)) for segment in segments]
+
+    def take(self, producers_max: int) -> ProducerStates:
+        """The producers at the end of the log, by its own files; what its transaction indexes lack is added to them.
+        Raises OSError.
+        """
+        producers = self._before(producers_max)
+        for segment, position in self._stretches:
+            for ended in self._noted(producers, segment, segment.file, position):
+                if ended.is_aborted:
+                    segment.aborted.append(entry_of(ended))
+        return producers
+
+    def take_in_thread(self, producers_max: int) -> ProducerStates:
+        """As `take`, beside the loop. The indexes are its own, and those of a log in service lack nothing."""
+        producers = self._before(producers_max)
+        for segment, position in self._stretches:
+            try:
+                file = segment.open_to_read()
+            except FileNotFoundError:
+                continue  # deleted meanwhile, as retention or the whole topic demands
+            try:
+                for _ in self._noted(producers, segment, file, position):
+                    pass
+            finally:
+                file.close()
+        return producers
+
+    def _before(self, producers_max: int) -> ProducerStates:
+        producers = ProducerStates(producers_max)
+        producers.replace((key, replace(known, batches=[*known.batches])) for key, known in self._known)
+        return producers
+
+    def _noted(self, producers: ProducerStates, segment: Segment, file: File, position: int) -> Iterator[Ended]:
+        for at, header in segment.sound_batches(position, file=file):
+            if header.has_producer_id and header.last_offset >= self._offset:
+                marker = file.read(at, header.size_bytes) if header.is_control else NOT_READ
+                ended = note_batch(producers, header, marker)
+                if ended is not None:
+                    yield ended
