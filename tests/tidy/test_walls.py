@@ -30,10 +30,12 @@ PLANTS = (
     ("operator", "kavka_operator.kafka.client", "kavka_broker.timers"),
     ("operator", "kavka_operator.kafka.client", "kavka_broker.protocol.codec"),
     ("operator", "kavka_operator.reconcile.topics", "kavka_broker.core.placement"),
-    ("operator-layers", "kavka_operator.api.quota", "kavka_operator.quota.entities"),
+    ("operator-layers", "kavka_operator.api.quota", "kavka_operator.domain.entities"),
+    ("operator-layers", "kavka_operator.domain.plan", "kavka_operator.quota.shadows"),
+    ("operator-layers", "kavka_operator.reconcile.topics", "kavka_operator.loop.mishaps"),
     ("operator-layers", "kavka_operator.demo.main", "kavka_operator.handlers.desk"),
     ("reconcile-layers", "kavka_operator.reconcile.rollout.roll", "kavka_operator.reconcile.cluster"),
-    ("members", "kavka_broker.cli", "kavka_operator.words"),
+    ("members", "kavka_broker.cli", "kavka_operator.extras"),
 )
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.complaints import complaints, nearest, shown
-from kavka_operator.api.kinds import KINDS, AnyResource
+from kavka_operator.api.kinds import KINDS, AnyResource, Key, key_of
 from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.settings import broker_faults, topic_faults
 from kavka_operator.api.topic import Topic
@@ -64,14 +64,14 @@ class Declared:
         return Fault(self.file, line, self.resource.identity, _field(path), message)
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """What may stand only once: kind, namespace, name."""
-        return self.resource.kind, self.resource.metadata.namespace, self.resource.metadata.name
+        return key_of(self.resource)
 
 
 def load(
     paths: Iterable[Path],
-    known: Mapping[tuple[str, str, str], AnyResource] | None = None,
+    known: Mapping[Key, AnyResource] | None = None,
     *,
     is_change: bool = True,
 ) -> list[Declared]:
@@ -179,9 +179,7 @@ def _no_version(version: object) -> str:
     return f"{shown(version)} is not known; write {API_VERSION}"
 
 
-def _between(
-    declared: list[Declared], known: Mapping[tuple[str, str, str], AnyResource], *, complete: bool
-) -> list[Fault]:
+def _between(declared: list[Declared], known: Mapping[Key, AnyResource], *, complete: bool) -> list[Fault]:
     """Faults that only show when resources are seen together."""
     faults = [*_twice(declared), *_same_thing(declared), *_settings(declared)]
     clusters = {key for key in (*known, *(each.key for each in declared)) if key[0] == "KafkaCluster"}
@@ -190,7 +188,7 @@ def _between(
 
 
 def _twice(declared: list[Declared]) -> Iterator[Fault]:
-    first: dict[tuple[str, str, str], Declared] = {}
+    first: dict[Key, Declared] = {}
     for each in declared:
         if (before := first.setdefault(each.key, each)) is not each:
             yield each.fault(
@@ -226,7 +224,7 @@ def _claim(resource: AnyResource) -> tuple[tuple[object, ...] | None, Where]:
             return None, ()
 
 
-def _changed(declared: list[Declared], known: Mapping[tuple[str, str, str], AnyResource]) -> Iterator[Fault]:
+def _changed(declared: list[Declared], known: Mapping[Key, AnyResource]) -> Iterator[Fault]:
     """Changes to what exists that no resource may make."""
     for each in declared:
         if (old := known.get(each.key)) is None:
@@ -251,7 +249,7 @@ def _settings(declared: list[Declared]) -> Iterator[Fault]:
         yield from (each.fault(("spec", "config", name), words) for name, words in found)
 
 
-def _nowhere(declared: list[Declared], clusters: set[tuple[str, str, str]]) -> Iterator[Fault]:
+def _nowhere(declared: list[Declared], clusters: set[Key]) -> Iterator[Fault]:
     for each in declared:
         if not isinstance(each.resource, Topic | ClientQuota):
             continue

@@ -10,7 +10,15 @@ KINDS: dict[str, type[KafkaCluster] | type[Topic] | type[ClientQuota]] = {
 }
 """In the order in which they are applied: what others point at comes first."""
 
+Key = tuple[str, str, str]
+"""Kind, namespace, name: what there is once."""
+
 AnyResource = KafkaCluster | Topic | ClientQuota
+
+
+def key_of(resource: Resource) -> Key:
+    """The key of a resource."""
+    return resource.kind_name, resource.metadata.namespace, resource.metadata.name
 
 
 def names_of(kind: type[Resource]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
+from kavka_operator.api.kinds import Key
 from kavka_operator.cli.following import follow
 from kavka_operator.cli.foreseeing import DryRun, dry, foresee, tell
 from kavka_operator.cli.stored import full_name, known_resources, layout_of
@@ -15,7 +16,6 @@ from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import ignored, lost_volumes, unsupported
 from kavka_operator.platform.local.store import Edit, Store
-from kavka_operator.settle import Key
 
 
 def apply(files: list[Path], chosen_state: Path | None, dry_run: DryRun = DryRun.NONE) -> int:

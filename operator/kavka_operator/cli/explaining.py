@@ -4,14 +4,14 @@ from pathlib import Path
 
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
+from kavka_operator.api.table import aligned
 from kavka_operator.cli.asking import asking
 from kavka_operator.cli.words import CommandError, complain, say, state_directory, the_cluster
+from kavka_operator.domain.entities import entity_text
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
-from kavka_operator.quota.entities import entity_text
 from kavka_operator.quota.shadows import Explanation, explain, level_words
-from kavka_operator.table import aligned
 
 
 def explain_quota(user: str, client_id: str, cluster: str | None, namespace: str, chosen_state: Path | None) -> int:

@@ -4,11 +4,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.cli.words import CommandError, complain, is_running, say
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
-from kavka_operator.settle import Key, key_of
 
 FOLLOW_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.05

@@ -12,21 +12,21 @@ from enum import StrEnum
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.cli.asking import asking
 from kavka_operator.cli.words import CommandError, complain, say
+from kavka_operator.domain.plan import KafkaAction, Plan
+from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.loop.converge import plan_once
 from kavka_operator.platform.local.foreseeing import node_actions, surplus_nodes
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.cluster import brokers_config, shrink
-from kavka_operator.reconcile.plan import KafkaAction, Plan
-from kavka_operator.reconcile.seen import SeenCluster
-from kavka_operator.settle import Key, key_of, plan_once
 
 
 class DryRun(StrEnum):

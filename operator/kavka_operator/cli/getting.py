@@ -9,13 +9,13 @@ import yaml
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import KINDS
+from kavka_operator.api.table import aligned, node_table, table
 from kavka_operator.cli.naming import parse_names
 from kavka_operator.cli.selecting import EVERYTHING, parse_selector
 from kavka_operator.cli.stored import Document, documents_of, found_documents, full_name
 from kavka_operator.cli.watching import changes
 from kavka_operator.cli.words import CommandError, complain, say, state_directory
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.table import aligned, node_table, table
 
 
 def overview(layout: Layout) -> str:

@@ -6,14 +6,13 @@ from typing import Any
 
 from kavka_operator.api import GROUP
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.cli.naming import Named
 from kavka_operator.cli.selecting import Selector
 from kavka_operator.cli.standing import not_running
 from kavka_operator.cli.words import CommandError, is_running
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.store import Store
-from kavka_operator.settle import Key, key_of
 
 Document = dict[str, Any]
 

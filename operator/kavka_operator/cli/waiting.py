@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from kavka_operator.api.files import BadResourcesError, load
+from kavka_operator.api.kinds import Key
+from kavka_operator.api.table import find
 from kavka_operator.cli.naming import parse_names
 from kavka_operator.cli.selecting import parse_selector
 from kavka_operator.cli.standing import not_running
@@ -19,8 +21,6 @@ from kavka_operator.cli.stored import Document, found_documents, full_name, know
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.store import Store
-from kavka_operator.settle import Key
-from kavka_operator.table import find
 
 POLL_SECONDS = 0.1
 A_WEEK_SECONDS = 7 * 24 * 3600.0

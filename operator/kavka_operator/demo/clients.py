@@ -156,8 +156,8 @@ class Pulse:
 
 
 @dataclass(slots=True)
-class Member:
-    """One member of the consumer group: what it was given and what it read; of pulses, the numbers by partition."""
+class Reader:
+    """One reader of the consumer group: what it was given and what it read; of pulses, the numbers by partition."""
 
     name: str
     tally: Tally = field(default_factory=Tally)
@@ -184,19 +184,19 @@ class Group:
         }
         self._topic, self._partitions, self._records = topic, partitions, 0
         self._stop = threading.Event()
-        self.members = [Member("reader-1"), Member("reader-2")]
+        self.readers = [Reader("reader-1"), Reader("reader-2")]
 
-    def read(self, progress: Callable[[int], None]) -> list[Member]:
-        """Read everything that the topic holds; the members with what they read."""
+    def read(self, progress: Callable[[int], None]) -> list[Reader]:
+        """Read everything that the topic holds; the readers with what they read."""
         self._records = self._size()
-        threads = [threading.Thread(target=self._run, args=(member,), daemon=True) for member in self.members]
+        threads = [threading.Thread(target=self._run, args=(reader,), daemon=True) for reader in self.readers]
         for thread in threads:
             thread.start()
         deadline = time.monotonic() + READ_SECONDS_MAX
         try:
             while any(thread.is_alive() for thread in threads) and time.monotonic() < deadline:
                 progress(self._count())
-                if any(member.failure for member in self.members):
+                if any(reader.failure for reader in self.readers):
                     break
                 time.sleep(0.05)
         finally:
@@ -204,7 +204,7 @@ class Group:
             for thread in threads:
                 thread.join(JOIN_SECONDS_MAX)
         progress(self._count())
-        return self.members
+        return self.readers
 
     def _size(self) -> int:
         consumer = Consumer(self._settings)
@@ -215,60 +215,60 @@ class Group:
             consumer.close()
 
     def _count(self) -> int:
-        return sum(member.count for member in self.members)
+        return sum(reader.count for reader in self.readers)
 
-    def _run(self, member: Member) -> None:
-        consumer = Consumer({**self._settings, "client.id": member.name})
+    def _run(self, reader: Reader) -> None:
+        consumer = Consumer({**self._settings, "client.id": reader.name})
         try:
-            self._read_as(member, consumer)
+            self._read_as(reader, consumer)
         except KafkaException as error:
-            member.failure = str(error)
+            reader.failure = str(error)
         finally:
             consumer.close()
 
-    def _read_as(self, member: Member, consumer: Consumer) -> None:
+    def _read_as(self, reader: Reader, consumer: Consumer) -> None:
         reading = False
 
         def assigned(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
-            member.partitions = sorted(partition.partition for partition in partitions)
+            reader.partitions = sorted(partition.partition for partition in partitions)
 
         consumer.subscribe([self._topic], on_assign=assigned)
         held: list[Message] = []
         while not self._stop.is_set() and self._count() < self._records:
             messages = consumer.consume(CHUNK_RECORDS, 0.1)
             if not reading:
-                # Records that arrive before both members have their share may belong to the other one in the end.
+                # Records that arrive before both readers have their share may belong to the other one in the end.
                 held += messages
                 if not self._is_shared_out():
                     continue
-                mine = set(member.partitions)
+                mine = set(reader.partitions)
                 messages, held, reading = [each for each in held if each.partition() in mine], [], True
-            _take(member, messages)
+            _take(reader, messages)
         if reading:
             consumer.commit(asynchronous=False)
 
     def _is_shared_out(self) -> bool:
-        given = [number for member in self.members for number in member.partitions]
-        return all(member.partitions for member in self.members) and sorted(given) == list(range(self._partitions))
+        given = [number for reader in self.readers for number in reader.partitions]
+        return all(reader.partitions for reader in self.readers) and sorted(given) == list(range(self._partitions))
 
 
-def _take(member: Member, messages: list[Message]) -> None:
-    last = member.tally.last_row
+def _take(reader: Reader, messages: list[Message]) -> None:
+    last = reader.tally.last_row
     for message in messages:
         if (error := message.error()) is not None:
             raise KafkaException(error)
         key, value, partition = message.key(), message.value(), message.partition()
         assert isinstance(value, bytes)
         assert partition is not None
-        member.count += 1
+        reader.count += 1
         if key is None:
-            member.pulses.setdefault(partition, []).append(int(value))
+            reader.pulses.setdefault(partition, []).append(int(value))
             continue
         assert isinstance(key, bytes)
-        member.tally.add(key, value)
+        reader.tally.add(key, value)
         row = row_of(value)
-        if row <= last.get(key, -1) and member.disorder is None:
-            member.disorder = f"carrier {key.decode()}: row {row} came after row {last[key]}"
+        if row <= last.get(key, -1) and reader.disorder is None:
+            reader.disorder = f"carrier {key.decode()}: row {row} came after row {last[key]}"
         last[key] = row
 
 

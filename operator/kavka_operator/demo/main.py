@@ -23,15 +23,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.table import aligned, table
 from kavka_operator.api.topic import Topic
-from kavka_operator.demo.clients import ClientFailedError, Group, Load, Member, Pulse, produce_flights, run_load
+from kavka_operator.demo.clients import ClientFailedError, Group, Load, Pulse, Reader, produce_flights, run_load
 from kavka_operator.demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
 from kavka_operator.demo.trouble import Killed, Rolled, Trouble, TroubleError
 from kavka_operator.platform.local import leash, processes
 from kavka_operator.platform.local.layout import clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
-from kavka_operator.table import aligned, table
 
 QUICKSTART = Path("examples") / "quickstart.yaml"
 BOOTSTRAP = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
@@ -80,13 +80,13 @@ def _run(console: Console, state: Path, seconds: float, signals: Signals) -> lis
     with _cluster(quickstart, state, signals) as started:
         console.print()
         produced = _produce(console, topic, state, quickstart)
-        members, read_seconds = _read(console, topic, produced)
+        readers, read_seconds = _read(console, topic, produced)
         loads = _throttle(console, archive_topic, seconds, quota)
         _show_status(console, state)
     console.print("the cluster is stopped")
     return [
         ("cluster ready after", f"{started:.1f} s"),
-        *_produced_rows(produced, members, read_seconds),
+        *_produced_rows(produced, readers, read_seconds),
         *_quota_rows(*loads, quota.spec.limits.producer_byte_rate or 0),
     ]
 
@@ -106,7 +106,7 @@ class Produced:
         return self.tally.count + self.pulse.count
 
 
-def _produced_rows(produced: Produced, members: list[Member], read_seconds: float) -> list[tuple[str, str]]:
+def _produced_rows(produced: Produced, readers: list[Reader], read_seconds: float) -> list[tuple[str, str]]:
     killed, rolled, tally = produced.killed, produced.rolled, produced.tally
     return [
         ("flights produced", f"{tally.count:,} in {produced.seconds:.1f} s; acks=all, idempotent"),
@@ -118,7 +118,7 @@ def _produced_rows(produced: Produced, members: list[Member], read_seconds: floa
         ("roll of all three", f"{rolled.seconds:.1f} s, for a setting that needs a restart"),
         ("  longest gap", f"{rolled.gap_seconds * 1000:,.0f} ms between two acknowledgements of a partition"),
         ("lost, duplicated", f"0 and 0 of {produced.count:,} acknowledged records, all read back"),
-        ("read", f"{produced.count:,} in {read_seconds:.1f} s by a group of two ({_shares(members)})"),
+        ("read", f"{produced.count:,} in {read_seconds:.1f} s by a group of two ({_shares(readers)})"),
         ("order and checksum", f"kept for each of {len(tally.by_key)} carriers; {tally.checksum()}"),
     ]
 
@@ -228,21 +228,21 @@ def check_produced(produced: Produced) -> None:
             raise MismatchError(f"during {name} a partition acknowledged nothing for {gap:.1f} s")
 
 
-def _read(console: Console, topic: Topic, produced: Produced) -> tuple[list[Member], float]:
+def _read(console: Console, topic: Topic, produced: Produced) -> tuple[list[Reader], float]:
     began = time.monotonic()
     group = Group(BOOTSTRAP, topic.topic_name, "flight-readers", topic.spec.partitions or 1)
     with _bar(console, "read   ", produced.count) as progress:
-        members = group.read(progress)
+        readers = group.read(progress)
     took = time.monotonic() - began
-    check_read(members, produced.tally)
-    check_pulses(members, produced.pulse.acknowledged)
-    return members, took
+    check_read(readers, produced.tally)
+    check_pulses(readers, produced.pulse.acknowledged)
+    return readers, took
 
 
-def check_pulses(members: list[Member], acknowledged: Mapping[int, list[int]]) -> None:
+def check_pulses(readers: list[Reader], acknowledged: Mapping[int, list[int]]) -> None:
     """Raise MismatchError unless every acknowledged pulse was read, once and in order."""
     for partition, numbers in acknowledged.items():
-        read = [number for member in members for number in member.pulses.get(partition, ())]
+        read = [number for reader in readers for number in reader.pulses.get(partition, ())]
         if lost := set(numbers) - set(read):
             raise MismatchError(f"{len(lost)} acknowledged records of partition {partition} are lost")
         if len(read) != len(set(read)):
@@ -251,17 +251,17 @@ def check_pulses(members: list[Member], acknowledged: Mapping[int, list[int]]) -
             raise MismatchError(f"records of partition {partition} changed their order")
 
 
-def check_read(members: list[Member], produced: Tally) -> None:
-    """Raise MismatchError unless the members together read exactly what was produced, each key in its order."""
-    for member in members:
-        if member.failure or member.disorder:
-            raise MismatchError(f"{member.name}: {member.failure or member.disorder}")
-    shared = members[0].tally.by_key.keys() & members[1].tally.by_key.keys()
+def check_read(readers: list[Reader], produced: Tally) -> None:
+    """Raise MismatchError unless the readers together read exactly what was produced, each key in its order."""
+    for reader in readers:
+        if reader.failure or reader.disorder:
+            raise MismatchError(f"{reader.name}: {reader.failure or reader.disorder}")
+    shared = readers[0].tally.by_key.keys() & readers[1].tally.by_key.keys()
     if shared:
-        raise MismatchError(f"both members read carrier {min(shared).decode()}")
+        raise MismatchError(f"both readers read carrier {min(shared).decode()}")
     read = Tally()
-    for member in members:
-        read.merge(member.tally)
+    for reader in readers:
+        read.merge(reader.tally)
     if read.count != produced.count:
         raise MismatchError(f"{read.count:,} flights were read instead of {produced.count:,}")
     for key, digest in produced.by_key.items():
@@ -326,5 +326,5 @@ def _bar(console: Console, title: str, total: int) -> Generator[Callable[[int], 
         yield lambda done: progress.update(task, completed=done)
 
 
-def _shares(members: list[Member]) -> str:
-    return " + ".join(f"{member.tally.count:,}" for member in members)
+def _shares(readers: list[Reader]) -> str:
+    return " + ".join(f"{reader.tally.count:,}" for reader in readers)

@@ -1,6 +1,6 @@
 """Where the handlers hand things in: every resource as last seen, and what to write back to each.
 
-kopf calls a handler for each event of each object. The desk keeps the newest version of every object, settles the
+kopf calls a handler for each event of each object. The desk keeps the newest version of every object, brings the
 cluster that an event belongs to, and gives back what has to change in that one object: nothing, when all is as it
 should be. A finalizer of our own keeps a deleted topic or quota until the cluster has let go of it; it is released at
 once when the KafkaCluster is gone, so that deleting a namespace never waits for brokers that are not there.
@@ -15,17 +15,17 @@ from typing import Any
 
 from kavka_operator.api import GROUP
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import UnreadableError, resource_from
 from kavka_operator.api.topic import Topic
+from kavka_operator.domain.plan import ElectLeaders, Plan, Word, dated, stalled, unknown
 from kavka_operator.kafka.admin import Admin, AdminError
-from kavka_operator.mishaps import Mishaps
+from kavka_operator.loop.converge import Outcome, converge
+from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.platform.base import Platform, PlatformUnavailableError
 from kavka_operator.reconcile import cluster as clusters
-from kavka_operator.reconcile.plan import ElectLeaders, Plan, Word, settled, stalled, unknown
 from kavka_operator.reconcile.status import cluster_status
-from kavka_operator.settle import Key, Outcome, key_of, settle
 
 log = logging.getLogger(__name__)
 
@@ -95,14 +95,14 @@ class Desk:
         return _difference(cluster, cluster_status(cluster, nodes, seen, None, plan, now).to_dict())
 
     async def _of_cluster(self, resource: Topic | ClientQuota, now: datetime) -> Change:
-        """A topic or a quota: settled together with all others of its cluster."""
+        """A topic or a quota: brought to what is wanted together with all others of its cluster."""
         is_deleted = resource.metadata.deletion_timestamp is not None
         cluster = self._objects.get(("KafkaCluster", resource.metadata.namespace, resource.spec.cluster_name))
         if is_deleted and (cluster is None or FINALIZER not in resource.metadata.finalizers):
             return _release(resource)
         assert cluster is None or isinstance(cluster, KafkaCluster)
         try:
-            outcome = await asyncio.to_thread(self._settle, resource, cluster, now)
+            outcome = await asyncio.to_thread(self._converge, resource, cluster, now)
         except AdminError as error:
             words = unknown("ClusterUnavailable", str(error))
             return {} if is_deleted else _difference(resource, _said(resource, words, now)) | _hold(resource)
@@ -110,7 +110,7 @@ class Desk:
             return _release(resource)
         return _difference(resource, outcome.statuses[key_of(resource)].to_dict()) | _hold(resource)
 
-    def _settle(self, resource: Topic | ClientQuota, cluster: KafkaCluster | None, now: datetime) -> Outcome:
+    def _converge(self, resource: Topic | ClientQuota, cluster: KafkaCluster | None, now: datetime) -> Outcome:
         name = resource.spec.cluster_name
         if cluster is None:
             raise AdminError(f'there is no KafkaCluster "{name}" in namespace "{resource.metadata.namespace}"')
@@ -125,12 +125,12 @@ class Desk:
             and each.spec.cluster_name == name
             and each.metadata.namespace == resource.metadata.namespace
         ]
-        return settle(siblings, admin, now, mishaps=self._mishaps)
+        return converge(siblings, admin, now, mishaps=self._mishaps)
 
 
 def _said(resource: AnyResource, words: tuple[Word, ...], now: datetime) -> dict[str, Any]:
     generation = resource.metadata.generation
-    conditions = settled(words, resource.status.conditions, generation, now)
+    conditions = dated(words, resource.status.conditions, generation, now)
     return {
         **resource.status.to_dict(),
         "observedGeneration": generation,
@@ -143,7 +143,7 @@ def _refused(body: Mapping[str, Any], words: tuple[Word, ...], now: datetime) ->
     before = body.get("status", {}).get("conditions", ())
     if [(each["type"], each["message"]) for each in before] == [(word.type, word.message) for word in words]:
         return {}
-    conditions = [each.to_dict() for each in settled(words, (), generation, now)]
+    conditions = [each.to_dict() for each in dated(words, (), generation, now)]
     return {"status": {"observedGeneration": generation, "conditions": conditions}}
 
 

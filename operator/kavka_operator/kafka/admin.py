@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from kavka_operator.reconcile.plan import KafkaAction
-from kavka_operator.reconcile.seen import SeenCluster, Survey
+from kavka_operator.domain.plan import KafkaAction
+from kavka_operator.domain.seen import SeenCluster, Survey
 
 
 class AdminError(Exception):

@@ -31,11 +31,8 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.surveying import IN_SYNC_MIN, METADATA_TOPIC, partitions_of, quorum_of
-from kavka_operator.kafka.topic_ids import text_of, uuid_of
-from kavka_operator.quota.entities import from_wire, to_wire
-from kavka_operator.reconcile.plan import (
+from kavka_operator.domain.entities import from_wire, to_wire
+from kavka_operator.domain.plan import (
     AddPartitions,
     AlterBrokers,
     AlterQuota,
@@ -46,7 +43,10 @@ from kavka_operator.reconcile.plan import (
     KafkaAction,
     MoveReplicas,
 )
-from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenTopic, Survey
+from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenTopic, Survey
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.surveying import IN_SYNC_MIN, METADATA_TOPIC, partitions_of, quorum_of
+from kavka_operator.kafka.topic_ids import text_of, uuid_of
 
 REQUEST_TIMEOUT_MS = 15_000
 BOOTSTRAP_TIMEOUT_MS = 10_000

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kavka_operator.reconcile.seen import SeenPartition, SeenQuorum
+from kavka_operator.domain.seen import SeenPartition, SeenQuorum
 
 IN_SYNC_MIN = "min.insync.replicas"
 METADATA_TOPIC = "__cluster_metadata"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kavka_operator.reconcile.seen import SeenUsage
+from kavka_operator.domain.seen import SeenUsage
 
 TIMEOUT_SECONDS = 2.0
 PAGE_BYTES_MAX = 16 * 1024 * 1024

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.reconcile.plan import NodeAction
-from kavka_operator.reconcile.seen import SeenNode, WantedNode
+from kavka_operator.domain.plan import NodeAction
+from kavka_operator.domain.seen import SeenNode, WantedNode
 
 
 class PlatformUnavailableError(Exception):

@@ -15,7 +15,7 @@ from typing import Literal
 from kavka_broker.core.quota.entity import DEFAULT, Entity, Part
 from kavka_broker.core.quota.resolve import LEVELS, Effective, candidates, resolve
 from kavka_operator.api.quota import RELATED_MAX, AnyEntity, RelatedQuota
-from kavka_operator.quota.entities import entity_text
+from kavka_operator.domain.entities import entity_text
 
 Limits = Mapping[AnyEntity, Mapping[str, float]]
 

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.settings import broker_faults, dynamic
-from kavka_operator.reconcile.plan import (
+from kavka_operator.domain.plan import (
     AlterBrokers,
     ClusterPlan,
     Plan,
@@ -23,10 +23,10 @@ from kavka_operator.reconcile.plan import (
     reconciling,
     stalled,
 )
+from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
+from kavka_operator.domain.words import counted, named, some
 from kavka_operator.reconcile.rollout.roll import is_on, roll
-from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.reconcile.volumes import refusals
-from kavka_operator.words import counted, named, some
 
 NO_VOLUMES: Mapping[int, Sequence[SeenVolume]] = {}
 

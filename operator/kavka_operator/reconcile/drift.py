@@ -11,8 +11,8 @@ from kavka_operator.api.model import MESSAGE_LENGTH_MAX, Correction
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.topic import Topic
-from kavka_operator.reconcile.plan import AlterQuota, AlterTopic, KafkaPlan
-from kavka_operator.reconcile.seen import SeenCluster
+from kavka_operator.domain.plan import AlterQuota, AlterTopic, KafkaPlan
+from kavka_operator.domain.seen import SeenCluster
 
 TOLD_FOR = timedelta(hours=1)
 

@@ -12,8 +12,8 @@ from datetime import datetime
 from kavka_broker.core.quota.entity import ENFORCED, WHOLE_KEYS
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
-from kavka_operator.quota.entities import entity_text
-from kavka_operator.reconcile.plan import AlterQuota, KafkaPlan, Plan, Word, ready, reconciling, stalled
+from kavka_operator.domain.entities import entity_text
+from kavka_operator.domain.plan import AlterQuota, KafkaPlan, Plan, Word, ready, reconciling, stalled
 
 NOT_PER_BROKER = frozenset({"controller_mutation_rate"})
 """Counted by the active controller alone, so never divided."""
@@ -39,7 +39,7 @@ def reconcile(
     if to_set or to_remove:
         action = AlterQuota(entity, to_set, to_remove)
         return Plan((action,), reconciling("Applying", str(action)))
-    return Plan(words=_settled_words(wanted, target, brokers, now))
+    return Plan(words=_words_at_rest(wanted, target, brokers, now))
 
 
 def retire(gone: ClientQuota, seen: Mapping[str, float], inherited: Mapping[str, float] | None = None) -> KafkaPlan:
@@ -88,7 +88,7 @@ def unmanaged(seen: Mapping[AnyEntity, Mapping[str, float]], quotas: list[Client
     return tuple(sorted(entity_text(entity) for entity in seen if entity not in declared))
 
 
-def _settled_words(wanted: ClientQuota, target: Mapping[str, float], brokers: int, now: datetime) -> tuple[Word, ...]:
+def _words_at_rest(wanted: ClientQuota, target: Mapping[str, float], brokers: int, now: datetime) -> tuple[Word, ...]:
     if wanted.spec.mode == "Observe":
         return ready("observed only; nothing is limited", "Observed")
     limits = _wanted_values(wanted, now)

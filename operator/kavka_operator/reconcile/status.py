@@ -13,15 +13,15 @@ from kavka_broker.core.config.unserved import topic_without_effect, without_effe
 from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus, LastRolloutStatus
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
 from kavka_operator.api.topic import UNMANAGED_MAX, Topic, TopicStatus
-from kavka_operator.quota.entities import entity_text
+from kavka_operator.domain.entities import entity_text
+from kavka_operator.domain.plan import ClusterPlan, Word, dated
+from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
+from kavka_operator.domain.words import some
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.drift import told
-from kavka_operator.reconcile.plan import ClusterPlan, Word, settled
 from kavka_operator.reconcile.quotas import active_override, target_values
-from kavka_operator.reconcile.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.reconcile.topics import FORGET
-from kavka_operator.words import some
 
 Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus
 
@@ -182,7 +182,7 @@ def _common(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word],
         words = [_with_correction(word, told(resource.status.last_correction, now)) for word in words]
     return {
         "observed_generation": generation,
-        "conditions": settled([*words, *_unserved_words(resource)], resource.status.conditions, generation, now),
+        "conditions": dated([*words, *_unserved_words(resource)], resource.status.conditions, generation, now),
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from kavka_operator.api.settings import same_value, topic_faults
 from kavka_operator.api.topic import Topic
-from kavka_operator.reconcile.plan import (
+from kavka_operator.domain.plan import (
     AddPartitions,
     AlterTopic,
     CreateTopic,
@@ -23,9 +23,9 @@ from kavka_operator.reconcile.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.reconcile.seen import SeenCluster, SeenTopic
+from kavka_operator.domain.seen import SeenCluster, SeenTopic
+from kavka_operator.domain.words import counted, some
 from kavka_operator.reconcile.spread import spread
-from kavka_operator.words import counted, some
 
 FORGET = "kavka.dev/forget-topic-id"
 DEFAULT_REPLICAS_MAX = 3  # what default.replication.factor comes to, as far as the brokers go

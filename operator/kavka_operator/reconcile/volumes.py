@@ -11,8 +11,8 @@ empty one that takes its place is another, so that the next loss is noticed agai
 from collections.abc import Mapping, Sequence
 
 from kavka_operator.api.cluster import NODE_IDS_PER_POOL, KafkaCluster
-from kavka_operator.reconcile.seen import SeenVolume, WantedNode
-from kavka_operator.words import counted, some
+from kavka_operator.domain.seen import SeenVolume, WantedNode
+from kavka_operator.domain.words import counted, some
 
 FORGET = "kavka.dev/forget-volumes"
 METADATA_LOG = "__cluster_metadata-0"

@@ -5,9 +5,10 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kavka_operator.api.kinds import key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
-from kavka_operator.settle import key_of, settle
+from kavka_operator.loop.converge import converge
 from tests.unit.operator.fakes import NOW, FakeKafka, quota, topic
 
 names = st.sampled_from(["a", "b", "c"])
@@ -79,11 +80,11 @@ def test_the_second_look_writes_nothing(wanted: list[Topic | ClientQuota], there
     for name, partitions in there.items():
         kafka.make(name, partitions)
         kafka.held[name] = 100 if full else 0
-    state = next_state(wanted, settle(wanted, kafka, NOW))
+    state = next_state(wanted, converge(wanted, kafka, NOW))
     # A resource that lost a conflict to one that is gone now takes over, once.
-    state = next_state(state, settle(state, kafka, NOW))
+    state = next_state(state, converge(state, kafka, NOW))
     writes = len(kafka.writes)
-    outcome = settle(state, kafka, NOW)
+    outcome = converge(state, kafka, NOW)
     assert kafka.writes[writes:] == []
     assert [each.model_copy(update={"status": outcome.statuses[key_of(each)]}) for each in state] == state
 
@@ -95,6 +96,6 @@ def test_what_no_resource_declares_is_never_touched(wanted: list[Topic | ClientQ
     for name, partitions in there.items():
         kafka.make(f"foreign-{name}", partitions, config={"retention.ms": "5"})
     before = dict(kafka.topics)
-    state = next_state(wanted, settle(wanted, kafka, NOW))
-    settle(state, kafka, NOW)
+    state = next_state(wanted, converge(wanted, kafka, NOW))
+    converge(state, kafka, NOW)
     assert {name: each for name, each in kafka.topics.items() if name.startswith("foreign-")} == before

@@ -8,8 +8,7 @@ from typing import Any
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quota import AnyEntity, ClientQuota
 from kavka_operator.api.topic import Topic
-from kavka_operator.kafka.admin import AdminError
-from kavka_operator.reconcile.plan import (
+from kavka_operator.domain.plan import (
     AddPartitions,
     AlterBrokers,
     AlterQuota,
@@ -21,7 +20,8 @@ from kavka_operator.reconcile.plan import (
     MoveReplicas,
     TopicAction,
 )
-from kavka_operator.reconcile.seen import SeenBroker, SeenCluster, SeenQuorum, SeenTopic, Survey
+from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenQuorum, SeenTopic, Survey
+from kavka_operator.kafka.admin import AdminError
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 DEFAULTS = {"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"}

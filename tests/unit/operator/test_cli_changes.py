@@ -8,12 +8,12 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.cli import foreseeing
+from kavka_operator.domain.plan import AddPartitions, AlterBrokers, CreateTopic
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.rendering import local_nodes
 from kavka_operator.platform.local.store import Store
-from kavka_operator.reconcile.plan import AddPartitions, AlterBrokers, CreateTopic
 from tests.unit.operator.fakes import FakeKafka
 from tests.unit.operator.person import Person
 from tests.unit.operator.test_local_pieces import FILE

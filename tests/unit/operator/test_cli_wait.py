@@ -9,10 +9,10 @@ from kavka_operator.api.files import load
 from kavka_operator.cli import waiting
 from kavka_operator.cli.waiting import A_WEEK_SECONDS, parse_duration, parse_goal
 from kavka_operator.cli.words import CommandError
+from kavka_operator.domain.plan import Word, dated, reconciling
 from kavka_operator.platform.local.files import Lock
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
-from kavka_operator.reconcile.plan import Word, reconciling, settled
 from tests.unit.operator.fakes import NOW
 from tests.unit.operator.person import Person
 from tests.unit.operator.test_local_pieces import FILE
@@ -48,7 +48,7 @@ def store(person: Person, lock: Lock) -> Store:
 def say(store: Store, name: str, words: tuple[Word, ...], generation: int = 1) -> None:
     """What `kavka up` would have written of a resource."""
     (one,) = (each for each in store.all() if each.name == name)
-    update = {"conditions": settled(words, (), generation, NOW), "observed_generation": generation}
+    update = {"conditions": dated(words, (), generation, NOW), "observed_generation": generation}
     store.set_status(one, one.status.model_copy(update=update))
 
 

@@ -8,16 +8,8 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.settings import broker_faults
-from kavka_operator.platform.local import members
-from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.limits import ignored, unsupported
-from kavka_operator.platform.local.members import Members
-from kavka_operator.platform.local.rendering import LocalNode, local_nodes, port_clashes
-from kavka_operator.platform.nodes import nodes_of
-from kavka_operator.reconcile import cluster as clusters
-from kavka_operator.reconcile.cluster import brokers_config, managed_after
-from kavka_operator.reconcile.plan import AlterBrokers, ClusterPlan, StartNode, StopNode
-from kavka_operator.reconcile.seen import (
+from kavka_operator.domain.plan import AlterBrokers, ClusterPlan, StartNode, StopNode
+from kavka_operator.domain.seen import (
     NodeState,
     SeenBroker,
     SeenCluster,
@@ -27,6 +19,14 @@ from kavka_operator.reconcile.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.platform.local import members
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.limits import ignored, unsupported
+from kavka_operator.platform.local.members import Members
+from kavka_operator.platform.local.rendering import LocalNode, local_nodes, port_clashes
+from kavka_operator.platform.nodes import nodes_of
+from kavka_operator.reconcile import cluster as clusters
+from kavka_operator.reconcile.cluster import brokers_config, managed_after
 from tests.unit.operator.fakes import NOW, cluster
 
 LAYOUT = Layout(Path("/state/default/main"), "default", "main")

@@ -14,7 +14,7 @@ import yaml
 
 from kavka_operator.api.settings import dynamic
 from kavka_operator.demo import flights as data
-from kavka_operator.demo.clients import Load, Member
+from kavka_operator.demo.clients import Load, Reader
 from kavka_operator.demo.flights import Tally, flights, row_of
 from kavka_operator.demo.main import UNLIMITED_RATE, MismatchError, check_loads, check_pulses, check_read
 from kavka_operator.demo.trouble import NEW_SETTING, TroubleError, kill_node, with_new_setting
@@ -32,9 +32,9 @@ def archive(path: Path) -> Path:
     with zipfile.ZipFile(zipped, "w") as file:
         file.writestr("flights.csv", text.getvalue())
     with tarfile.open(path, "w:gz") as tar:
-        member = tarfile.TarInfo(data.MEMBER)
-        member.size = len(zipped.getvalue())
-        tar.addfile(member, io.BytesIO(zipped.getvalue()))
+        reader = tarfile.TarInfo(data.MEMBER)
+        reader.size = len(zipped.getvalue())
+        tar.addfile(reader, io.BytesIO(zipped.getvalue()))
     return path
 
 
@@ -68,12 +68,12 @@ def tally(*pairs: tuple[bytes, bytes]) -> Tally:
 PRODUCED = ((b"UA", b"1"), (b"B6", b"2"), (b"UA", b"3"))
 
 
-def members(first: Tally, second: Tally) -> list[Member]:
-    return [Member("reader-1", first), Member("reader-2", second)]
+def readers(first: Tally, second: Tally) -> list[Reader]:
+    return [Reader("reader-1", first), Reader("reader-2", second)]
 
 
 def test_what_was_produced_may_be_shared_in_any_way() -> None:
-    check_read(members(tally(PRODUCED[0], PRODUCED[2]), tally(PRODUCED[1])), tally(*PRODUCED))
+    check_read(readers(tally(PRODUCED[0], PRODUCED[2]), tally(PRODUCED[1])), tally(*PRODUCED))
     whole = tally(*PRODUCED)
     assert whole.checksum() == tally(PRODUCED[1], PRODUCED[0], PRODUCED[2]).checksum(), "carriers may interleave"
     assert whole.checksum() != tally(PRODUCED[2], PRODUCED[1], PRODUCED[0]).checksum(), "one carrier may not"
@@ -82,21 +82,21 @@ def test_what_was_produced_may_be_shared_in_any_way() -> None:
 @pytest.mark.parametrize(
     ("read", "complaint"),
     [
-        (members(tally(PRODUCED[0]), tally(PRODUCED[1])), "2 flights were read instead of 3"),
-        (members(tally(PRODUCED[2], PRODUCED[0]), tally(PRODUCED[1])), "the flights of carrier UA are not those"),
-        (members(tally(PRODUCED[0], PRODUCED[0]), tally(PRODUCED[1])), "the flights of carrier UA are not those"),
-        (members(tally(PRODUCED[0]), tally(PRODUCED[2], PRODUCED[1])), "both members read carrier UA"),
-        ([Member("reader-1", failure="no broker"), Member("reader-2")], "reader-1: no broker"),
-        ([Member("reader-1"), Member("reader-2", disorder="UA: 1 after 3")], "reader-2: UA: 1 after 3"),
+        (readers(tally(PRODUCED[0]), tally(PRODUCED[1])), "2 flights were read instead of 3"),
+        (readers(tally(PRODUCED[2], PRODUCED[0]), tally(PRODUCED[1])), "the flights of carrier UA are not those"),
+        (readers(tally(PRODUCED[0], PRODUCED[0]), tally(PRODUCED[1])), "the flights of carrier UA are not those"),
+        (readers(tally(PRODUCED[0]), tally(PRODUCED[2], PRODUCED[1])), "both readers read carrier UA"),
+        ([Reader("reader-1", failure="no broker"), Reader("reader-2")], "reader-1: no broker"),
+        ([Reader("reader-1"), Reader("reader-2", disorder="UA: 1 after 3")], "reader-2: UA: 1 after 3"),
     ],
 )
-def test_a_mismatch_is_named(read: list[Member], complaint: str) -> None:
+def test_a_mismatch_is_named(read: list[Reader], complaint: str) -> None:
     with pytest.raises(MismatchError, match=complaint):
         check_read(read, tally(*PRODUCED))
 
 
-def pulses(*numbers: int) -> list[Member]:
-    return [Member("reader-1", pulses={0: list(numbers)}), Member("reader-2", pulses={1: [7]})]
+def pulses(*numbers: int) -> list[Reader]:
+    return [Reader("reader-1", pulses={0: list(numbers)}), Reader("reader-2", pulses={1: [7]})]
 
 
 def test_what_was_acknowledged_stands_once() -> None:
@@ -111,7 +111,7 @@ def test_what_was_acknowledged_stands_once() -> None:
         (pulses(2, 1), "records of partition 0 changed their order"),
     ],
 )
-def test_a_lost_or_doubled_pulse_is_named(read: list[Member], complaint: str) -> None:
+def test_a_lost_or_doubled_pulse_is_named(read: list[Reader], complaint: str) -> None:
     with pytest.raises(MismatchError, match=complaint):
         check_pulses(read, {0: [1, 2], 1: [7]})
 

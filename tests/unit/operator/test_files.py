@@ -13,7 +13,7 @@ import yaml
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, load
-from kavka_operator.settle import key_of
+from kavka_operator.api.kinds import key_of
 from tests.unit.operator.fakes import quota, topic
 
 BAD = sorted((Path(__file__).parent / "bad").glob("*.yaml"))

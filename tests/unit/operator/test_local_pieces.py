@@ -15,14 +15,14 @@ import pytest
 import yaml
 
 from kavka_operator.api.files import load
+from kavka_operator.api.kinds import key_of
+from kavka_operator.api.table import age, find, table
 from kavka_operator.api.topic import Topic
 from kavka_operator.platform.local import leash, probe, processes
 from kavka_operator.platform.local.files import Lock, write_whole
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
-from kavka_operator.settle import key_of
-from kavka_operator.table import age, find, table
 from tests.unit.operator.fakes import NOW
 
 FILE = """

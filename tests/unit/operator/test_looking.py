@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from kavka_operator.api.table import node_table
+from kavka_operator.domain.plan import AlterBrokers, CreateTopic, ElectLeaders
+from kavka_operator.domain.seen import SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.surveying import partitions_of, quorum_of
-from kavka_operator.mishaps import Mishaps
+from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.platform.local.background import Background
 from kavka_operator.platform.local.looking import Looker, Question
-from kavka_operator.reconcile.plan import AlterBrokers, CreateTopic, ElectLeaders
-from kavka_operator.reconcile.seen import SeenPartition
-from kavka_operator.table import node_table
 from tests.unit.operator.fakes import NOW, FakeKafka, cluster, topic
 
 
@@ -82,7 +82,7 @@ def question(bootstrap: str = "a:1", **parts: Any) -> Question:
     return Question(wanted, [topic("orders", partitions=3)], bootstrap, now=NOW, **values)
 
 
-def test_a_look_settles_topics_and_settings_and_tells_what_it_did() -> None:
+def test_a_look_converges_topics_and_settings_and_tells_what_it_did() -> None:
     connections = Connections(FakeKafka())
     looker = Looker(connections, Mishaps(print))
     first = looker.look(question())
@@ -90,7 +90,7 @@ def test_a_look_settles_topics_and_settings_and_tells_what_it_did() -> None:
     assert first.seen is not None
     assert first.seen.config == {"log.retention.ms": "5"}
     second = looker.look(question())
-    assert (second.done, second.is_settled, second.survey) == ((), True, connections.kafka.survey())
+    assert (second.done, second.is_at_rest, second.survey) == ((), True, connections.kafka.survey())
     assert connections.made == ["a:1"]
     looker.look(question("b:1"))
     assert connections.made == ["a:1", "b:1"], "other brokers run: the old ones may be gone"
@@ -120,7 +120,7 @@ def test_a_setting_that_brokers_refuse_is_told_and_the_look_goes_on() -> None:
 def test_topics_wait_while_the_cluster_forms() -> None:
     kafka = FakeKafka()
     answer = Looker(Connections(kafka), Mishaps(print)).look(question(brokers_expected=3, is_forming=True))
-    assert (kafka.topics, answer.is_settled) == ({}, False)
+    assert (kafka.topics, answer.is_at_rest) == ({}, False)
 
 
 def test_a_line_a_node() -> None:

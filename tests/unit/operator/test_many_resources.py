@@ -12,14 +12,14 @@ from kavka_operator.api.files import load
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.yaml_lines import YamlError, documents
 from kavka_operator.cli.following import Watch
-from kavka_operator.mishaps import Mishaps
+from kavka_operator.domain.plan import Word, dated
+from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.platform.local import folder
 from kavka_operator.platform.local.files import locked
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.up import Up
-from kavka_operator.reconcile.plan import Word, settled
 from tests.unit.operator.fakes import NOW, FakeKafka
 
 TOPIC = """---
@@ -107,7 +107,7 @@ def test_the_cluster_is_looked_at_once_all_of_a_change_is_written(
     up._turn()
     assert looks == [2, 3]
     apply(up._store, 3)
-    up._settle_at = 0.0
+    up._next_look_at = 0.0
     with locked(layout.root / "store.lock"):
         up._turn()
     assert looks == [2, 3, 4], "a look that is due waits for nobody"
@@ -129,16 +129,16 @@ def test_who_waits_reads_when_something_has_changed(layout: Layout, monkeypatch:
     watch = Watch(store, frozenset({("Topic", "default", "t0"), ("Topic", "default", "t1")}))
     assert [len(watch.pending()) for _ in range(3)] == [2, 2, 2]
     assert len(reads) == 1
-    settle_status(store, "t0")
+    write_ready(store, "t0")
     reads.clear()
     assert [each.resource.name for each in watch.pending()] == ["t1"]
     assert (len(watch.pending()), len(reads)) == (1, 1)
     assert (len(watch.pending()), len(reads)) == (1, 2), "a second later, in any case"
 
 
-def settle_status(store: Store, name: str) -> None:
+def write_ready(store: Store, name: str) -> None:
     (one,) = (each for each in store.all() if isinstance(each, Topic) and each.name == name)
-    ready = settled((Word("Ready", "True", "Ready", "as wanted"),), (), 1, NOW)
+    ready = dated((Word("Ready", "True", "Ready", "as wanted"),), (), 1, NOW)
     store.set_status(one, one.status.model_copy(update={"conditions": ready, "observed_generation": 1}))
 
 

@@ -6,13 +6,8 @@ from typing import Any
 import pytest
 
 from kavka_operator.api.cluster import KafkaCluster, LastRolloutStatus, RolloutStatus, Window
-from kavka_operator.reconcile.plan import ClusterPlan, ElectLeaders, Plan, RestartNode, Word, reconciling
-from kavka_operator.reconcile.rollout.check import at_risk, obstacles
-from kavka_operator.reconcile.rollout.diagnose import Standing, diagnose
-from kavka_operator.reconcile.rollout.plan import plan, plan_hash
-from kavka_operator.reconcile.rollout.roll import APPROVE, is_on, roll
-from kavka_operator.reconcile.rollout.windows import is_open
-from kavka_operator.reconcile.seen import (
+from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, RestartNode, Word, reconciling
+from kavka_operator.domain.seen import (
     NodeState,
     SeenBroker,
     SeenCluster,
@@ -22,6 +17,11 @@ from kavka_operator.reconcile.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.reconcile.rollout.check import at_risk, obstacles
+from kavka_operator.reconcile.rollout.diagnose import Standing, diagnose
+from kavka_operator.reconcile.rollout.plan import plan, plan_hash
+from kavka_operator.reconcile.rollout.roll import APPROVE, is_on, roll
+from kavka_operator.reconcile.rollout.windows import is_open
 from kavka_operator.reconcile.status import cluster_status
 from tests.unit.operator.fakes import NOW, cluster
 

@@ -1,10 +1,11 @@
 """Usage of quotas, from the metrics page to the status."""
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
+from kavka_operator.api.kinds import key_of
 from kavka_operator.api.quota import BrokerUsage, ClientQuotaStatus
+from kavka_operator.domain.seen import SeenUsage
 from kavka_operator.kafka.usage import fetch, usage_by_entity
-from kavka_operator.reconcile.seen import SeenUsage
-from kavka_operator.settle import key_of, settle
+from kavka_operator.loop.converge import converge
 from tests.unit.operator.fakes import NOW, FakeKafka, quota
 
 ETL = str(Entity(client_id="etl"))
@@ -43,7 +44,7 @@ def test_a_page_without_clients_and_a_broker_that_is_silent() -> None:
 
 
 def test_the_status_shows_it_rounded() -> None:
-    outcome = settle([quota()], FakeKafka(), NOW, usage_by_entity({0: PAGE}))
+    outcome = converge([quota()], FakeKafka(), NOW, usage_by_entity({0: PAGE}))
     status = outcome.statuses[key_of(quota())]
     assert isinstance(status, ClientQuotaStatus)
     assert status.used == "123%"

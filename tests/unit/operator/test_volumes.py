@@ -8,14 +8,14 @@ import pytest
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster, KafkaClusterStatus
 from kavka_operator.api.stored import resource_from
+from kavka_operator.domain.plan import StartNode
+from kavka_operator.domain.seen import SeenNode, SeenVolume, WantedNode
 from kavka_operator.platform.local import members, volumes
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import lost_volumes
 from kavka_operator.platform.local.members import Members
 from kavka_operator.platform.local.rendering import local_nodes
 from kavka_operator.reconcile import cluster as clusters
-from kavka_operator.reconcile.plan import StartNode
-from kavka_operator.reconcile.seen import SeenNode, SeenVolume, WantedNode
 from kavka_operator.reconcile.volumes import empty_volumes, refusal
 from tests.unit.operator.fakes import NOW, cluster
 

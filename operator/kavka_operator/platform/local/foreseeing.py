@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode
+from kavka_operator.domain.seen import SeenNode
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.rendering import local_nodes
 from kavka_operator.platform.nodes import nodes_of
-from kavka_operator.reconcile.plan import NodeAction, RestartNode, StartNode
 from kavka_operator.reconcile.rollout.diagnose import have_changed
-from kavka_operator.reconcile.seen import SeenNode
 
 
 def node_actions(layout: Layout, cluster: KafkaCluster) -> Iterator[NodeAction]:

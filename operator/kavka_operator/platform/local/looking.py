@@ -9,14 +9,14 @@ from datetime import datetime
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
+from kavka_operator.domain.plan import Action, ElectLeaders
+from kavka_operator.domain.seen import SeenCluster, SeenUsage, Survey
 from kavka_operator.kafka import usage
 from kavka_operator.kafka.admin import Admin, AdminError
-from kavka_operator.mishaps import Mishaps, describe
+from kavka_operator.loop.converge import Outcome, converge
+from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.platform.local import probe
 from kavka_operator.reconcile.cluster import brokers_config
-from kavka_operator.reconcile.plan import Action, ElectLeaders
-from kavka_operator.reconcile.seen import SeenCluster, SeenUsage, Survey
-from kavka_operator.settle import Outcome, settle
 
 USAGE = "the usage of quotas"
 
@@ -36,7 +36,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LookResult:
     """What was seen and done.
 
     `error` where nobody answered, `refused` where brokers did not take a setting, `fault` where our own code failed.
@@ -51,7 +51,7 @@ class Answer:
     fault: Exception | None = None
 
     @property
-    def is_settled(self) -> bool:
+    def is_at_rest(self) -> bool:
         """Whether all was seen and every topic and quota is as it should be, or stays as it is."""
         if self.outcome is None:
             return False
@@ -74,7 +74,7 @@ class Looker:
     _admin: Admin | None = None
     _bootstrap: str = ""
 
-    def look(self, question: Question) -> Answer:
+    def look(self, question: Question) -> LookResult:
         """Ask, act, and ask again."""
         obstacles = {number: found for number, at in question.nodes.items() if (found := probe.obstacles(at))}
         try:
@@ -84,10 +84,10 @@ class Looker:
             return replace(self._look(self._admin, question), obstacles=obstacles)
         except AdminError as error:
             self.close()
-            return Answer(obstacles=obstacles, error=str(error))
+            return LookResult(obstacles=obstacles, error=str(error))
         except Exception as error:  # noqa: BLE001 - the nodes are looked after whatever is wrong with a look
             self.close()
-            return Answer(obstacles=obstacles, error=describe(error), fault=error)
+            return LookResult(obstacles=obstacles, error=describe(error), fault=error)
 
     def elect(self, action: ElectLeaders) -> str | None:
         """Carry out an election that a roll asks for; what went wrong, in words."""
@@ -106,8 +106,8 @@ class Looker:
         if admin is not None:
             admin.close()
 
-    def _look(self, admin: Admin, question: Question) -> Answer:
-        outcome = settle(
+    def _look(self, admin: Admin, question: Question) -> LookResult:
+        outcome = converge(
             question.resources,
             admin,
             question.now,
@@ -119,11 +119,11 @@ class Looker:
         )
         try:
             done, refused = _configure(admin, question.cluster, outcome)
-            return Answer(outcome, admin.survey(), done=(*outcome.done, *done), refused=refused)
+            return LookResult(outcome, admin.survey(), done=(*outcome.done, *done), refused=refused)
         except AdminError:
             raise
         except Exception as error:  # noqa: BLE001 - what became of topics and quotas is told all the same
-            return Answer(outcome, done=tuple(outcome.done), fault=error)
+            return LookResult(outcome, done=tuple(outcome.done), fault=error)
 
     def _usage(self, question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:
         """What clients use; nothing where it cannot be told, as nothing hangs on it."""

@@ -1,7 +1,7 @@
 """What a node is given when it is first seen, and keeps: its ports, its volumes, and a vote.
 
 The first broker has the ports of the resource, every other node the next ones that nobody uses, all of its ports the
-same distance (`offset`) above. They are kept because clients have them in their configuration. Who votes is settled
+same distance (`offset`) above. They are kept because clients have them in their configuration. Who votes is fixed
 when the cluster is first started: were controllers added to a quorum of a given size, the newcomers could be a majority
 that knows nothing of what was decided before. The volumes are noted once they are formatted, the one with the metadata
 log first, so that one that is gone later is missed and the metadata log is never looked for elsewhere.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_operator.api.cluster import KafkaCluster, Listener, NodePool
+from kavka_operator.domain.seen import WantedNode
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import PORT_MAX, Members, listeners_of, ports_of
 from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties, nodes_of
-from kavka_operator.reconcile.seen import WantedNode
 
 
 @dataclass(frozen=True, slots=True)

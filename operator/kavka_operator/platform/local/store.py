@@ -16,14 +16,13 @@ from typing import Any, Literal
 
 from kavka_operator.api import GROUP
 from kavka_operator.api.files import Declared
-from kavka_operator.api.kinds import KINDS, AnyResource
+from kavka_operator.api.kinds import KINDS, AnyResource, Key
 from kavka_operator.api.stored import UnreadableError, resource_from
+from kavka_operator.domain.plan import dated, stalled
 from kavka_operator.platform.local.files import Lock, locked
 from kavka_operator.platform.local.folder import SUFFIX, Folder, Stamp
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.reconcile.plan import settled, stalled
 from kavka_operator.reconcile.status import Status
-from kavka_operator.settle import Key
 
 Change = Literal["created", "configured", "unchanged"]
 KINDS_BY_FILE = {kind.lower(): kind for kind in KINDS}
@@ -119,7 +118,7 @@ class Store:
         words = stalled("Invalid", one.words)
         said = {(each.get("type"), each.get("message")) for each in before.get("conditions") or () if each}
         if said != {(word.type, word.message) for word in words}:
-            conditions = [each.to_dict() for each in settled(words, (), generation, now)]
+            conditions = [each.to_dict() for each in dated(words, (), generation, now)]
             said_now = {**before, "observedGeneration": generation, "conditions": conditions}
             self._seen.write(_file(kind, name), said_now)
 

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode, StopNode
+from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
 from kavka_operator.platform.base import PlatformUnavailableError
 from kavka_operator.platform.local import members, probe, processes, volumes
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.rendering import LocalNode, fingerprint, former_node, local_nodes, wanted_node
 from kavka_operator.platform.local.signals import Signals
-from kavka_operator.reconcile.plan import NodeAction, RestartNode, StartNode, StopNode
-from kavka_operator.reconcile.seen import NodeState, SeenNode, SeenVolume, WantedNode
 from kavka_operator.reconcile.volumes import forgotten, refusal
 
 STOP_SECONDS_MAX = 30.0

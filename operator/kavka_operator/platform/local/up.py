@@ -19,27 +19,26 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from kavka_operator.api.cluster import KafkaCluster, KafkaClusterStatus
-from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
+from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, Word, stalled, unknown
+from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import Admin
-from kavka_operator.mishaps import Mishaps
+from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.background import Background
 from kavka_operator.platform.local.files import Lock, write_whole
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import unsupported
-from kavka_operator.platform.local.looking import Answer, Looker, Question
+from kavka_operator.platform.local.looking import Looker, LookResult, Question
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store, Unreadable
 from kavka_operator.platform.local.supervisor import Supervisor, read_cluster_id
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quotas
-from kavka_operator.reconcile.plan import ClusterPlan, ElectLeaders, Plan, Word, stalled, unknown
-from kavka_operator.reconcile.seen import SeenNode
 from kavka_operator.reconcile.status import Status, cluster_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
-from kavka_operator.settle import Key, key_of
 
 TURN_SECONDS = 0.1
 MOVING_TURN_SECONDS = 0.02
@@ -69,11 +68,11 @@ class Up:
     _store: Store = field(init=False)
     _supervisor: Supervisor = field(init=False)
     _looker: Looker = field(init=False)
-    _looking: Background[Answer] | None = None
+    _looking: Background[LookResult] | None = None
     _moves_before: int = 0
     _began: float = 0.0
     _took: float = 0.0  # how long the last look did
-    _settle_at: float = 0.0
+    _next_look_at: float = 0.0
     _stamp: tuple[int, ...] = ()
     _said: str = ""
     _is_ready: bool = False
@@ -129,26 +128,26 @@ class Up:
     def _tend(self) -> None:
         """Look after the nodes."""
         if self._supervisor.tick():
-            self._settle_at = 0.0
+            self._next_look_at = 0.0
 
     def _turn(self) -> None:
         if self._mishaps.waiting(TURN, _now(), self._store.stamp()):
             return
         if self._looking is not None:
             if self._looking.is_done:
-                answer, self._looking = self._looking.result(), None
+                result, self._looking = self._looking.result(), None
                 self._took = time.monotonic() - self._began
-                self._note(answer)
+                self._note(result)
                 if self._supervisor.moves == self._moves_before:
-                    self._settle(answer)
+                    self._step(result)
                 else:
-                    self._settle_at = 0.0  # a node has come or gone since the look began: look again before acting
+                    self._next_look_at = 0.0  # a node has come or gone since the look began: look again before acting
             return
         now, stamp = time.monotonic(), self._store.stamp()
         is_changed = stamp != self._stamp and not self._store.is_being_changed  # half of a change makes two looks
-        if is_changed or now >= self._settle_at:
+        if is_changed or now >= self._next_look_at:
             self._stamp = stamp
-            self._settle_at = now + DRIFT_SECONDS_MAX  # what comes of it says when to look again
+            self._next_look_at = now + DRIFT_SECONDS_MAX  # what comes of it says when to look again
             self._look()
 
     def _look(self) -> None:
@@ -159,7 +158,7 @@ class Up:
             self._looking = Background(lambda: self._looker.look(question))
             self._began = time.monotonic()
         else:
-            self._settle(Answer())
+            self._step(LookResult())
 
     def _question(self) -> Question:
         resources, unreadable = self._store.read()
@@ -183,7 +182,7 @@ class Up:
             raise UpError(f"{self._where()} cannot be understood; mend {self.layout.resources}, or apply it again")
         return self._cluster
 
-    def _settle(self, answer: Answer) -> None:
+    def _step(self, result: LookResult) -> None:
         """Bring the nodes one step on."""
         now = _now()
         resources, unreadable = self._store.read()
@@ -191,51 +190,51 @@ class Up:
         cluster = self._newest_cluster(resources)
         if problem := unsupported(cluster, self.layout, members.read(self.layout)):
             self._refuse(cluster, problem, now)
-            self._settle_at = min(self._settle_at, time.monotonic() + DRIFT_SECONDS)
+            self._next_look_at = min(self._next_look_at, time.monotonic() + DRIFT_SECONDS)
             return
         wanted = self._supervisor.wanted(cluster)
         volumes = self._supervisor.volumes()
-        plan = clusters.reconcile(cluster, wanted, self._seen_nodes(answer), answer.seen, answer.survey, now, volumes)
+        plan = clusters.reconcile(cluster, wanted, self._seen_nodes(result), result.seen, result.survey, now, volumes)
         self._perform(plan)
-        if answer.refused is not None and plan.is_settled:
-            plan = Plan(words=stalled("Rejected", answer.refused))
-        if answer.fault is not None:
-            plan = Plan(words=self._mishaps.note(LOOK, answer.fault, now))
+        if result.refused is not None and plan.is_at_rest:
+            plan = Plan(words=stalled("Rejected", result.refused))
+        if result.fault is not None:
+            plan = Plan(words=self._mishaps.note(LOOK, result.fault, now))
         else:
             self._mishaps.clear(LOOK)
         limited = [each for each in resources if isinstance(each, ClientQuota)]
         status = cluster_status(
             cluster,
             [*wanted, *self._supervisor.leaving()],
-            self._seen_nodes(answer),
-            answer.seen,
+            self._seen_nodes(result),
+            result.seen,
             plan,
             now,
-            unmanaged=quotas.unmanaged(answer.seen.quotas, limited) if answer.seen else (),
+            unmanaged=quotas.unmanaged(result.seen.quotas, limited) if result.seen else (),
             places=self._supervisor.places(),
-            survey=answer.survey,
+            survey=result.survey,
             empty=empty_volumes(cluster, wanted, volumes),
         )
         if not any(each.key == key_of(cluster) for each in unreadable):
             self._set_status(cluster, status)
         self._mishaps.clear(TURN)
         self._note_readiness(status, plan)
-        self._settle_at = min(self._settle_at, time.monotonic() + self._pause(answer, plan))
+        self._next_look_at = min(self._next_look_at, time.monotonic() + self._pause(result, plan))
 
-    def _seen_nodes(self, answer: Answer) -> Mapping[int, SeenNode]:
+    def _seen_nodes(self, result: LookResult) -> Mapping[int, SeenNode]:
         return {
-            number: replace(each, obstacles=answer.obstacles.get(number, ()))
+            number: replace(each, obstacles=result.obstacles.get(number, ()))
             for number, each in self._supervisor.seen().items()
         }
 
-    def _pause(self, answer: Answer, plan: ClusterPlan) -> float:
+    def _pause(self, result: LookResult, plan: ClusterPlan) -> float:
         """How long until the next look."""
-        if answer.fault is not None:
+        if result.fault is not None:
             return self._mishaps.pause_seconds(LOOK)
-        if plan.rollout is not None or plan.actions or not (self._is_ready or plan.is_settled):
+        if plan.rollout is not None or plan.actions or not (self._is_ready or plan.is_at_rest):
             return HASTE_SECONDS
         at_rest = max(DRIFT_SECONDS, min(LOOKS_APART * self._took, DRIFT_SECONDS_MAX))
-        return at_rest if answer.is_settled and plan.is_settled else RETRY_SECONDS
+        return at_rest if result.is_at_rest and plan.is_at_rest else RETRY_SECONDS
 
     def _perform(self, plan: ClusterPlan) -> None:
         for action in plan.actions:
@@ -252,22 +251,22 @@ class Up:
             self._said = words
             self.tell(words)
 
-    def _note(self, answer: Answer) -> None:
+    def _note(self, result: LookResult) -> None:
         """What was done about topics, quotas and settings."""
-        if answer.error is not None and self._is_ready:
-            self._say_once(answer.error)
-        for action in answer.done:
+        if result.error is not None and self._is_ready:
+            self._say_once(result.error)
+        for action in result.done:
             self.tell(str(action))
-        if answer.outcome is None:
+        if result.outcome is None:
             return
         for each in self._store.all():
-            status = answer.outcome.statuses.get(key_of(each))
+            status = result.outcome.statuses.get(key_of(each))
             if status is not None:
                 self._set_status(each, status)
-        for key in answer.outcome.released:
+        for key in result.outcome.released:
             if self._store.remove(key):
                 self.tell(f'{key[0]} "{key[2]}" is no longer declared')
-        if answer.outcome.released:
+        if result.outcome.released:
             self._stamp = self._store.stamp()
 
     def _set_status(self, resource: AnyResource, status: Status) -> None:

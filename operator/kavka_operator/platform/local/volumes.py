@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from kavka_operator.domain.seen import SeenVolume
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import META_PROPERTIES
-from kavka_operator.reconcile.seen import SeenVolume
 from kavka_operator.reconcile.volumes import METADATA_LOG
 
 NO_LOGS = ("lost+found",)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from kavka_operator.reconcile.seen import SeenCluster, SeenNode, Survey, WantedNode
-from kavka_operator.words import some
+from kavka_operator.domain.seen import SeenCluster, SeenNode, Survey, WantedNode
+from kavka_operator.domain.words import some
 
 BROKER, CONTROLLER = "broker", "controller"
 UNSEEN = "cannot be seen"

@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kavka_operator.domain.seen import Survey, WantedNode
 from kavka_operator.reconcile.rollout.check import at_risk
 from kavka_operator.reconcile.rollout.diagnose import Diagnosis, Standing
-from kavka_operator.reconcile.seen import Survey, WantedNode
 
 AT_RISK_MAX = 100
 

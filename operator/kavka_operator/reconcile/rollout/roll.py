@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kavka_operator.api.cluster import KafkaCluster, RolloutStatus
-from kavka_operator.reconcile.plan import (
+from kavka_operator.domain.plan import (
     ClusterAction,
     ClusterPlan,
     ElectLeaders,
@@ -19,12 +19,12 @@ from kavka_operator.reconcile.plan import (
     reconciling,
     stalled,
 )
+from kavka_operator.domain.seen import SeenCluster, SeenNode, Survey, WantedNode
+from kavka_operator.domain.words import counted, named, some
 from kavka_operator.reconcile.rollout import windows
 from kavka_operator.reconcile.rollout.check import obstacles
 from kavka_operator.reconcile.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose
 from kavka_operator.reconcile.rollout.plan import RollPlan, plan
-from kavka_operator.reconcile.seen import SeenCluster, SeenNode, Survey, WantedNode
-from kavka_operator.words import counted, named, some
 
 APPROVE = "kavka.dev/approve-rollout"
 BLOCKED_BY_MAX = 16

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from kavka_operator.reconcile.plan import Word, stalled
+from kavka_operator.domain.plan import Word, stalled
 
 PAUSE_SECONDS_MIN = 1.0
 PAUSE_SECONDS_MAX = 60.0

@@ -13,15 +13,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import TypeVar
 
-from kavka_operator.api.model import Resource
+from kavka_operator.api.kinds import Key, key_of
 from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.topic import Topic
-from kavka_operator.kafka.admin import Admin, AdminError
-from kavka_operator.mishaps import Mishaps
-from kavka_operator.quota.shadows import Neighbours
-from kavka_operator.reconcile import quotas, topics
-from kavka_operator.reconcile.drift import correction
-from kavka_operator.reconcile.plan import (
+from kavka_operator.domain.plan import (
     AlterQuota,
     CreateTopic,
     KafkaAction,
@@ -31,13 +26,17 @@ from kavka_operator.reconcile.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.reconcile.seen import SeenCluster, SeenTopic, SeenUsage
+from kavka_operator.domain.seen import SeenCluster, SeenTopic, SeenUsage
+from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.quota.shadows import Neighbours
+from kavka_operator.reconcile import quotas, topics
+from kavka_operator.reconcile.drift import correction
 from kavka_operator.reconcile.status import Status, quota_status, topic_status, with_words
 
 ROUNDS_MAX = 4
 BATCH_MAX = 200
 
-Key = tuple[str, str, str]
 Claimant = TypeVar("Claimant", Topic, ClientQuota)
 
 
@@ -51,12 +50,7 @@ class Outcome:
     done: list[KafkaAction] = field(default_factory=list)
 
 
-def key_of(resource: Resource) -> Key:
-    """Kind, namespace, name."""
-    return resource.kind_name, resource.metadata.namespace, resource.metadata.name
-
-
-def settle(
+def converge(
     resources: Sequence[Topic | ClientQuota],
     admin: Admin,
     now: datetime,
@@ -105,7 +99,7 @@ def plan_once(
     brokers_expected: int = 0,
     claimed: Collection[str] = (),
 ) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
-    """What `settle` would do first, from one look; nothing is done. Raises AdminError if the cluster cannot be seen."""
+    """What `converge` would do first; nothing is done. Raises AdminError if the cluster cannot be seen."""
     guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
     names = {each.topic_name for each in resources if isinstance(each, Topic)}
     look = replace(admin.look(names), brokers_expected=brokers_expected)

@@ -1,7 +1,7 @@
 """Plans: small values that say what to do to a cluster, and the words for the status meanwhile.
 
 An action is a sentence with a subject; `kafka/client.py` and `platform` carry it out. A word is a condition without a
-time: `settled` puts the words beside the conditions that were there and moves `lastTransitionTime` only when a status
+time: `dated` puts the words beside the conditions that were there and moves `lastTransitionTime` only when a status
 changes, so that a converged resource is not written again.
 """
 
@@ -14,8 +14,8 @@ from kavka_operator.api.cluster import RolloutStatus
 from kavka_operator.api.model import MESSAGE_LENGTH_MAX, Condition
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.quota.entities import entity_text
-from kavka_operator.words import counted, some
+from kavka_operator.domain.entities import entity_text
+from kavka_operator.domain.words import counted, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Plan(Generic[A_co]):
     rollout: RolloutStatus | None = None
 
     @property
-    def is_settled(self) -> bool:
+    def is_at_rest(self) -> bool:
         """Nothing to do, and nothing under way that would change by itself."""
         return not self.actions and not any(word.type == "Reconciling" for word in self.words)
 
@@ -204,15 +204,13 @@ def unknown(reason: str, message: str) -> tuple[Word, ...]:
     return (Word("Ready", "Unknown", reason, message),)
 
 
-def settled(
-    words: Iterable[Word], before: Iterable[Condition], generation: int, now: datetime
-) -> tuple[Condition, ...]:
+def dated(words: Iterable[Word], before: Iterable[Condition], generation: int, now: datetime) -> tuple[Condition, ...]:
     """The conditions of the status: `words`, with the time of a change only where something changed."""
     old = {condition.type: condition for condition in before}
-    return tuple(_settle(word, old.get(word.type), generation, now) for word in words)
+    return tuple(_dated(word, old.get(word.type), generation, now) for word in words)
 
 
-def _settle(word: Word, old: Condition | None, generation: int, now: datetime) -> Condition:
+def _dated(word: Word, old: Condition | None, generation: int, now: datetime) -> Condition:
     since = old.last_transition_time if old is not None and old.status == word.status else now
     return Condition(
         type=word.type,

@@ -7,11 +7,12 @@ from typing import TypeVar
 import pytest
 
 from kavka_broker.core.quota.entity import Entity
+from kavka_operator.api.kinds import key_of
 from kavka_operator.api.quota import ClientQuota, ClientQuotaStatus, Limits
 from kavka_operator.api.topic import Topic, TopicStatus
+from kavka_operator.domain.plan import AlterTopic, KafkaAction
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.reconcile.plan import AlterTopic, KafkaAction
-from kavka_operator.settle import Outcome, key_of, settle
+from kavka_operator.loop.converge import Outcome, converge
 from tests.unit.operator.fakes import NOW, FakeKafka, quota, topic
 
 GONE = {"deletionTimestamp": "2026-11-21T12:00:00Z"}
@@ -40,7 +41,7 @@ def ready(status: object) -> tuple[str, str]:
 def test_everything_is_made_and_then_at_rest() -> None:
     kafka = FakeKafka()
     wanted: list[Topic | ClientQuota] = [topic("a", partitions=3), topic("b", config={"retention.ms": 1000}), quota()]
-    first = settle(wanted, kafka, NOW)
+    first = converge(wanted, kafka, NOW)
     assert [str(action) for action in first.done] == [
         'create topic "a"',
         'create topic "b"',
@@ -48,17 +49,17 @@ def test_everything_is_made_and_then_at_rest() -> None:
     ]
     assert {ready(status) for status in first.statuses.values()} == {("True", "Ready")}
     writes = len(kafka.writes)
-    second = settle([after(each, first) for each in wanted], kafka, NOW)
+    second = converge([after(each, first) for each in wanted], kafka, NOW)
     assert (len(kafka.writes), second.done, second.statuses) == (writes, [], first.statuses)
 
 
 def test_the_status_knows_the_topic_by_its_id() -> None:
     kafka = FakeKafka()
     wanted = topic("a")
-    made = after(wanted, settle([wanted], kafka, NOW))
+    made = after(wanted, converge([wanted], kafka, NOW))
     assert made.status.topic_id == "id-1"
     kafka.make("a")
-    outcome = settle([made], kafka, NOW)
+    outcome = converge([made], kafka, NOW)
     assert ready(outcome.statuses[key_of(made)]) == ("False", "Replaced")
     assert after(made, outcome).status.topic_id == "id-1"
 
@@ -66,10 +67,10 @@ def test_the_status_knows_the_topic_by_its_id() -> None:
 def test_a_setting_removed_later_goes_back_to_its_default() -> None:
     kafka = FakeKafka()
     wanted = topic("a", config={"segment.ms": 5})
-    made = after(wanted, settle([wanted], kafka, NOW))
+    made = after(wanted, converge([wanted], kafka, NOW))
     kafka.topics["a"] = kafka.topics["a"]
     bare = topic("a").model_copy(update={"status": made.status})
-    outcome = settle([bare], kafka, NOW)
+    outcome = converge([bare], kafka, NOW)
     assert kafka.topics["a"].overrides == {}
     assert after(bare, outcome).status.managed_config == ()
 
@@ -78,7 +79,7 @@ def test_two_resources_for_one_topic() -> None:
     kafka = FakeKafka()
     older = topic("older", topicName="t", partitions=2)
     younger = topic("younger", topicName="t", partitions=9, metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
-    outcome = settle([younger, older], kafka, NOW)
+    outcome = converge([younger, older], kafka, NOW)
     assert kafka.topics["t"].partitions == 2
     assert ready(outcome.statuses[key_of(younger)]) == ("False", "Conflict")
     assert ready(outcome.statuses[key_of(older)]) == ("True", "Ready")
@@ -88,15 +89,15 @@ def test_a_topic_passes_to_who_else_declares_it_when_its_owner_is_deleted() -> N
     kafka = FakeKafka()
     owner = topic("owner", topicName="t", deletionPolicy="Delete")
     heir = topic("heir", topicName="t", metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
-    first = settle([owner, heir], kafka, NOW)
+    first = converge([owner, heir], kafka, NOW)
     owner, heir = after(owner, first), after(heir, first)
     kafka.held["t"] = 100
-    outcome = settle([deleted(owner), heir], kafka, NOW)
+    outcome = converge([deleted(owner), heir], kafka, NOW)
     assert (outcome.released, outcome.done) == ([key_of(owner)], []), "nothing is deleted, nothing made anew"
     assert (list(kafka.topics), kafka.topics["t"].topic_id) == (["t"], "id-1")
     assert ready(outcome.statuses[key_of(heir)]) == ("True", "Ready"), "at the same look, not at the next one"
     assert after(heir, outcome).status.topic_id == "id-1"
-    assert settle([deleted(after(heir, outcome))], kafka, NOW).done == [], "and the heir wants it kept"
+    assert converge([deleted(after(heir, outcome))], kafka, NOW).done == [], "and the heir wants it kept"
 
 
 def test_what_the_heir_wants_counts_even_if_it_changed_its_mind_while_it_waited() -> None:
@@ -104,21 +105,21 @@ def test_what_the_heir_wants_counts_even_if_it_changed_its_mind_while_it_waited(
     owner = topic("owner", topicName="t", deletionPolicy="Delete")
     younger = {"creationTimestamp": "2026-11-02T00:00:00Z"}
     heir = topic("heir", topicName="t", deletionPolicy="Delete", metadata=younger)
-    first = settle([owner, heir], kafka, NOW)
+    first = converge([owner, heir], kafka, NOW)
     owner, heir = after(owner, first), after(heir, first)
     kept = topic("heir", topicName="t", metadata=younger).model_copy(update={"status": heir.status})
-    assert settle([deleted(owner), deleted(kept)], kafka, NOW).done == []
-    assert [str(each) for each in settle([deleted(owner), deleted(heir)], kafka, NOW).done] == ['delete topic "t"']
+    assert converge([deleted(owner), deleted(kept)], kafka, NOW).done == []
+    assert [str(each) for each in converge([deleted(owner), deleted(heir)], kafka, NOW).done] == ['delete topic "t"']
 
 
 def test_a_limit_passes_to_who_else_declares_it_and_is_never_away() -> None:
     kafka = FakeKafka()
     owner = quota("owner", limits={"producerByteRate": 5, "consumerByteRate": 7})
     heir = quota("heir", limits={"producerByteRate": 9}, metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
-    first = settle([owner, heir], kafka, NOW)
+    first = converge([owner, heir], kafka, NOW)
     owner, heir = after(owner, first), after(heir, first)
     assert kafka.quotas == {Entity(client_id="etl"): {"producer_byte_rate": 5.0, "consumer_byte_rate": 7.0}}
-    outcome = settle([deleted(owner), heir], kafka, NOW)
+    outcome = converge([deleted(owner), heir], kafka, NOW)
     assert [str(each) for each in outcome.done] == [
         "set no consumer_byte_rate for client-id=etl",
         "set producer_byte_rate=9 for client-id=etl",
@@ -136,7 +137,7 @@ def test_a_refusal_is_said_and_does_not_stop_the_others(retriable: bool, reason:
 
     kafka = Picky()
     bad, good = topic("bad"), topic("good")
-    outcome = settle([bad, good], kafka, NOW)
+    outcome = converge([bad, good], kafka, NOW)
     assert ready(outcome.statuses[key_of(bad)]) == ("False", reason)
     assert ready(outcome.statuses[key_of(good)]) == ("True", "Ready")
 
@@ -147,17 +148,17 @@ def test_what_cannot_be_seen_is_an_error() -> None:
             raise AdminError("could not look", retriable=True)
 
     with pytest.raises(AdminError):
-        settle([topic()], Silent(), NOW)  # type: ignore[arg-type]
+        converge([topic()], Silent(), NOW)  # type: ignore[arg-type]
 
 
 def test_deleting_does_what_the_policy_says_and_lets_go() -> None:
     kafka = FakeKafka()
     wanted: list[Topic | ClientQuota] = [topic("kept"), topic("gone", deletionPolicy="Delete"), quota()]
-    made = [after(each, (first := settle(wanted, kafka, NOW))) for each in wanted]
+    made = [after(each, (first := converge(wanted, kafka, NOW))) for each in wanted]
     assert first.released == []
     kafka.held["gone"] = 100
     doomed = [deleted(each) for each in made]
-    outcome = settle(doomed, kafka, NOW)
+    outcome = converge(doomed, kafka, NOW)
     assert sorted(outcome.released) == sorted(key_of(each) for each in doomed)
     assert (list(kafka.topics), kafka.quotas) == (["kept"], {})
 
@@ -166,7 +167,7 @@ def test_a_quota_knows_its_level_and_what_hides_it() -> None:
     kafka = FakeKafka()
     kafka.quotas[Entity("alice")] = {"producer_byte_rate": 5.0}
     everybody = quota("everybody", {"user": {"default": True}})
-    outcome = settle([quota(), everybody], kafka, NOW)
+    outcome = converge([quota(), everybody], kafka, NOW)
     status = outcome.statuses[key_of(quota())]
     assert isinstance(status, ClientQuotaStatus)
     assert (status.level, status.applied) == (7, {"producer_byte_rate": 1024.0**2})
@@ -183,7 +184,7 @@ def test_a_quota_of_a_user_that_nobody_can_be_says_so() -> None:
     kafka = FakeKafka()
     named, anonymous = quota("a", {"user": {"name": "alice"}}), quota("b", {"user": {"name": "ANONYMOUS"}})
     everybody = quota("c", {"user": {"default": True}})
-    statuses = settle([named, anonymous, everybody], kafka, NOW).statuses
+    statuses = converge([named, anonymous, everybody], kafka, NOW).statuses
     told = [statuses[key_of(each)].condition("NotServed") for each in (named, anonymous, everybody)]
     assert told[0] is not None
     assert (told[0].reason, told[1:]) == ("NobodyIsThisUser", [None, None])
@@ -192,10 +193,10 @@ def test_a_quota_of_a_user_that_nobody_can_be_says_so() -> None:
 def test_a_broker_that_is_away_changes_nobodys_share() -> None:
     kafka = FakeKafka(brokers=3)
     wanted = quota(limits={"producerByteRate": "10Mi"}, scope="Cluster")
-    outcome = settle([wanted], kafka, NOW, brokers_expected=3)
+    outcome = converge([wanted], kafka, NOW, brokers_expected=3)
     assert kafka.quotas == {Entity(client_id="etl"): {"producer_byte_rate": 3495253.0}}
     del kafka.brokers[2]
-    assert settle([after(wanted, outcome)], kafka, NOW, brokers_expected=3).done == []
+    assert converge([after(wanted, outcome)], kafka, NOW, brokers_expected=3).done == []
 
 
 def test_thousands_of_resources_take_few_requests() -> None:
@@ -215,7 +216,7 @@ def test_thousands_of_resources_take_few_requests() -> None:
         *(topic(f"t{number}") for number in range(500)),
         *(quota(f"q{number}", {"user": {"name": f"u{number}"}}) for number in range(500)),
     ]
-    outcome = settle(wanted, kafka, NOW)
+    outcome = converge(wanted, kafka, NOW)
     assert batches == [200, 200, 100] * 2
     assert {ready(status) for status in outcome.statuses.values()} == {("True", "Ready")}
 
@@ -231,20 +232,20 @@ def test_records_are_counted_only_where_it_matters() -> None:
     kafka.make("a")
     kafka.make("b")
     cut = topic("b", config={"retention.ms": 5})
-    outcome = settle([topic("a", config={"segment.ms": 5}), cut], kafka, NOW)
+    outcome = converge([topic("a", config={"segment.ms": 5}), cut], kafka, NOW)
     assert set(counted) == {"b"}
     assert ready(outcome.statuses[key_of(cut)]) == ("False", "Refused")
 
 
 def test_a_topic_says_which_of_its_settings_change_nothing() -> None:
     wanted = topic(config={"preallocate": "true", "retention.ms": "5"})
-    status = settle([wanted], FakeKafka(), NOW).statuses[key_of(wanted)]
+    status = converge([wanted], FakeKafka(), NOW).statuses[key_of(wanted)]
     word = status.condition("NotServed")
     assert word is not None
     assert (word.status, word.reason) == ("True", "WithoutEffect")
     assert word.message.startswith("preallocate: ")
     plain = topic(config={"retention.ms": "5"})
-    assert settle([plain], FakeKafka(), NOW).statuses[key_of(plain)].condition("NotServed") is None
+    assert converge([plain], FakeKafka(), NOW).statuses[key_of(plain)].condition("NotServed") is None
 
 
 def message_of(status: object) -> str:
@@ -257,17 +258,17 @@ def message_of(status: object) -> str:
 def test_what_somebody_else_has_changed_is_put_back_and_told() -> None:
     kafka, etl = FakeKafka(), Entity(client_id="etl")
     wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
-    made = [after(each, settle(wanted, kafka, NOW)) for each in wanted]
+    made = [after(each, converge(wanted, kafka, NOW)) for each in wanted]
     kafka.quotas[etl] = {"producer_byte_rate": 5000.0}
     kafka.perform(AlterTopic("a", {"retention.ms": "77"}))
 
-    outcome = settle(made, kafka, NOW)
+    outcome = converge(made, kafka, NOW)
 
     assert kafka.quotas[etl] == {"producer_byte_rate": 1048576.0}
     by_topic, by_quota = (outcome.statuses[key_of(each)] for each in made)
     assert message_of(by_topic).endswith("put back at 2026-11-21T12:00:00Z: retention.ms was 77")
     assert message_of(by_quota).endswith("put back at 2026-11-21T12:00:00Z: producer_byte_rate was 5k")
-    later = settle([after(each, outcome) for each in made], kafka, NOW + timedelta(minutes=61))
+    later = converge([after(each, outcome) for each in made], kafka, NOW + timedelta(minutes=61))
     assert "put back" not in message_of(later.statuses[key_of(made[0])])
     assert isinstance(by_quota, ClientQuotaStatus)
     assert later.statuses[key_of(made[1])].last_correction == by_quota.last_correction  # type: ignore[union-attr]
@@ -276,7 +277,7 @@ def test_what_somebody_else_has_changed_is_put_back_and_told() -> None:
 def test_what_the_resource_itself_changes_is_no_correction() -> None:
     kafka = FakeKafka()
     wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
-    made = [after(each, settle(wanted, kafka, NOW)) for each in wanted]
+    made = [after(each, converge(wanted, kafka, NOW)) for each in wanted]
     limits = made[1].spec.model_copy(update={"limits": Limits(producer_byte_rate=7)})
     spec = made[0].spec.model_copy(update={"config": {"retention.ms": "2000"}})
     newer = [
@@ -284,7 +285,7 @@ def test_what_the_resource_itself_changes_is_no_correction() -> None:
         for each, other in zip(made, (spec, limits), strict=True)
     ]
 
-    outcome = settle(newer, kafka, NOW)
+    outcome = converge(newer, kafka, NOW)
 
     assert len(outcome.done) == 2
     assert [status.last_correction for status in outcome.statuses.values()] == [None, None]  # type: ignore[union-attr]
@@ -293,11 +294,11 @@ def test_what_the_resource_itself_changes_is_no_correction() -> None:
 def test_what_others_have_set_on_the_same_topic_and_entity_is_shown_and_stays() -> None:
     kafka, etl = FakeKafka(), Entity(client_id="etl")
     wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
-    made = [after(each, settle(wanted, kafka, NOW)) for each in wanted]
+    made = [after(each, converge(wanted, kafka, NOW)) for each in wanted]
     kafka.quotas[etl]["consumer_byte_rate"] = 5000.0
     kafka.perform(AlterTopic("a", {"segment.bytes": "1048576"}))
 
-    outcome = settle(made, kafka, NOW)
+    outcome = converge(made, kafka, NOW)
 
     by_topic, by_quota = (outcome.statuses[key_of(each)] for each in made)
     assert isinstance(by_topic, TopicStatus)
