@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, IDLE_MS_MAX, SERIES_MAX
 from kavka_broker.runtime.metric_table import FAMILIES, Family
-from kavka_broker.runtime.metrics import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX
+from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 

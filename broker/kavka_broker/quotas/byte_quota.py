@@ -10,17 +10,19 @@ The cost of a request without a quota is one lookup in a dictionary. Which quota
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share, resolve, share_of
 from kavka_broker.quotas.sensor import OTHER, HeldTime, Sensor, Usage
+from kavka_broker.slices import Pace, Work
 
 SENSORS_MAX = 10_000
 SERIES_MAX = 100
 IDLE_MS_MAX = 3_600_000
+UNITS_PER_SENSOR = 4  # of a slice
 
 DELAY_BUCKETS_MS = (10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000)
 
@@ -110,16 +112,17 @@ class ByteQuota:
         if idle:
             self._resolved.clear()
 
-    def usages(self, now_ms: int) -> Iterator[Usage]:
+    def usages(self, now_ms: int) -> Work[list[Usage]]:
         """A line for each share that has a name, and one for all others once there are any."""
-        other = self._expired
-        for sensor in self._sensors.values():
+        lines, other, pace = list[Usage](), self._expired, Pace()
+        for sensor in list(self._sensors.values()):
             if sensor.is_named:
-                yield usage_of(sensor, now_ms)
+                lines.append(usage_of(sensor, now_ms))
             else:
                 other = summed(other, sensor, now_ms)
-        if self.overflows_total:
-            yield other
+            if pace.spent(UNITS_PER_SENSOR):
+                yield
+        return [*lines, other] if self.overflows_total else lines
 
     def _delay_of(self, sensor: Sensor, size_bytes: int, now_ms: int) -> int:
         rate, limit = sensor.rate, sensor.limit

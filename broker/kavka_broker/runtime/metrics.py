@@ -2,34 +2,33 @@
 
 Nothing is counted here: the parts of the broker keep plain numbers, and a scrape reads them. Series that grow with
 names that clients choose are bounded, and `kavka_series_omitted` says how many are not shown; clients beyond the bound
-are summed up under `__other__` (see `quotas.byte_quota`).
+are summed up under `__other__` (see `quotas.byte_quota`). What a broker has very many of is read in slices.
 
 The library that writes the format costs 7 MiB, so it and this page are imported by the first scrape
-(docs/adr/0005). One family is rendered at a time, and requests are served in between.
+(docs/adr/0005). Some samples are written at a time, and requests are served in between.
 """
 
 import asyncio
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, ByteQuota
 from kavka_broker.quotas.sensor import Usage
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
-from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
+from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
+from kavka_broker.slices import Slices, Work
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
 
@@ -37,48 +36,51 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-TOPIC_SERIES_MAX: Final = 500
-PARTITION_SERIES_MAX: Final = 1000
-
-Sample = tuple[str, tuple[str, ...], float]  # name, values of its labels, value
+SAMPLES_PER_TURN: Final = 250
+"""Written in a millisecond or two."""
+HEAD_LINES: Final = 2
+"""Of a family's page: its help and its type."""
 
 
 async def render(sources: Sources) -> bytes:
     """Everything, as one page."""
     await asyncio.to_thread(import_module, "prometheus_client")  # 60 ms that the loop should not stand still
+    slices = Slices()
+    by_family: dict[str, list[Sample]] = {}
+    for sample in await slices.whole(samples(sources)):
+        by_family.setdefault(FAMILY_OF[sample[0]], []).append(sample)
+    pages: list[bytes] = []
+    for family in FAMILIES:
+        pages += [page async for page in pages_of(family, by_family.get(family.name, ()), slices)]
+    # In a thread, since a file is open for each connection and each log, and to count them takes a while.
+    return b"".join([*pages, *map(text_of, await asyncio.to_thread(process_families))])
+
+
+async def pages_of(family: Family, found: Sequence[Sample], slices: Slices) -> AsyncIterator[bytes]:
+    """The samples of a family, some a turn; the first have its name and help above them."""
+    from prometheus_client import Metric
+
+    async for some in slices.pieces(found, SAMPLES_PER_TURN):
+        metric = Metric(family.name.removesuffix("_total"), family.help, family.kind)
+        for name, values, value in some:
+            metric.add_sample(name, dict(zip(labels_of(family, name), values, strict=True)), value)
+        page = text_of(metric)
+        yield page if some[0] is found[0] else page.split(b"\n", HEAD_LINES)[-1]
+    if found:
+        await slices.turn()
+
+
+def text_of(metric: "Metric") -> bytes:
     from prometheus_client import generate_latest
     from prometheus_client.registry import Collector
 
     class One(Collector):
         """A registry's worth of one family."""
 
-        def __init__(self, metric: "Metric") -> None:
-            self._metric = metric
-
         def collect(self) -> Iterator["Metric"]:
-            yield self._metric
-
-    pages = []
-    for metric in [*families(samples(sources)), *process_families()]:
-        pages.append(generate_latest(One(metric)))
-        await asyncio.sleep(0)
-    return b"".join(pages)
-
-
-def families(found: Iterable[Sample]) -> Iterator["Metric"]:
-    """The samples under the families of the table, in its order; families without samples are left out."""
-    from prometheus_client import Metric
-
-    by_family: dict[str, list[Sample]] = {}
-    for sample in found:
-        by_family.setdefault(family_name(sample[0]), []).append(sample)
-    for family in FAMILIES:
-        if family.name in by_family:
-            metric = Metric(family.name.removesuffix("_total"), family.help, family.kind)
-            for name, values, value in by_family.pop(family.name):
-                metric.add_sample(name, dict(zip(labels_of(family, name), values, strict=True)), value)
             yield metric
-    assert not by_family, f"not in the table of metrics: {sorted(by_family)}"
+
+    return generate_latest(One())
 
 
 def process_families() -> list["Metric"]:
@@ -88,42 +90,47 @@ def process_families() -> list["Metric"]:
     return list(ProcessCollector(registry=CollectorRegistry()).collect())
 
 
-def family_name(name: str) -> str:
-    for suffix in ("_bucket", "_sum", "_count"):
-        if name.removesuffix(suffix) in HISTOGRAMS:
-            return name.removesuffix(suffix)
-    return name
-
-
 def labels_of(family: Family, name: str) -> tuple[str, ...]:
     return (*family.labels, "le") if name.endswith("_bucket") else family.labels
 
 
-HISTOGRAMS: Final = {family.name for family in FAMILIES if family.kind is Kind.HISTOGRAM}
+def names_of(family: Family) -> list[str]:
+    """What its samples are called."""
+    if family.kind is Kind.HISTOGRAM:
+        return [family.name + suffix for suffix in ("_bucket", "_sum", "_count")]
+    return [family.name]
 
 
-def samples(sources: Sources) -> Iterator[Sample]:
+FAMILY_OF: Final = {name: family.name for family in FAMILIES for name in names_of(family)}
+
+
+def samples(sources: Sources) -> Work[list[Sample]]:
     """Every figure, in no particular order."""
+    found = [*node_samples(sources)]
+    for quota_type, quota in sources.quotas.by_type.items():
+        usages = yield from quota.usages(int(sources.clock.monotonic_ms()))
+        found += quota_samples(quota_type, quota, usages)
+    found += request_samples(sources.requests)
+    for listener in sources.listeners:
+        found += listener_samples(listener)
+        yield
+    found += yield from partition_samples(list(sources.partitions))
+    found += directory_samples(sources.logs)
+    if sources.cleaner is not None:
+        found += cleaner_samples(sources.cleaner, sources.logs, sources.clock.now_ms())
+    yield
+    found += yield from controller_samples(sources.metadata, is_active=sources.is_active_controller())
+    found += quorum_samples(sources.quorum)
+    found += count_samples(sources.counts)
+    return found
+
+
+def node_samples(sources: Sources) -> Iterator[Sample]:
     yield "kavka_build_info", (version("kavka-broker"), platform.python_version()), 1
     yield "kavka_broker_info", (str(sources.node_id), sources.cluster_id), 1
     yield "kavka_broker_ready", (), int(sources.health.is_ready)
     yield from memory_samples()
     yield from loop_samples(sources.watchdog)
-    for quota_type, quota in sources.quotas.by_type.items():
-        yield from quota_samples(quota_type, quota, int(sources.clock.monotonic_ms()))
-    yield from request_samples(sources.requests)
-    for listener in sources.listeners:
-        yield from listener_samples(listener)
-    partitions = list(sources.partitions)
-    yield from replica_samples(partitions)
-    yield from topic_samples(partitions)
-    yield from log_samples(partitions)
-    yield from directory_samples(sources.logs)
-    if sources.cleaner is not None:
-        yield from cleaner_samples(sources.cleaner, sources.logs, sources.clock.now_ms())
-    yield from controller_samples(sources.metadata, is_active=sources.is_active_controller())
-    yield from quorum_samples(sources.quorum)
-    yield from count_samples(sources.counts)
 
 
 def request_samples(counted: Iterable[tuple[str, ApiStats]]) -> Iterator[Sample]:
@@ -153,8 +160,8 @@ def loop_samples(watchdog: Watchdog) -> Iterator[Sample]:
         yield "kavka_loop_held_seconds_total", (name,), seconds
 
 
-def quota_samples(quota_type: str, quota: ByteQuota, now_ms: int) -> Iterator[Sample]:
-    for usage in quota.usages(now_ms):
+def quota_samples(quota_type: str, quota: ByteQuota, usages: Iterable[Usage]) -> Iterator[Sample]:
+    for usage in usages:
         client = (usage.user, usage.client_id)
         labels = (*client, quota_type)
         yield "kavka_client_bytes_total", labels, usage.bytes_total
@@ -193,59 +200,6 @@ def listener_samples(listener: Listener) -> Iterator[Sample]:
     yield "kavka_network_sent_bytes_total", label, listener.sent_bytes
 
 
-def replica_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
-    prefix = "kafka_server_replicamanager_"
-    led = [partition for partition in partitions if partition.is_leader]
-    yield f"{prefix}partitioncount", (), len(partitions)
-    yield f"{prefix}leadercount", (), len(led)
-    yield f"{prefix}underreplicatedpartitions", (), sum(len(p.state.isr) < len(p.state.replicas) for p in led)
-    spare = [len(partition.state.isr) - min_isr(partition) for partition in led]
-    yield f"{prefix}underminisrpartitioncount", (), sum(count < 0 for count in spare)
-    yield f"{prefix}atminisrpartitioncount", (), sum(count == 0 for count in spare)
-    for follower_id, lag in sorted(lags(led).items()):
-        yield "kavka_replica_lag_records_max", (str(follower_id),), lag
-
-
-def min_isr(partition: Partition) -> int:
-    return effective_min_isr(partition.log.config.min_insync_replicas, len(partition.state.replicas))
-
-
-def lags(led: Iterable[Partition]) -> dict[int, int]:
-    """By follower, how much it lacks of the partition that it lacks most of. One that is dead lags as well, and more
-    and more: so this is looked at from the leader's side.
-    """
-    found: dict[int, int] = {}
-    for partition in led:
-        log = partition.log
-        for follower_id, follower in partition.leadership.followers.items() if partition.leadership else ():
-            lag = max(0, log.log_end_offset - max(follower.log_end_offset, log.log_start_offset))
-            found[follower_id] = max(lag, found.get(follower_id, 0))
-    return found
-
-
-def topic_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
-    topics: dict[str, list[int]] = {}
-    for partition in partitions:
-        totals = topics.setdefault(partition.topic, [0, 0, 0])
-        totals[0] += partition.bytes_in
-        totals[1] += partition.bytes_out
-        totals[2] += partition.messages_in
-    for topic, (bytes_in, bytes_out, messages_in) in islice(topics.items(), TOPIC_SERIES_MAX):
-        yield "kafka_server_brokertopicmetrics_bytesin_total", (topic,), bytes_in
-        yield "kafka_server_brokertopicmetrics_bytesout_total", (topic,), bytes_out
-        yield "kafka_server_brokertopicmetrics_messagesin_total", (topic,), messages_in
-    yield "kavka_series_omitted", ("topic",), max(0, len(topics) - TOPIC_SERIES_MAX)
-
-
-def log_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
-    for partition in partitions[:PARTITION_SERIES_MAX]:
-        labels, log = (partition.topic, str(partition.index)), partition.log
-        yield "kafka_log_log_size", labels, log.size_bytes
-        yield "kafka_log_log_logstartoffset", labels, log.log_start_offset
-        yield "kafka_log_log_logendoffset", labels, log.log_end_offset
-    yield "kavka_series_omitted", ("partition",), max(0, len(partitions) - PARTITION_SERIES_MAX)
-
-
 def directory_samples(logs: LogManager) -> Iterator[Sample]:
     offline = [directory for directory in logs.directories if not directory.is_online]
     yield "kafka_log_logmanager_offlinelogdirectorycount", (), len(offline)
@@ -274,19 +228,6 @@ def cleaner_samples(cleaner: LogCleaner, logs: LogManager, now_ms: int) -> Itera
     yield "kavka_cleaner_read_bytes_total", (), figures.bytes_read_total
     yield "kavka_cleaner_written_bytes_total", (), figures.bytes_written_total
     yield "kavka_cleaner_progress_ratio", (), cleaner.progress
-
-
-def controller_samples(metadata: Metadata, *, is_active: bool) -> Iterator[Sample]:
-    prefix = "kafka_controller_kafkacontroller_"
-    states = [state for topic in metadata.topics for state in topic.partitions.values()]
-    fenced = sum(broker.fenced for broker in metadata.brokers)
-    yield f"{prefix}activecontrollercount", (), int(is_active)
-    yield f"{prefix}globaltopiccount", (), len(metadata.topics)
-    yield f"{prefix}globalpartitioncount", (), len(states)
-    yield f"{prefix}offlinepartitionscount", (), sum(state.leader < 0 for state in states)
-    yield f"{prefix}preferredreplicaimbalancecount", (), sum(state.leader != state.replicas[0] for state in states)
-    yield f"{prefix}activebrokercount", (), len(metadata.brokers) - fenced
-    yield f"{prefix}fencedbrokercount", (), fenced
 
 
 def quorum_samples(quorum: Quorum) -> Iterator[Sample]:

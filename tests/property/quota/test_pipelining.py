@@ -21,6 +21,7 @@ from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.listener import Limits
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE, ClientQuotas
+from kavka_broker.slices import at_once
 
 LIMIT = 10_000
 WINDOW = SampleWindow()
@@ -127,7 +128,8 @@ class Broker:
     def held_ms(self) -> int:
         """What the metrics say of all connections together."""
         now_ms = int(self.world.now_ms)
-        return sum(line.held_ms_total for quota in self.quotas.by_type.values() for line in quota.usages(now_ms))
+        lines = (line for quota in self.quotas.by_type.values() for line in at_once(quota.usages(now_ms)))
+        return sum(line.held_ms_total for line in lines)
 
 
 class Socket:

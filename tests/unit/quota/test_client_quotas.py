@@ -8,6 +8,7 @@ from kavka_broker.core.quota.resolve import LEVELS, candidates
 from kavka_broker.quotas.byte_quota import IDLE_MS_MAX, ByteQuota
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.sensor import OTHER, Usage
+from kavka_broker.slices import at_once
 
 KIB = 1024
 WINDOW = SampleWindow()
@@ -28,7 +29,7 @@ def consumers(limits: dict[Entity | IpEntity, float]) -> ClientQuotas:
 
 
 def usage(of: ClientQuotas, quota_type: str, now_ms: int = 0) -> dict[tuple[str, str], Usage]:
-    return {(line.user, line.client_id): line for line in of.by_type[quota_type].usages(now_ms)}
+    return {(line.user, line.client_id): line for line in at_once(of.by_type[quota_type].usages(now_ms))}
 
 
 def test_a_client_without_a_quota_never_waits_and_is_counted() -> None:
@@ -181,7 +182,7 @@ def test_held_time_stays_where_it_was_counted_when_a_share_gets_its_name() -> No
     quota.charge("alice", "etl", 1, 1000)
     quota.charge("alice", "x", 1, 3000)
 
-    assert [line.held_ms_total for line in quota.usages(5000)] == [0, 5000]
+    assert [line.held_ms_total for line in at_once(quota.usages(5000))] == [0, 5000]
 
 
 def test_an_idle_client_is_forgotten_after_an_hour() -> None:
@@ -213,7 +214,7 @@ def test_names_made_up_by_clients_do_not_grow_memory() -> None:
         quota.charge("alice", f"client-{number}", 1, 0)
         quota.charge("carol", f"client-{number}", 1, 0)
 
-    lines = {(line.user, line.client_id): line for line in quota.usages(0)}
+    lines = {(line.user, line.client_id): line for line in at_once(quota.usages(0))}
 
     assert len(quota._sensors) <= 52  # the bound, and one for each quota that late-comers meet (or none)
     assert len(quota._resolved) <= 50
@@ -228,16 +229,16 @@ def test_counters_of_the_others_never_fall() -> None:
     seen = [0]
     for now_ms, client_id in enumerate(["a", "b", "c", "d", "e"]):
         quota.charge("alice", client_id, 100, now_ms)
-        seen += [line.bytes_total for line in quota.usages(now_ms) if line.user == OTHER]
+        seen += [line.bytes_total for line in at_once(quota.usages(now_ms)) if line.user == OTHER]
     quota.update({Entity("alice", "c"): 1e9})  # c gets a series of its own now
     quota.charge("alice", "c", 7, 10)
-    seen += [line.bytes_total for line in quota.usages(10) if line.user == OTHER]
+    seen += [line.bytes_total for line in at_once(quota.usages(10)) if line.user == OTHER]
     quota.expire(IDLE_MS_MAX + 5)
-    seen += [line.bytes_total for line in quota.usages(10) if line.user == OTHER]
+    seen += [line.bytes_total for line in at_once(quota.usages(10)) if line.user == OTHER]
 
     assert seen == sorted(seen)
     assert seen[-1] == 400
-    assert {(line.client_id, line.bytes_total) for line in quota.usages(10)} == {("c", 7), (OTHER, 400)}
+    assert {(line.client_id, line.bytes_total) for line in at_once(quota.usages(10))} == {("c", 7), (OTHER, 400)}
 
 
 def test_a_key_that_is_called_enforced_has_somebody_who_enforces_it() -> None:
@@ -256,7 +257,7 @@ def test_clients_without_a_quota_leave_half_of_the_series_to_those_with_one() ->
     for number in range(9):
         quota.charge("alice", f"{number}", 1, 0)
 
-    named = [line.user for line in quota.usages(0) if line.user != OTHER]
+    named = [line.user for line in at_once(quota.usages(0)) if line.user != OTHER]
 
     assert sorted(named) == ["alice", "alice", "bob", "bob"]
 
@@ -268,7 +269,7 @@ def test_shares_that_look_alike_in_labels_are_not_exported_twice() -> None:
     quota.charge("alice", "x", 2, 0)  # the user's quota: (alice, any)
     quota.charge(OTHER, OTHER, 4, 0)
 
-    labels = [(line.user, line.client_id) for line in quota.usages(0)]
+    labels = [(line.user, line.client_id) for line in at_once(quota.usages(0))]
 
     assert len(labels) == len(set(labels))
-    assert sum(line.bytes_total for line in quota.usages(0)) == 7
+    assert sum(line.bytes_total for line in at_once(quota.usages(0))) == 7

@@ -1,15 +1,18 @@
 """What a scrape says, and that it says it correctly."""
 
 import asyncio
+from types import SimpleNamespace
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.metric_table import FAMILIES
-from kavka_broker.runtime.metrics import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX, render
+from kavka_broker.runtime.metrics import render
+from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX
 from kavka_broker.runtime.sources import Sources
 from tests.support.sim_disk import DiskError
+from tests.support.turns import Turns
 from tests.unit.runtime.sources import partition, sources
 from tests.unit.storage.support import SMALL, fill
 from tests.unit.storage.test_log_manager import ID, formatted, start
@@ -170,3 +173,32 @@ def test_the_log_cleaner_tells_what_it_has_done() -> None:
     assert value(found, "kafka_log_logcleaner_cleaner_recopy_percent") == 25
     assert value(found, "kafka_log_logcleanermanager_max_dirty_percent") == 0
     assert value(found, "kavka_cleaner_progress_ratio") == 0
+
+
+def most_calls(of: Sources) -> int:
+    """In one turn of the loop, while the page is made."""
+
+    async def making() -> int:
+        turns = Turns()
+        with turns.counting():
+            await asyncio.create_task(render(of))
+        return turns.most
+
+    return asyncio.run(making())
+
+
+def test_no_turn_grows_with_the_partitions_nor_with_the_clients() -> None:
+    def many(count: int) -> Sources:
+        topic = SimpleNamespace(partitions={at: SimpleNamespace(leader=1, replicas=(1,)) for at in range(count)})
+        quotas = ClientQuotas()
+        for number in range(count // 2):
+            quotas.produce("", f"client-{number}", 1, 0)
+        return sources(
+            [partition(f"t{at}", 0, [1], [1, 2]) for at in range(count)],
+            metadata=SimpleNamespace(topics=[topic, topic], brokers=[]),
+            quotas=quotas,
+        )
+
+    most_calls(many(10))  # its modules are imported
+    few, more = most_calls(many(4_000)), most_calls(many(12_000))
+    assert more < 1.2 * few

@@ -1,0 +1,122 @@
+"""The figures of the page of metrics that grow with the partitions, of which there may be ten thousands: in slices."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topics import PartitionState
+from kavka_broker.core.partition.high_watermark import effective_min_isr
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.slices import Pace, Work
+
+TOPIC_SERIES_MAX: Final = 500
+PARTITION_SERIES_MAX: Final = 1000
+UNITS_PER_PARTITION: Final = 4  # of a slice
+
+Sample = tuple[str, tuple[str, ...], float]  # name, values of its labels, value
+
+
+class ReplicaFigures:
+    """What is summed up over the partitions of this broker."""
+
+    def __init__(self) -> None:
+        self.leaders = self.under_replicated = self.under_min_isr = self.at_min_isr = 0
+        self.lags: dict[int, int] = {}  # by follower, how much it lacks of the partition that it lacks most of
+        self.topics: dict[str, list[int]] = {}  # bytes in, bytes out, messages in
+
+    def add(self, partition: Partition) -> None:
+        totals = self.topics.setdefault(partition.topic, [0, 0, 0])
+        totals[0] += partition.bytes_in
+        totals[1] += partition.bytes_out
+        totals[2] += partition.messages_in
+        if partition.is_leader:
+            self._add_led(partition)
+
+    def _add_led(self, partition: Partition) -> None:
+        state = partition.state
+        in_sync, replicas = len(state.isr), len(state.replicas)
+        spare = in_sync - effective_min_isr(partition.log.config.min_insync_replicas, replicas)
+        self.leaders += 1
+        self.under_replicated += in_sync < replicas
+        self.under_min_isr += spare < 0
+        self.at_min_isr += spare == 0
+        if partition.leadership is not None and partition.leadership.followers:
+            self._add_lags(partition)
+
+    def _add_lags(self, partition: Partition) -> None:
+        """A replica that is dead lags as well, and more and more: so this is looked at from the leader's side."""
+        log, leadership = partition.log, partition.leadership
+        assert leadership is not None
+        for follower_id, follower in leadership.followers.items():
+            lag = max(0, log.log_end_offset - max(follower.log_end_offset, log.log_start_offset))
+            self.lags[follower_id] = max(lag, self.lags.get(follower_id, 0))
+
+
+def partition_samples(partitions: Sequence[Partition]) -> Work[list[Sample]]:
+    figures, pace = ReplicaFigures(), Pace()
+    for partition in partitions:
+        figures.add(partition)
+        if pace.spent(UNITS_PER_PARTITION):
+            yield
+    found = [*replica_samples(figures, len(partitions)), *topic_samples(figures.topics)]
+    yield
+    return [*found, *log_samples(partitions)]
+
+
+def replica_samples(figures: ReplicaFigures, count: int) -> Iterator[Sample]:
+    prefix = "kafka_server_replicamanager_"
+    yield f"{prefix}partitioncount", (), count
+    yield f"{prefix}leadercount", (), figures.leaders
+    yield f"{prefix}underreplicatedpartitions", (), figures.under_replicated
+    yield f"{prefix}underminisrpartitioncount", (), figures.under_min_isr
+    yield f"{prefix}atminisrpartitioncount", (), figures.at_min_isr
+    for follower_id, lag in sorted(figures.lags.items()):
+        yield "kavka_replica_lag_records_max", (str(follower_id),), lag
+
+
+def topic_samples(topics: dict[str, list[int]]) -> Iterator[Sample]:
+    for topic, (bytes_in, bytes_out, messages_in) in islice(topics.items(), TOPIC_SERIES_MAX):
+        yield "kafka_server_brokertopicmetrics_bytesin_total", (topic,), bytes_in
+        yield "kafka_server_brokertopicmetrics_bytesout_total", (topic,), bytes_out
+        yield "kafka_server_brokertopicmetrics_messagesin_total", (topic,), messages_in
+    yield "kavka_series_omitted", ("topic",), max(0, len(topics) - TOPIC_SERIES_MAX)
+
+
+def log_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
+    for partition in partitions[:PARTITION_SERIES_MAX]:
+        labels, log = (partition.topic, str(partition.index)), partition.log
+        yield "kafka_log_log_size", labels, log.size_bytes
+        yield "kafka_log_log_logstartoffset", labels, log.log_start_offset
+        yield "kafka_log_log_logendoffset", labels, log.log_end_offset
+    yield "kavka_series_omitted", ("partition",), max(0, len(partitions) - PARTITION_SERIES_MAX)
+
+
+def controller_samples(metadata: Metadata, *, is_active: bool) -> Work[list[Sample]]:
+    count = offline = not_preferred = 0
+    pace, topics = Pace(), list(metadata.topics)
+    for topic in topics:
+        for states in chunks(topic.partitions.values()):
+            count += len(states)
+            offline += sum(state.leader < 0 for state in states)
+            not_preferred += sum(state.leader != state.replicas[0] for state in states)
+            if pace.spent(len(states) + 1):
+                yield
+    fenced = sum(broker.fenced for broker in metadata.brokers)
+    prefix = "kafka_controller_kafkacontroller_"
+    return [
+        (f"{prefix}activecontrollercount", (), int(is_active)),
+        (f"{prefix}globaltopiccount", (), len(topics)),
+        (f"{prefix}globalpartitioncount", (), count),
+        (f"{prefix}offlinepartitionscount", (), offline),
+        (f"{prefix}preferredreplicaimbalancecount", (), not_preferred),
+        (f"{prefix}activebrokercount", (), len(metadata.brokers) - fenced),
+        (f"{prefix}fencedbrokercount", (), fenced),
+    ]
+
+
+def chunks(states: Iterable[PartitionState]) -> Iterator[list[PartitionState]]:
+    """As they are now, some at a time."""
+    rest = iter(list(states))
+    while some := list(islice(rest, PARTITION_SERIES_MAX)):
+        yield some
