@@ -15,11 +15,14 @@ from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
 from kavka_broker.protocol.records.record import Record, build_batch
 from kavka_broker.runtime.server import Server
 from kavka_broker.storage.disk import RealDisk
 
 CLUSTER_ID = "a2F2a2EtaW4tcHJvY2Vzcw"
+ROUND_TRIPS = 5
 NOW_MS = 1_800_000_000_000
 R = TypeVar("R", bound=Message)
 
@@ -78,6 +81,13 @@ class InProcess:
         command = CreateTopic(name, topic_id, partitions, 1, configs=dotted)
         await self.broker.active.submit(lambda metadata, _: create_topics(metadata, [command], Defaults()))
         return topic_id
+
+    async def heard(self) -> None:
+        """Wait until the node has acted on all that was sent to it before: what others ask behind it is answered."""
+        client = await self.connect()
+        for _ in range(ROUND_TRIPS):
+            await client.call(ApiVersionsRequest("test", "1"), ApiVersionsResponse, 4)
+        client.close()
 
     def close(self) -> None:
         for client in self._clients:

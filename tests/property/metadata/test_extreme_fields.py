@@ -39,6 +39,7 @@ from kavka_broker.protocol.messages.broker_registration_response import BrokerRe
 from kavka_broker.protocol.uuids import ONE
 from tests.support.cluster import uuid
 from tests.support.in_process import CLUSTER_ID, Client, InProcess, running
+from tests.support.waiting import until
 
 TOPIC: Final = "__cluster_metadata"
 STRANGER: Final = 7
@@ -211,9 +212,7 @@ def leads_again(inside: InProcess) -> bool:
 
 
 async def until_it_leads(inside: InProcess) -> None:
-    async with asyncio.timeout(20):
-        while not leads_again(inside):
-            await asyncio.sleep(0.01)
+    await until(lambda: leads_again(inside))
 
 
 def test_extreme_fields(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

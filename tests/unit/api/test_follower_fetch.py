@@ -32,6 +32,7 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.segment import Segment
 from tests.support.in_process import Client, InProcess, batch, running
+from tests.support.waiting import until
 
 OTHER = 2
 OTHER_EPOCH = 1_000
@@ -129,7 +130,7 @@ def test_what_is_appended_wakes_it_and_only_that_is_looked_at(tmp_path: Path) ->
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         session = await opened(client, topic_id, dict.fromkeys(range(PARTITIONS), 0))
         client.send(fetch(topic_id, {}, session=(session, 1), wait_ms=60_000), VERSION)
-        await asyncio.sleep(0.01)
+        await inside.heard()
         partition = write(inside, 1)
         answer = parts_of(await client.receive(FetchResponse, VERSION))
         assert {index: size(part) > 0 for index, part in answer.items()} == {1: True}
@@ -277,7 +278,7 @@ def test_deleted_records_wait_for_the_follower_which_hears_at_once(tmp_path: Pat
         write(inside)
         session = await opened(client, topic_id, {0: 1})
         client.send(fetch(topic_id, {}, session=(session, 1), wait_ms=60_000), VERSION)
-        await asyncio.sleep(0.01)
+        await inside.heard()
         other = await inside.connect()
         wanted = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 1)])], 60_000)
         other.send(wanted, 2)
@@ -328,9 +329,7 @@ def test_a_session_ends_with_its_connection(tmp_path: Path) -> None:
         partition = inside.broker.replicas.leader("t", 0)
         assert (len(inside.broker.fetches.sessions), len(partition.feeds)) == (1, 1)
         client.close()
-        async with asyncio.timeout(10):
-            while len(inside.broker.fetches.sessions):
-                await asyncio.sleep(0.001)
+        await until(lambda: not len(inside.broker.fetches.sessions))
         assert not partition.feeds
 
     play(tmp_path, scenario)
@@ -354,7 +353,7 @@ def test_sessions_that_follow_one_another_leave_nothing_at_their_connection(tmp_
 def test_without_a_session_nothing_stays_behind(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         client.send(fetch(topic_id, {0: 0}, wait_ms=60_000), VERSION)
-        await asyncio.sleep(0.01)
+        await inside.heard()
         partition = write(inside)
         assert size(parts_of(await client.receive(FetchResponse, VERSION))[0])
         assert not partition.feeds

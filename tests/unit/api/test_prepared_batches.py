@@ -17,6 +17,7 @@ from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
 from tests.support.in_process import InProcess, running
+from tests.support.waiting import until
 
 VERSION = 9
 VALUE = bytes(64 * 1024)
@@ -59,8 +60,7 @@ class Threads:
 
     async def until_begun(self, count: int) -> None:
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            while self.begun < count:
-                await asyncio.sleep(0.001)
+            await until(lambda: self.begun >= count)
 
 
 def log_end(inside: InProcess, topic: str) -> int:

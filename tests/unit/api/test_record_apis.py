@@ -37,6 +37,7 @@ from kavka_broker.protocol.messages.produce_response import PartitionProduceResp
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import read_records
 from tests.support.in_process import Client, InProcess, batch, running, values
+from tests.support.waiting import until
 
 NOW_MS = time.time_ns() // 1_000_000
 Scenario = Callable[[InProcess, Client], Awaitable[None]]
@@ -166,8 +167,7 @@ def test_a_long_poll_hears_that_its_topic_is_gone(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         client.send(fetch_request(0, wait_ms=20_000), 12)
-        while not next(iter(inside.broker.replicas)).watchers:
-            await asyncio.sleep(0.002)
+        await until(lambda: next(iter(inside.broker.replicas)).watchers)
         topic = inside.broker.metadata.topics.get("t")
         assert topic is not None
         await inside.broker.active.submit(lambda *_: delete_topic(topic))

@@ -18,6 +18,7 @@ from kavka_broker.protocol.messages.metadata.partition_change_record import Part
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from tests.support.in_process import Client, InProcess, batch
+from tests.support.waiting import until
 from tests.unit.api.test_follower_fetch import OTHER, OTHER_EPOCH, call, fetch, opened, parts_of, play, size
 
 VERSION = 12
@@ -40,9 +41,7 @@ async def code(client: Client) -> ErrorCode:
 
 
 async def appended(inside: InProcess, end_offset: int) -> None:
-    async with asyncio.timeout(20):
-        while inside.broker.replicas.leader("t", 0).log.log_end_offset < end_offset:
-            await asyncio.sleep(0.001)
+    await until(lambda: inside.broker.replicas.leader("t", 0).log.log_end_offset >= end_offset)
 
 
 async def decide(inside: InProcess, *records: Message) -> None:

@@ -13,6 +13,7 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.storage.log import Log
 from tests.support.in_process import Client, InProcess, batch, running
+from tests.support.waiting import until
 from tests.unit.api.test_follower_fetch import call, fetch, play
 from tests.unit.api.test_replicated_produce import decide
 
@@ -47,12 +48,6 @@ async def offset_of(client: Client) -> int:
     part = (await client.receive(ProduceResponse, VERSION)).responses[0].partition_responses[0]
     assert not part.error_code
     return part.base_offset
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not holds():
-            await asyncio.sleep(0.001)
 
 
 def on_one_broker(directory: Path, scenario: Callable[[InProcess, Held], Awaitable[None]]) -> None:
@@ -98,7 +93,7 @@ def test_acks_0_is_held_back_as_well(tmp_path: Path) -> None:
         for _ in range(200):
             client.send(request(acks=0), VERSION)
         await until(lambda: held.log.log_end_offset >= 64)
-        await asyncio.sleep(0.05)
+        await inside.heard()
         assert held.log.log_end_offset == 64
         held.let_go()
         await until(lambda: held.log.recovery_point == 200)

@@ -9,6 +9,7 @@ from kavka_broker.api import a01_fetch
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.replica.serving import poll
 from tests.support.in_process import Client, InProcess
+from tests.support.waiting import until
 from tests.unit.api import test_follower_fetch as narrow
 from tests.unit.api.test_follower_fetch import VERSION, call, fetch, opened, parts_of, play, size, write
 
@@ -23,8 +24,7 @@ def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def settled(inside: InProcess, client: Client, topic_id: bytes) -> int:
     """A session in which nothing is new."""
-    while len(list(inside.broker.replicas)) <= WIDE:
-        await asyncio.sleep(0.001)
+    await until(lambda: len(list(inside.broker.replicas)) > WIDE)
     session = await opened(client, topic_id, dict.fromkeys(range(WIDE + 1), 0))
     await call(client, fetch(topic_id, {}, session=(session, 1)))
     return session
@@ -73,10 +73,8 @@ def test_one_without_a_session_leaves_nothing_behind_where_its_connection_ends(t
         before, one = len(feeds), await inside.connect()
         one.send(fetch(topic_id, dict.fromkeys(range(count), 0), wait_ms=60_000), VERSION)
         async with asyncio.timeout(20):
-            while len(feeds) == before:
-                await asyncio.sleep(0.001)
+            await until(lambda: len(feeds) != before)
             one.close()
-            while len(feeds) > before:
-                await asyncio.sleep(0.001)
+            await until(lambda: len(feeds) <= before)
 
     play(tmp_path, scenario)

@@ -1,6 +1,5 @@
 """What must not be let in: a stranger, a voter that forgot everything, a log that is torn. Each is named in the log."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from kavka_broker.controller.format import Voters
 from kavka_broker.protocol.errors import BrokerError
 from tests.support.quorums import Quorums
+from tests.support.waiting import pass_seconds
 
 
 def said(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ def test_another_clusters_node_is_not_let_in(caplog: pytest.LogCaptureFixture) -
         stranger.format(Voters(none=True), "YW5vdGhlci1jbHVzdGVyLg")
         stranger.start()
         await leader.write("a")
-        await asyncio.sleep(5)
+        await pass_seconds(5)
         assert stranger.topics == []
         assert stranger.quorum.log.end_offset == 0
         assert {"cluster_id": "YW5vdGhlci1jbHVzdGVyLg", "replica": 11} in said(caplog, "raft.fetch.misdirected")
@@ -62,7 +62,7 @@ def test_a_voter_with_an_empty_disk_does_not_vote(caplog: pytest.LogCaptureFixtu
         anew.start()
         await cluster.agreed()
         assert anew.quorum.role == "Observer"
-        await asyncio.sleep(3)
+        await pass_seconds(3)
         assert {"by": first.node_id, "error": "INVALID_VOTER_KEY"} in said(caplog, "raft.begin.refused")
         second.kill()
         with pytest.raises(BrokerError):

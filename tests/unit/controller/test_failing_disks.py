@@ -10,6 +10,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
 from tests.support.quorums import Node, Quorums
 from tests.support.sim_disk import DiskError, Operation
+from tests.support.waiting import pass_seconds
 
 METADATA = "/data/__cluster_metadata-0/"
 #: Longer than a follower waits for a silent leader, and an election after it.
@@ -91,7 +92,7 @@ def test_a_candidate_whose_disk_fails_does_not_keep_the_others_from_a_leader(ope
         failing, well = cluster.followers()
         fail(failing, operation)
         leader.kill()
-        await asyncio.sleep(ELECTION_SECONDS)
+        await pass_seconds(ELECTION_SECONDS)
         assert failing not in cluster.active()
         leader.start()
         successor = await cluster.leader(other_than=[failing])

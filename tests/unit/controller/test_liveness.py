@@ -7,6 +7,7 @@ from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.snapshots import SnapshotId, build
 from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, create_topics
 from tests.support.cluster import START_MS, Machine, register_broker
+from tests.support.waiting import turns, until
 
 WITHIN_SECONDS = 5
 EVERY_MS = 3_600_000
@@ -22,9 +23,11 @@ class HeldMachine(Machine):
 
     held: asyncio.Event | None = None
     what = "write"
+    is_waiting = False
 
     async def run_blocking(self, work: Callable[[], None]) -> None:
         if work.__name__ == self.what and self.held is not None:
+            self.is_waiting = True
             await self.held.wait()
         await super().run_blocking(work)
 
@@ -39,7 +42,8 @@ def test_what_is_decided_while_a_snapshot_is_written_is_committed() -> None:
             machine.clock.time_ms = START_MS + EVERY_MS
             await create(controller, "first")
             waiting = asyncio.create_task(create(controller, "second"))
-            await asyncio.sleep(0.01)
+            await until(lambda: machine.is_waiting)
+            await turns()
             machine.held.set()
             await waiting
             assert [*controller.metadata.topics.names()] == ["first", "second"]
@@ -55,7 +59,7 @@ def test_a_snapshot_that_was_overtaken_while_it_was_written_is_not_kept() -> Non
             await register_broker(controller, machine.config)
             machine.held = asyncio.Event()
             writing = asyncio.create_task(controller.snapshot())
-            await asyncio.sleep(0.01)
+            await until(lambda: machine.is_waiting)
             log = controller.quorum.log
             adopted = SnapshotId(log.end_offset + 100, 9)
             log.files.save(adopted, build([], [], epoch=9, last_timestamp_ms=0, now_ms=0))
@@ -79,12 +83,12 @@ def test_a_snapshot_waits_for_the_log_to_be_on_this_disk() -> None:
             log, held = controller.quorum.log, asyncio.Event()
             machine.what, machine.held = "flush", held
             creating = asyncio.create_task(create(controller, "t"))
-            await asyncio.sleep(0.01)
+            await until(lambda: machine.is_waiting)
             assert log.synced_offset < log.end_offset
             controller.quorum.committed(log.end_offset)
-            await asyncio.sleep(0.01)
+            await turns()
             writing = asyncio.create_task(controller.snapshot())
-            await asyncio.sleep(0.01)
+            await turns()
             assert not writing.done()
             held.set()
             snapshot = await writing

@@ -24,6 +24,7 @@ from kavka_broker.protocol.records.batch import BatchHeader, read_header
 from tests.support.cluster import Machine, join, register_broker, uuid
 from tests.support.in_process import InProcess, following, running
 from tests.support.turns import Turns
+from tests.support.waiting import until
 
 MANY = 1_000
 #: In each turn that takes a batch of them, for each partition more.
@@ -189,9 +190,7 @@ def test_a_follower_reads_a_long_batch_in_a_thread(tmp_path: Path, monkeypatch: 
         async with running(tmp_path / "1") as first, following(tmp_path / "2", first) as second:
             await first.create("small")
             await first.create("large", MANY)
-            async with asyncio.timeout(20):
-                while second.broker.metadata.topics.partition_count < MANY + 1:
-                    await asyncio.sleep(0.001)
+            await until(lambda: second.broker.metadata.topics.partition_count >= MANY + 1)
             assert len(by_thread) == 1
             assert by_thread[0] > publishing.AT_ONCE_BYTES_MAX
 

@@ -20,6 +20,7 @@ from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.messages.vote_response import VoteResponse
 from tests.support.cluster import CLUSTER_ID
 from tests.support.quorums import Node, Quorums
+from tests.support.waiting import pass_seconds
 
 STATIC = "1@node-1:9093,2@node-2:9093,3@node-3:9093"
 #: Longer than an election by the loss of a connection takes, shorter than one by timeout.
@@ -273,7 +274,7 @@ def test_a_controller_that_observes_gets_a_vote_and_loses_it_again() -> None:
         joiner.start()
         await joiner.run(joiner.quorum.caught_up())
         assert joiner.quorum.role == "Observer"
-        await asyncio.sleep(1)  # until the leader has heard that it has caught up
+        await pass_seconds(1)  # until the leader has heard that it has caught up
         directory = joiner.quorum.identity.directory_id
         added = await ask(
             leader,
@@ -374,7 +375,7 @@ def test_a_follower_with_a_full_disk_goes_on_when_there_is_room() -> None:
         follower.disk.space_bytes = 0
         for number in range(5):
             await leader.write(f"t{number}")
-        await asyncio.sleep(3)
+        await pass_seconds(3)
         assert follower.topics == ["a"]
         follower.disk.space_bytes = None
         await cluster.agreed()
@@ -409,7 +410,7 @@ def test_a_voter_without_room_for_its_vote_gives_none() -> None:
         first, second = cluster.followers()
         first.disk.space_bytes = second.disk.space_bytes = 0
         leader.kill()
-        await asyncio.sleep(5)
+        await pass_seconds(5)
         assert cluster.active() == []
         first.disk.space_bytes = second.disk.space_bytes = None
         successor = await cluster.leader()
@@ -423,7 +424,7 @@ def test_a_node_that_waits_for_a_majority_says_so(caplog: pytest.LogCaptureFixtu
         lonely = cluster.nodes[1]
         lonely.start()
         waiting = asyncio.create_task(lonely.run(lonely.quorum.caught_up()))
-        await asyncio.sleep(11)
+        await pass_seconds(11)
         (note,) = [record for record in caplog.records if record.message == "quorum.awaited"]
         assert note.fields["voters"] == "1@node-1:9093,2@node-2:9093,3@node-3:9093"  # type: ignore[attr-defined]
         assert not waiting.done()
@@ -441,9 +442,9 @@ def test_a_follower_that_stood_still_does_not_take_the_leader_for_lost() -> None
         epoch = leader.quorum.epoch
         for follower in cluster.followers():
             follower.pause()
-            await asyncio.sleep(10)
+            await pass_seconds(10)
             follower.resume()
-            await asyncio.sleep(10)
+            await pass_seconds(10)
         assert leader.leads
         assert {node.quorum.epoch for node in cluster.nodes.values()} == {epoch}
         await leader.write("b")

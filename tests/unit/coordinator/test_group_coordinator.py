@@ -28,6 +28,7 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Origin
 from kavka_broker.timers import TICK_MS, Timers
+from tests.support.waiting import until
 from tests.unit.coordinator.fakes import Clock, FakePartition
 
 TOPIC_ID = b"o" * 16
@@ -417,7 +418,7 @@ def test_a_load_that_dies_of_a_defect_does_not_keep_members_waiting(monkeypatch:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
         groups.leadership(with_log(committed(3)), True)
         assert code(groups) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        await asyncio.sleep(0.01)
+        await until(lambda: told)
         assert code(groups) is ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert [type(error) for error in told] == [KeyError]
 

@@ -7,25 +7,8 @@ from typing import Any, cast
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.message import Message
-from tests.sim.loop import SimLoop
 
 Answer = Callable[[Message], Awaitable[Message]]
-
-
-def play_simulated(scenario: Callable[[SimLoop], Awaitable[None]]) -> None:
-    """Run a scenario in simulated time."""
-    loop = SimLoop(1)
-
-    async def play() -> None:
-        await scenario(loop)
-
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_until_complete(play())
-    finally:
-        loop.bury()
-        loop.close()
-        asyncio.set_event_loop(None)
 
 
 class FakeQuorum:

@@ -11,6 +11,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_partition_request import AlterPartitionRequest
 from kavka_broker.protocol.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
+from tests.support.waiting import for_ever
 from tests.unit.membership.fakes import Answer, FakePeers, FakeQuorum
 
 
@@ -103,7 +104,7 @@ def test_a_defect_reaches_who_waits() -> None:
 
 def test_closing_cancels_who_waits() -> None:
     async def answer(_: Message) -> Message:
-        await asyncio.sleep(60)
+        await for_ever()
         raise AssertionError
 
     async def scenario() -> None:

@@ -13,6 +13,7 @@ from kavka_broker.protocol.messages.allocate_producer_ids_request import Allocat
 from kavka_broker.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from kavka_broker.protocol.messages.create_topics_request import CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from tests.support.waiting import for_ever
 from tests.unit.membership.fakes import Answer, FakePeers, FakeQuorum, refuse
 
 TIME_MS = 10_000.0
@@ -107,8 +108,8 @@ def test_the_time_is_over(node: Answer, words: str) -> None:
         asyncio.run(ask(channel(FakeQuorum(), FakePeers({("one", 1): node})), timeout_ms=120))
 
 
-async def for_ever(_: Message) -> Message:
-    await asyncio.sleep(60)
+async def silent(_: Message) -> Message:
+    await for_ever()
     raise AssertionError
 
 
@@ -116,7 +117,7 @@ def test_a_connection_that_gives_no_answer_in_time_is_not_used_again() -> None:
     """Half of it may be gone: the peer has to hear that the time is over, since it ends the connection for that."""
 
     async def scenario() -> None:
-        peers = FakePeers({("one", 1): for_ever})
+        peers = FakePeers({("one", 1): silent})
         with pytest.raises(Unreachable, match="no answer"):
             await ask(channel(FakeQuorum(), peers), timeout_ms=80)
         assert peers.opened[0].silences == 1
@@ -125,7 +126,7 @@ def test_a_connection_that_gives_no_answer_in_time_is_not_used_again() -> None:
 
 
 def test_a_controller_in_this_process_may_not_decide_in_time() -> None:
-    asked = ControllerChannel(1, FakeQuorum(), FakePeers({}), leads=lambda: True, local=for_ever)
+    asked = ControllerChannel(1, FakeQuorum(), FakePeers({}), leads=lambda: True, local=silent)
     with pytest.raises(Unreachable, match="has not decided"):
         asyncio.run(ask(asked, timeout_ms=80))
 

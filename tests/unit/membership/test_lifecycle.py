@@ -1,4 +1,4 @@
-"""A broker joins, stays and leaves, against a controller that the test plays."""
+"""A broker joins, stays and leaves, against a controller that the test plays. In simulated time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,10 +19,13 @@ from kavka_broker.protocol.messages.broker_registration_response import BrokerRe
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
-from kavka_broker.runtime.clock import SystemClock
+from tests.sim.loop import SimLoop
+from tests.sim.node import SimClock
+from tests.support.waiting import pass_seconds, play_simulated, until
 from tests.unit.membership.fakes import FakePeers, FakeQuorum
 
 EPOCH = 42
+SECONDS_MAX = 1_000  # simulated
 INTRODUCTION = Introduction(
     node_id=7,
     cluster_id="c",
@@ -78,17 +81,17 @@ class Controller:
 
 
 def play(scenario: Callable[[Lifecycle, Controller], Awaitable[None]], times: Times | None = None) -> None:
-    async def run() -> None:
+    async def run(loop: SimLoop) -> None:
         quorum = FakeQuorum()
         controller = Controller(quorum)
         peers = FakePeers({("one", 1): controller.answer})
         channel = ControllerChannel(7, quorum, peers, leads=lambda: False, local=controller.answer)
-        broker = Lifecycle(INTRODUCTION, times or Times(), channel, quorum, SystemClock())
-        async with asyncio.timeout(20):
+        broker = Lifecycle(INTRODUCTION, times or Times(), channel, quorum, SimClock(loop))
+        async with asyncio.timeout(SECONDS_MAX):
             await scenario(broker, controller)
         broker.stop()
 
-    asyncio.run(run())
+    play_simulated(run)
 
 
 def test_a_broker_introduces_itself_and_is_unfenced_when_it_says_so() -> None:
@@ -172,13 +175,12 @@ def test_a_broker_leaves_when_it_is_let_go() -> None:
         await broker.unfence()
         controller.lets_go = False
         leaving = asyncio.create_task(broker.leave(10_000))
-        while not any(one.want_shut_down for one in controller.heartbeats):
-            await asyncio.sleep(0.005)
+        await until(lambda: any(one.want_shut_down for one in controller.heartbeats))
         assert not leaving.done()
         controller.lets_go = True
         assert await leaving
         count = len(controller.heartbeats)
-        await asyncio.sleep(0.1)
+        await pass_seconds(600)
         assert len(controller.heartbeats) == count
 
     play(scenario, Times(heartbeat_ms=60_000))
@@ -212,12 +214,10 @@ def test_a_broker_that_cannot_write_steps_aside_until_it_can() -> None:
         await broker.unfence()
         broker.step_aside("no room")
         count = len(controller.heartbeats)
-        while len(controller.heartbeats) < count + 3:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(controller.heartbeats) >= count + 3)
         assert all(one.want_fence for one in controller.heartbeats[count:])
         room = True
-        while controller.heartbeats[-1].want_fence:
-            await asyncio.sleep(0.01)
+        await until(lambda: not controller.heartbeats[-1].want_fence)
         assert not any(one.want_shut_down for one in controller.heartbeats)
 
     play(scenario, Times(heartbeat_ms=10))
@@ -231,8 +231,7 @@ def test_a_broker_that_steps_aside_is_heard_before_it_comes_back() -> None:
         count = len(controller.heartbeats)
         broker.step_aside("the disk refuses everything")
         broker.tell()
-        while len(controller.heartbeats) < count + 3:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(controller.heartbeats) >= count + 3)
         assert [one.want_fence for one in controller.heartbeats[count : count + 3]] == [True, True, False]
 
     play(scenario, Times(heartbeat_ms=10))

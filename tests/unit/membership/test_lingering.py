@@ -11,7 +11,8 @@ from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.timers import TICK_MS, Timers
 from tests.sim.loop import SimLoop
 from tests.sim.node import SimClock
-from tests.unit.membership.fakes import FakeQuorum, play_simulated
+from tests.support.waiting import pass_seconds, play_simulated
+from tests.unit.membership.fakes import FakeQuorum
 
 
 async def made() -> tuple[Lingering, FakeQuorum]:
@@ -49,9 +50,9 @@ def test_it_is_forgotten_after_its_moment() -> None:
         found = Lingering(quorum, Timers(SimClock(loop), loop))
         quorum.commit(RegisterBrokerRecord(2, broker_epoch=2, fenced=False))
         quorum.commit(FenceBrokerRecord(2, 2))
-        await asyncio.sleep((LINGER_MS - 1) / 1000)
+        await pass_seconds((LINGER_MS - 1) / 1000)
         assert list(found.ids) == [2]
-        await asyncio.sleep((2 * TICK_MS) / 1000)
+        await pass_seconds((2 * TICK_MS) / 1000)
         assert not found.ids
 
     play_simulated(scenario)

@@ -15,7 +15,8 @@ from kavka_broker.protocol.messages.metadata.register_controller_record import (
 from kavka_broker.timers import TICK_MS, Timers
 from tests.sim.loop import SimLoop
 from tests.sim.node import SimClock
-from tests.unit.membership.fakes import FakeQuorum, play_simulated
+from tests.support.waiting import pass_seconds, play_simulated
+from tests.unit.membership.fakes import FakeQuorum
 
 
 def play(scenario: Callable[[Suspects, FakeQuorum], Awaitable[None]]) -> None:
@@ -43,7 +44,7 @@ async def asks_for_ms(suspected: Suspects) -> float:
 async def waits(suspected: Suspects) -> "asyncio.Task[None]":
     """Somebody who asks, and still waits right before the doubt would end by itself."""
     task = asyncio.create_task(suspected.cleared())
-    await asyncio.sleep((DOUBT_MS_MAX - 1) / 1000)
+    await pass_seconds((DOUBT_MS_MAX - 1) / 1000)
     assert not task.done()
     return task
 

@@ -15,6 +15,7 @@ from kavka_broker.protocol.messages.create_topics_request import CreateTopicsReq
 from kavka_broker.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from tests.support.cluster import PROPERTIES
+from tests.support.waiting import turns
 from tests.unit.membership.fakes import FakePeers, FakeQuorum, refuse
 
 
@@ -65,9 +66,9 @@ def test_what_is_under_way_is_not_asked_for_again() -> None:
     async def scenario(maker: TopicMaker, controller: Controller) -> None:
         controller.may_answer.clear()
         first = asyncio.create_task(maker.create(["a"]))
-        await asyncio.sleep(0.01)
+        await turns()
         second = asyncio.create_task(maker.create(["a", "b"]))
-        await asyncio.sleep(0.01)
+        await turns()
         first.cancel()
         controller.may_answer.set()
         assert await second == {}

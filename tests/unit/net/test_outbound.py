@@ -21,6 +21,7 @@ from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.messages.vote_response import VoteResponse
 from tests.support.in_process import running
+from tests.support.waiting import for_ever
 
 TIME_MS = 5_000.0
 Answer = Callable[[bytes], Awaitable[bytes | None]]
@@ -72,7 +73,7 @@ async def metadata_answer(frame: bytes, cluster_id: str = "c") -> bytes:
 
 
 async def silence(_: bytes) -> bytes | None:
-    await asyncio.sleep(60)
+    await for_ever()
     return None
 
 

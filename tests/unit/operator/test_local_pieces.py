@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -23,6 +22,7 @@ from kavka_operator.platform.local.files import Lock, write_whole
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
+from tests.support.waiting import until_outside
 from tests.unit.operator.fakes import NOW
 
 FILE = """
@@ -223,7 +223,7 @@ def test_nobody_listens() -> None:
 def test_a_stranger_with_our_pid_is_not_touched() -> None:
     stranger = subprocess.Popen(SLEEPER)
     try:
-        wait_until(lambda: "time.sleep" in processes.command_line(stranger.pid))
+        until_outside(lambda: "time.sleep" in processes.command_line(stranger.pid))
         assert not processes.stop_known(stranger.pid, ["kavka_broker", "run"], 5.0)
         assert stranger.poll() is None
         assert processes.stop_known(stranger.pid, ["time.sleep"], 5.0)
@@ -243,7 +243,7 @@ def test_a_child_that_does_not_want_to_end_is_ended(tmp_path: Path) -> None:
     log = tmp_path / "log"
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
     child = processes.start([sys.executable, "-c", code], log)
-    wait_until(lambda: b"deaf" in log.read_bytes())
+    until_outside(lambda: b"deaf" in log.read_bytes())
     processes.stop_children([child], 0.2)
     assert child.returncode == -9
 
@@ -267,15 +267,15 @@ def test_the_leash_ends_with_who_holds_it(tmp_path: Path) -> None:
     )
     holder = subprocess.Popen([sys.executable, "-c", code])
     try:
-        wait_until(lambda: pid_file.exists() and pid_file.read_text() != "")
+        until_outside(lambda: pid_file.exists() and pid_file.read_text() != "")
         pid = int(pid_file.read_text())
-        wait_until(
+        until_outside(
             lambda: "time.sleep(600)" in processes.command_line(pid) and "leash" not in processes.command_line(pid)
         )
     finally:
         holder.kill()
         holder.wait()
-    wait_until(lambda: "time.sleep" not in processes.command_line(pid))
+    until_outside(lambda: "time.sleep" not in processes.command_line(pid))
 
 
 def test_a_signal_becomes_an_exception() -> None:
@@ -295,13 +295,6 @@ def test_a_signal_waits_for_what_must_not_be_torn_apart() -> None:
     with Signals() as signals, pytest.raises(Stopped, match="SIGINT"):
         guarded(signals)
     assert steps == ["inside"]
-
-
-def wait_until(holds: object, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.01)
 
 
 def test_documents_are_what_get_prints(store: Store) -> None:

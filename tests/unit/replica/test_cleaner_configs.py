@@ -1,6 +1,5 @@
 """The log cleaner's configs, which may change while it runs: threads, memory, rate. In simulated time."""
 
-import asyncio
 import errno
 from collections.abc import Awaitable, Callable
 
@@ -12,7 +11,7 @@ from kavka_broker.storage.cleaning import run
 from kavka_broker.storage.log import Log
 from tests.sim.loop import SimLoop
 from tests.support.sim_disk import DiskError
-from tests.unit.membership.fakes import play_simulated
+from tests.support.waiting import pass_seconds, play_simulated, until
 from tests.unit.replica.test_log_cleaner import SETTINGS
 from tests.unit.storage.cleaning import COMPACTED, put, roll
 from tests.unit.storage.support import NOW_MS, values
@@ -74,10 +73,7 @@ class World:
         return sum(one.figures.bytes_read + one.figures.bytes_written for one in self.cleaner.running.values())
 
     async def until(self, holds: Callable[[], object], seconds_max: float = 30) -> None:
-        deadline = self.loop.time() + seconds_max
-        while not holds():
-            assert self.loop.time() < deadline
-            await asyncio.sleep(0.001)
+        await until(holds, seconds_max)
 
 
 def play(act: Callable[[World], Awaitable[None]], **changes: str) -> None:
@@ -141,7 +137,7 @@ def test_the_rate_is_held_by_all_threads_together() -> None:
     async def act(world: World) -> None:
         began = world.loop.time()
         for _ in range(4):
-            await asyncio.sleep(0.5)
+            await pass_seconds(0.5)
             passed = world.loop.time() - began
             # What is too short to wait for may be ahead; a slice is up to a batch longer than 200 bytes.
             assert 0.6 * rate * passed <= world.moved_bytes <= rate * (passed + 0.01) + 2 * 500

@@ -20,6 +20,7 @@ from kavka_broker.storage import checkpoints
 from kavka_broker.storage.log import Log
 from tests.support.alone import Alone
 from tests.support.sim_disk import DiskError, Operation, SimDisk
+from tests.support.waiting import until
 
 OTHER, HERE = 1, 2
 FOLLOWS = PartitionState((OTHER, HERE), (OTHER, HERE), OTHER, 0)
@@ -198,8 +199,7 @@ def test_a_full_disk_is_told_of_and_the_cut_goes_on_when_there_is_room() -> None
         waiting = node.partition.when_synced(5)
         assert waiting is not None
         node.disk.space_bytes = 0
-        while not node.refusals:
-            await asyncio.sleep(0.001)
+        await until(lambda: node.refusals)
         assert not waiting.done()
         assert (node.log.log_end_offset, node.log.is_failed) == (6, False)
         node.disk.space_bytes = None

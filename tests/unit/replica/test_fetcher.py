@@ -31,11 +31,13 @@ from kavka_broker.replica.following.fetcher import TAKEN_A_TURN_MAX, FetchSettin
 from kavka_broker.replica.following.fetchers import Fetchers
 from kavka_broker.replica.following.taking import Next, take
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
 from kavka_broker.timers import Timers
+from tests.sim.loop import SimLoop
+from tests.sim.node import SimClock
 from tests.support.alone import Alone
 from tests.support.sim_disk import DiskError, SimDisk
+from tests.support.waiting import pass_seconds, play_simulated
 
 NODE_ID = 9
 SESSION_ID = 77
@@ -65,15 +67,15 @@ class Leader:
 class Bench:
     """Fetchers over leaders that a test plays."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: SimLoop) -> None:
         self.leaders: dict[int, Leader] = {1: Leader(), 2: Leader()}
         brokers = Brokers()
         brokers._by_id = {
             number: Registration(number, 1, bytes(16), {"X": Endpoint("X", "host", number)}, fenced=False)
             for number in self.leaders
         }
-        clock = SystemClock()
-        self.timers = Timers(clock, asyncio.get_running_loop())
+        self.clock = clock = SimClock(loop)
+        self.timers = Timers(clock, loop)
         self.crashes: list[BaseException] = []
         peers = SimpleNamespace(to=lambda host, port, client_id: self.leaders[port])
         self.taken = list[tuple[int, int]]()
@@ -98,7 +100,7 @@ class Bench:
         log = Log.open(self._disk, f"/data/t-{index}", config or LogConfig(), now_ms=0)
         log.topic_id = b"t" * 16
         state = PartitionState((leader, NODE_ID), (leader, NODE_ID), leader, epoch)
-        return Partition("t", index, log, state, NODE_ID, SystemClock(), around or Alone())
+        return Partition("t", index, log, state, NODE_ID, self.clock, around or Alone())
 
     def close(self) -> None:
         self.timers.close()
@@ -106,15 +108,13 @@ class Bench:
 
 
 def play(scenario: Callable[[Bench], Awaitable[None]]) -> None:
-    async def run() -> None:
-        bench = Bench()
-        try:
-            await scenario(bench)
-            await bench.fetchers.stop()
-        finally:
-            bench.close()
+    async def run(loop: SimLoop) -> None:
+        bench = Bench(loop)
+        await scenario(bench)
+        await bench.fetchers.stop()
+        bench.close()
 
-    asyncio.run(run())
+    play_simulated(run)
 
 
 def answer(*parts: PartitionData, session_id: int = SESSION_ID, error: int = 0) -> FetchResponse:
@@ -447,7 +447,7 @@ def test_when_the_rate_is_exceeded_all_that_is_throttled_waits_until_it_is_not(
         request, reply = await bench.leaders[1].next()
         assert (bench.taken[0][0], forgotten(request)) == (0, [0, 2])
         # Its time is over, the rate is not below its bound: it waits on.
-        await asyncio.sleep(0.05)
+        await pass_seconds(60)
         assert bench.leaders[1].asked.empty()
         bench.throttled = {2}
         request, _ = await bench.leaders[1].next()

@@ -18,6 +18,7 @@ from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage.log import Log
 from tests.support.alone import Alone
 from tests.support.sim_disk import Operation, SimDisk
+from tests.support.waiting import until
 
 
 class HangingDisk(SimDisk):
@@ -126,9 +127,7 @@ def test_who_comes_as_the_last_worker_leaves_is_synced(monkeypatch: pytest.Monke
             waiting.append(append(other))
 
         append(first).add_done_callback(answered)
-        async with asyncio.timeout(10):
-            while not (waiting and waiting[0].done()):
-                await asyncio.sleep(0.001)
+        await until(lambda: waiting and waiting[0].done())
         assert other.high_watermark == 1
 
     play(scenario)

@@ -10,6 +10,7 @@ from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLog
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from tests.support.in_process import code_of, running
+from tests.support.waiting import until
 
 PARTITIONS = 4
 
@@ -57,15 +58,11 @@ def test_one_that_the_controller_has_yet_to_hear_of_is_reported_as_lost(tmp_path
             replicas, topic = inside.broker.replicas, inside.broker.metadata.topics.get("t")
             assert topic is not None
             lost = next(one for one in replicas if replicas.directory_of(one) is replicas.log_directories[1])
-            async with asyncio.timeout(20):
-                while lost.state.directory_of(1) != replicas.log_directories[1].directory_id:
-                    await asyncio.sleep(0.001)
+            await until(lambda: lost.state.directory_of(1) == replicas.log_directories[1].directory_id)
             forgotten = PartitionChangeRecord(lost.index, topic_id, directories=[bytes(16)])
             await inside.broker.active.submit(lambda *_: Decision([forgotten], None))
             replicas._logs._fail(replicas.log_directories[1])
-            async with asyncio.timeout(20):
-                while topic.partitions[lost.index].leader >= 0:
-                    await asyncio.sleep(0.001)
+            await until(lambda: topic.partitions[lost.index].leader < 0)
             assert topic.partitions[1 - lost.index].leader == 1
 
     asyncio.run(scenario())
@@ -86,9 +83,7 @@ def test_a_late_report_does_not_take_the_place_of_a_newer_one_for_long(tmp_path:
             (other,) = [one for one in replicas.log_directories if one is not home]
             late = [Assign(topic_id, 0, other.directory_id)]
             for _ in range(2):
-                async with asyncio.timeout(20):
-                    while topic.partitions[0].directories != (home.directory_id,):
-                        await asyncio.sleep(0.001)
+                await until(lambda: topic.partitions[0].directories == (home.directory_id,))
                 epoch = inside.broker.lifecycle.broker_epoch
                 await inside.broker.active.submit(
                     lambda metadata, _: assign_directories(metadata, 1, epoch, late)  # noqa: B023 - awaited at once

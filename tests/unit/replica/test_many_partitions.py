@@ -17,7 +17,9 @@ from kavka_broker.protocol.messages.metadata.partition_change_record import Part
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.in_sync import TOGETHER_MAX, InSyncKeeper
 from kavka_broker.replica.leading.partition import Partition
+from tests.sim.loop import SimLoop
 from tests.support.in_process import running
+from tests.support.waiting import play_simulated, until
 
 PARTITIONS = 40
 ID = b"\1" * 16
@@ -68,7 +70,7 @@ def _raise(error: BaseException) -> None:
     raise error
 
 
-def asked(proposers: Sequence[Proposer], refusals: int = 0, pause_s: float = 0.0) -> list[list[int]]:
+def asked(proposers: Sequence[Proposer], refusals: int = 0) -> list[list[int]]:
     """The partitions of each question to the controller, after they have all proposed in one turn of the loop."""
     questions: list[list[int]] = []
 
@@ -78,15 +80,14 @@ def asked(proposers: Sequence[Proposer], refusals: int = 0, pause_s: float = 0.0
             raise BrokerError(ErrorCode.NOT_CONTROLLER)
         return [IsrAnswer(ErrorCode.NONE)] * len(changes)
 
-    async def run() -> None:
+    async def run(_: SimLoop) -> None:
         keeper = InSyncKeeper(Brokers(), lag_ms_max=1.0, alter_isr=alter, crash=_raise)
         for one in proposers:
             keeper.propose(cast(Partition, one), one.change)
-        while any(one.leadership.pending for one in proposers):
-            await asyncio.sleep(pause_s)
+        await until(lambda: not any(one.leadership.pending for one in proposers))
         await keeper.stop()
 
-    asyncio.run(run())
+    play_simulated(run)
     return questions
 
 
@@ -100,9 +101,9 @@ def test_proposals_of_one_turn_are_asked_together() -> None:
 
 def test_only_what_is_to_be_asked_again_is() -> None:
     proposers = [Proposer(0, [Settled.DONE]), Proposer(1, [Settled.AGAIN, Settled.DONE]), Proposer(2, [Settled.WAIT])]
-    assert asked(proposers, pause_s=0.01) == [[0, 1, 2], [1]]
+    assert asked(proposers) == [[0, 1, 2], [1]]
 
 
 def test_a_question_that_failed_is_asked_again_as_it_was() -> None:
     proposers = [Proposer(0, [Settled.DONE]), Proposer(1, [Settled.REFUSED])]
-    assert asked(proposers, refusals=2, pause_s=0.01) == [[0, 1]] * 3
+    assert asked(proposers, refusals=2) == [[0, 1]] * 3

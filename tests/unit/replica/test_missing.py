@@ -28,6 +28,7 @@ from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
 from tests.support.cluster import uuid
 from tests.support.in_process import InProcess, batch, code_of, running
+from tests.support.waiting import until
 
 PLACE = (uuid(1), 0)
 HERE, AWAY = uuid(10), uuid(11)
@@ -101,9 +102,7 @@ def test_a_log_is_told_as_lost_before_a_new_one_takes_its_place(tmp_path: Path) 
             made = [other, TopicRecord("t", topic_id), state.record(topic_id, 0)]
             await inside.broker.active.submit(lambda *_: Decision(list[Message](made), None))
             (home,) = inside.broker.replicas.log_directories
-            async with asyncio.timeout(20):
-                while seen[-1][0] != home.directory_id:
-                    await asyncio.sleep(0.001)
+            await until(lambda: seen[-1][0] == home.directory_id)
             told = dict(reversed(seen))  # at first
             assert told == {AWAY: False, LOST_DIRECTORY: False, home.directory_id: True}
 
@@ -130,11 +129,9 @@ def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
         async with running(tmp_path) as inside, asyncio.timeout(20):
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None
-            while topic.partitions[0].directory_of(1) != LOST_DIRECTORY:
-                await asyncio.sleep(0.001)
+            await until(lambda: topic.partitions[0].directory_of(1) == LOST_DIRECTORY)
             is_full.clear()
-            while code_of(inside, 0) is not ErrorCode.NONE:
-                await asyncio.sleep(0.001)
+            await until(lambda: code_of(inside, 0) is ErrorCode.NONE)
             assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
 
     asyncio.run(scenario())
@@ -160,8 +157,7 @@ def test_a_log_that_could_not_be_made_is_made_after_the_next_start(
                 await inside.create("t")
                 topic = inside.broker.metadata.topics.get("t")
                 assert topic is not None
-                while topic.partitions[0].leader >= 0 or len(refusals) < 3:
-                    await asyncio.sleep(0.001)
+                await until(lambda: topic.partitions[0].leader < 0 and len(refusals) >= 3)
         async with running(tmp_path) as inside:
             assert code_of(inside, 0) is ErrorCode.NONE
 
@@ -186,9 +182,7 @@ async def until_known(inside: InProcess, partitions: int) -> None:
     topic = inside.broker.metadata.topics.get("t")
     assert topic is not None
     known = {one.directory_id for one in inside.broker.replicas.log_directories}
-    async with asyncio.timeout(20):
-        while not all(topic.partitions[index].directories[0] in known for index in range(partitions)):
-            await asyncio.sleep(0.001)
+    await until(lambda: all(topic.partitions[index].directories[0] in known for index in range(partitions)))
 
 
 def test_a_volume_that_was_removed_brings_its_records_back(tmp_path: Path) -> None:

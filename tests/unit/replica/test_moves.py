@@ -21,6 +21,7 @@ from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import RealDisk
 from tests.support.in_process import Client, InProcess, batch, running
+from tests.support.waiting import until
 from tests.unit.storage.support import free
 
 RECORDS = 40
@@ -45,7 +46,7 @@ def values_of(partition: Partition) -> list[bytes]:
     return found
 
 
-async def home_of(inside: InProcess) -> str:
+def home_of(inside: InProcess) -> str:
     directory = inside.broker.replicas.directory_of(inside.broker.replicas.leader("t", 0))
     assert directory is not None
     return directory.path
@@ -74,12 +75,12 @@ def test_a_replica_moves_while_it_is_written_to(tmp_path: Path) -> None:
             partition = inside.broker.replicas.leader("t", 0)
             for number in range(RECORDS):
                 write(inside, b"%d" % number)
-            before = await home_of(inside)
+            before = home_of(inside)
             after = next(path for path in inside.server.config.log_dirs if path != before)
             assert await alter(client, after) == ErrorCode.NONE
             seen = RECORDS
             async with asyncio.timeout(20):
-                while await home_of(inside) != after:
+                while home_of(inside) != after:
                     write(inside, b"%d" % seen)
                     seen += 1
                     await asyncio.sleep(0)
@@ -89,7 +90,7 @@ def test_a_replica_moves_while_it_is_written_to(tmp_path: Path) -> None:
             assert inside.broker.replicas.moves.get("t", 0) is None
 
         async with running(tmp_path / "a", two(tmp_path)) as inside:
-            assert await home_of(inside) == after
+            assert home_of(inside) == after
             assert len(values_of(inside.broker.replicas.leader("t", 0))) == seen + 1
 
     asyncio.run(scenario())
@@ -103,20 +104,18 @@ def test_a_move_follows_a_log_that_is_cut_and_ends_when_it_is_called_back(tmp_pa
             partition = inside.broker.replicas.leader("t", 0)
             for number in range(RECORDS):
                 write(inside, b"%d" % number)
-            before = await home_of(inside)
+            before = home_of(inside)
             after = next(path for path in inside.server.config.log_dirs if path != before)
             directory = next(one for one in inside.broker.replicas.log_directories if one.path == after)
             inside.broker.replicas.moves.begin(partition, directory)
-            assert ("t", True) in (await places(client))[after] or await home_of(inside) == after
+            assert ("t", True) in (await places(client))[after] or home_of(inside) == after
             inside.broker.replicas.moves.begin(
                 partition, next(one for one in inside.broker.replicas.log_directories if one.path != after)
             )
             assert inside.broker.replicas.moves.get("t", 0) is None
             inside.broker.replicas.moves.begin(partition, directory)
             partition.log.truncate_to(5)
-            async with asyncio.timeout(20):
-                while inside.broker.replicas.moves.get("t", 0) is not None:
-                    await asyncio.sleep(0.001)
+            await until(lambda: inside.broker.replicas.moves.get("t", 0) is None)
             assert values_of(partition) == [b"%d" % number for number in range(5)]
 
     asyncio.run(scenario())
@@ -133,11 +132,11 @@ def test_who_waits_for_a_sync_of_the_log_is_told_when_its_copy_takes_its_place(t
             partition.log.plan_cut(0)
             waiting = partition.when_synced(0)
             assert waiting is not None
-            before = await home_of(inside)
+            before = home_of(inside)
             moves_.begin(partition, next(one for one in inside.broker.replicas.log_directories if one.path != before))
             async with asyncio.timeout(20):
                 await waiting
-            assert await home_of(inside) != before
+            assert home_of(inside) != before
 
     asyncio.run(scenario())
 
@@ -149,7 +148,7 @@ def test_what_cannot_be_moved(tmp_path: Path) -> None:
             await inside.create("t")
             assert await alter(client, "/nowhere") == ErrorCode.LOG_DIR_NOT_FOUND
             assert await alter(client, str(tmp_path / "b"), "u") == ErrorCode.REPLICA_NOT_AVAILABLE
-            assert await alter(client, await home_of(inside)) == ErrorCode.NONE
+            assert await alter(client, home_of(inside)) == ErrorCode.NONE
             assert inside.broker.replicas.moves.get("t", 0) is None
 
     asyncio.run(scenario())
@@ -170,17 +169,13 @@ async def half_moved(directory: Path) -> str:
         assert await alter(client, str(directory / "b")) == ErrorCode.NONE
         move = inside.broker.replicas.moves.get("t", 0)
         assert move is not None
-        async with asyncio.timeout(20):
-            while move.lag:
-                await asyncio.sleep(0.001)
+        await until(lambda: not move.lag)
     (name,) = futures(directory / "b")
     return name
 
 
 async def arrived(inside: InProcess, path: Path) -> None:
-    async with asyncio.timeout(20):
-        while await home_of(inside) != str(path):
-            await asyncio.sleep(0.001)
+    await until(lambda: home_of(inside) == str(path))
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
@@ -254,7 +249,7 @@ def test_a_move_that_is_called_back_before_it_goes_on_leaves_nothing(tmp_path: P
             if move is not None:  # else it was quicker
                 replicas.moves.begin(move.partition, replicas.log_directories[0])
                 assert replicas.moves.get("t", 0) is None
-                assert await home_of(inside) == str(tmp_path / "a")
+                assert home_of(inside) == str(tmp_path / "a")
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             free(inside.broker.replicas._logs)
         assert not futures(tmp_path / "b")
@@ -272,10 +267,8 @@ def test_a_move_into_a_directory_that_fails_ends_and_the_log_is_where_it_was(tmp
             partition, target = replicas.leader("t", 0), replicas.log_directories[1]
             replicas.moves.begin(partition, target)
             replicas._logs._fail(target)
-            async with asyncio.timeout(20):
-                while replicas.moves.get("t", 0) is not None:
-                    await asyncio.sleep(0.001)
-            assert await home_of(inside) == str(tmp_path / "a")
+            await until(lambda: replicas.moves.get("t", 0) is None)
+            assert home_of(inside) == str(tmp_path / "a")
             write(inside, b"y")
             assert values_of(partition) == [b"x", b"y"]
 
@@ -301,7 +294,7 @@ def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: float
 ) -> None:
     monkeypatch.setattr(moves, "BREATH_S_MAX", 0.001)
-    rates = [rate]
+    rates, asked = [rate], list[float]()
     crashes: list[BaseException] = []
 
     async def scenario() -> None:
@@ -310,17 +303,20 @@ def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(
             for number in range(RECORDS):
                 write(inside, b"%d" % number)
             mover = inside.broker.replicas.moves
-            mover._bytes_per_second, mover._crash = (lambda: rates[0]), crashes.append
+
+            def bytes_per_second() -> float:
+                asked.append(rates[0])
+                return rates[0]
+
+            mover._bytes_per_second, mover._crash = bytes_per_second, crashes.append
             client = await inside.connect()
-            home = await home_of(inside)
+            home = home_of(inside)
             away = str(tmp_path / ("b" if home.endswith("a") else "a"))
             assert await alter(client, away) is ErrorCode.NONE
-            await asyncio.sleep(0.02)
-            assert await home_of(inside) == home
+            await until(lambda: len(asked) >= 5)
+            assert home_of(inside) == home
             rates[0] = moves.UNLIMITED
-            async with asyncio.timeout(20):
-                while await home_of(inside) == home:
-                    await asyncio.sleep(0.001)
+            await arrived(inside, Path(away))
             assert values_of(inside.broker.replicas.leader("t", 0)) == [b"%d" % number for number in range(RECORDS)]
 
     asyncio.run(scenario())

@@ -21,6 +21,7 @@ from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
 from tests.support.in_process import InProcess, batch, code_of, running
 from tests.support.sim_disk import SimDisk
+from tests.support.waiting import until
 
 MANY = 5 * SLICE_MAX
 ID = b"i" * 16
@@ -81,12 +82,6 @@ def opening(former: Former) -> tuple[Openings, list[str]]:
     openings = Openings(opens, cast(LogManager, former), never)
     openings.start()
     return openings, opened
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not holds():
-            await asyncio.sleep(0)
 
 
 def test_one_that_is_asked_for_again_while_a_thread_forgets_is_opened_once() -> None:
@@ -264,9 +259,7 @@ def test_a_disk_that_lets_nothing_be_forgotten_is_told_by_whoever_makes_the_log(
                 await inside.create("t")
                 topic = inside.broker.metadata.topics.get("t")
                 assert topic is not None
-                async with asyncio.timeout(20):
-                    while topic.partitions[0].leader >= 0:
-                        await asyncio.sleep(0.001)
+                await until(lambda: topic.partitions[0].leader < 0)
 
     asyncio.run(scenario())
 
@@ -282,9 +275,7 @@ def test_a_log_that_cannot_be_made_is_told_to_the_controller(tmp_path: Path, mon
             await inside.create("t")
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None
-            async with asyncio.timeout(20):
-                while topic.partitions[0].leader >= 0:
-                    await asyncio.sleep(0.001)
+            await until(lambda: topic.partitions[0].leader < 0)
             monkeypatch.undo()
 
     asyncio.run(scenario())

@@ -20,6 +20,7 @@ from kavka_broker.replica.leading.log_syncs import SYNCS_PER_DIRECTORY_MAX
 from kavka_broker.runtime import process
 from kavka_broker.runtime.process import allow_open_files, failed_on_loop
 from kavka_broker.runtime.quiet import Quiet
+from tests.support.waiting import turns
 
 
 def test_as_many_files_may_be_open_as_the_system_allows() -> None:
@@ -109,7 +110,7 @@ def run_callback(callback: Callable[[], object]) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(failed_on_loop)
         loop.call_soon(callback)
-        await asyncio.sleep(0.001)
+        await turns()
 
     asyncio.run(scenario())
 

@@ -1,0 +1,64 @@
+"""Waiting in tests: for what comes, never for a time.
+
+`until` waits for what sockets, threads and processes bring about; its bound is there for what never comes. That
+something does *not* happen is told by turns of the loop, where nothing else could bring it about, by requests that are
+answered behind it (`InProcess.heard`), or in simulated time: there `pass_seconds` skips to the moment, and costs none.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from tests.sim.loop import SimLoop
+
+SECONDS_MAX: Final = 30.0
+POLL_SECONDS: Final = 0.001
+
+
+async def until(holds: Callable[[], object], seconds_max: float = SECONDS_MAX) -> None:
+    """Wait for something to hold, by the loop's time. Raises TimeoutError."""
+    async with asyncio.timeout(seconds_max):
+        while not holds():
+            await asyncio.sleep(POLL_SECONDS)
+
+
+def until_outside(holds: Callable[[], object], seconds_max: float = SECONDS_MAX) -> None:
+    """Wait for something of another process or thread, where there is no loop."""
+    deadline = time.monotonic() + seconds_max
+    while not holds():
+        assert time.monotonic() < deadline, f"it did not come true in {seconds_max} s"
+        time.sleep(POLL_SECONDS)
+
+
+async def turns(count: int = 10) -> None:
+    """Let everything run that is ready now, and what that makes ready."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def pass_seconds(seconds: float) -> None:
+    """Skip so much simulated time: all that is due until then has happened."""
+    assert isinstance(asyncio.get_running_loop(), SimLoop), "only simulated time passes without being waited for"
+    await asyncio.sleep(seconds)
+
+
+async def for_ever() -> None:
+    """Wait for nothing."""
+    await asyncio.get_running_loop().create_future()
+
+
+def play_simulated(scenario: Callable[[SimLoop], Awaitable[None]]) -> None:
+    """Run a scenario in simulated time."""
+    loop = SimLoop(1)
+
+    async def play() -> None:
+        await scenario(loop)
+
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(play())
+    finally:
+        loop.bury()
+        loop.close()
+        asyncio.set_event_loop(None)
