@@ -194,8 +194,7 @@ def test_a_directory_that_hangs_holds_up_no_other() -> None:
         here.disk.hangs_under = "/slow/"
         waiting = [append(one) for one in slow]
         async with asyncio.timeout(10):
-            while here.disk.hanging < log_syncs.SYNCS_PER_DIRECTORY_MAX:
-                await asyncio.sleep(0.001)
+            await until(lambda: here.disk.hanging >= log_syncs.SYNCS_PER_DIRECTORY_MAX)
             for _ in range(3):
                 await append(good)
         assert good.high_watermark == 3
@@ -215,8 +214,7 @@ def test_a_log_that_takes_the_place_of_one_that_hangs_is_synced() -> None:
         here.disk.hangs_under = "/slow/"
         append(partition)
         async with asyncio.timeout(10):
-            while not here.disk.hanging:
-                await asyncio.sleep(0.001)
+            await until(lambda: here.disk.hanging)
             partition.log.abandon()
             partition.log = other.log
             await append(partition)
