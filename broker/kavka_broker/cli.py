@@ -83,6 +83,9 @@ def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int
 
 
 def run(config: BrokerConfig) -> int:
+    """Run until the process is told to stop. Refuses a Python without assertions: they are the broker's guard."""
+    if sys.flags.optimize:
+        fail("does not run without assertions: leave out python -O and PYTHONOPTIMIZE")
     from kavka_broker.runtime.process import run_until_stopped
 
     return run_until_stopped(config)

@@ -102,7 +102,7 @@ BANNED = (
     ("time.sleep", BROKER, (), "timers.after, or asyncio.sleep"),
     ("asyncio.wait", "", (), "asyncio.TaskGroup: a set of tasks has no order that a seed could repeat"),
     ("uuid.uuid4", BROKER, (f"{BROKER}runtime/", f"{BROKER}cli.py"), "an id that is handed in"),
-    ("os._exit", "", (f"{BROKER}runtime/", "tests/"), "raise InvariantViolation, or SystemExit"),
+    ("os._exit", "", (f"{BROKER}runtime/", "tests/", "tools/mutants/"), "raise InvariantViolation, or SystemExit"),
     ("breakpoint", "", (), "nothing"),
 )
 

@@ -35,6 +35,8 @@ class TooFewBrokers(ValueError):
 
 def place(partitions: int, replication_factor: int, sites: Iterable[Site], rotation: int = 0) -> list[tuple[int, ...]]:
     """The replicas of each partition, the preferred leader first."""
+    assert partitions >= 0, partitions
+    assert rotation >= 0, rotation
     ring = interleave_racks(sites)
     if not 0 < replication_factor <= len(ring):
         raise TooFewBrokers(f"{replication_factor} replicas need as many brokers; there are {len(ring)}")
@@ -56,6 +58,7 @@ def interleave_racks(sites: Iterable[Site]) -> tuple[Site, ...]:
         for index, site in enumerate(rack)
     ]
     places.sort(key=lambda place: place[:2])
+    assert len({site.broker_id for _, _, site in places}) == len(places), "a broker stands in two places"
     return tuple(site for _, _, site in places)
 
 
@@ -69,6 +72,7 @@ def _cycle(ring: Sequence[Site], replication_factor: int) -> tuple[tuple[int, ..
         placed += [_replicas(ring, lap * len(ring) + start, replication_factor, load) for start in range(len(ring))]
         # At equal loads the longer cycle: it has more pairs of leader and follower.
         ends.append((_unevenness(ring, load), -len(placed)))
+    assert all(len(set(replicas)) == replication_factor for replicas in placed), "a broker has one replica of each"
     return tuple(placed[: -min(ends)[1]])
 
 
@@ -81,6 +85,7 @@ def _unevenness(ring: Sequence[Site], load: Counter[int]) -> int:
 
 
 def _replicas(ring: Sequence[Site], position: int, wanted: int, load: Counter[int]) -> tuple[int, ...]:
+    assert 1 <= wanted <= len(ring), f"{wanted} replicas on {len(ring)} brokers"
     lap, start = divmod(position, len(ring))
     leader = ring[start]
     chosen = [leader]

@@ -38,6 +38,12 @@ FAMILIES = tuple(
         ("kavka_broker_info", Kind.GAUGE, ("node_id", "cluster_id"), "Always 1; the labels say who this is."),
         ("kavka_broker_ready", Kind.GAUGE, (), "1 when the broker serves clients; see /readyz for what is missing."),
         (
+            "kavka_assertions_failed_total",
+            Kind.COUNTER,
+            (),
+            "Assertions that failed on this node, each of which ended a process; reports are in failed-assertions.",
+        ),
+        (
             "kavka_memory_anonymous_bytes",
             Kind.GAUGE,
             (),

@@ -129,6 +129,7 @@ def node_samples(sources: Sources) -> Iterator[Sample]:
     yield "kavka_build_info", (version("kavka-broker"), platform.python_version()), 1
     yield "kavka_broker_info", (str(sources.node_id), sources.cluster_id), 1
     yield "kavka_broker_ready", (), int(sources.health.is_ready)
+    yield "kavka_assertions_failed_total", (), sources.failed_assertions_total
     yield from memory_samples()
     yield from loop_samples(sources.watchdog)
 

@@ -1,8 +1,7 @@
 """The broker as a process: signals, crash, exit code.
 
 SIGTERM and SIGINT begin a controlled shutdown; a second one stops at once. An error that means that our own rules are
-broken ends the process without a clean shutdown, so that the next start recovers from what is on disk instead of
-trusting what was in memory.
+broken ends the process without one, wherever it comes up (`crash`).
 """
 
 import asyncio
@@ -14,11 +13,13 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NoReturn
+from functools import partial
+from typing import Any, Final
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
 from kavka_broker.replica.leading.log_syncs import SYNCS_PER_DIRECTORY_MAX
+from kavka_broker.runtime.crash import Crash
 from kavka_broker.runtime.logs import configure
 from kavka_broker.runtime.quiet import Quiet
 from kavka_broker.runtime.server import Server, StartError
@@ -30,7 +31,6 @@ OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 WARNING_INTERVAL_S = 10.0
 
 EXIT_CONFIG = 2
-EXIT_CRASH = 70  # EX_SOFTWARE
 EXIT_STOPPED_AT_ONCE = 130
 
 # Requests make no reference cycles, so a collection finds nothing: collect seldom, and never look at what start made.
@@ -78,13 +78,23 @@ def threads_max(config: BrokerConfig) -> int:
 
 
 async def serve(config: BrokerConfig) -> None:
+    """Run a node until it is told to stop. A failed assertion ends the process."""
+    crash = Crash(config)
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(failed_on_loop)
+    loop.set_exception_handler(partial(failed_on_loop, crash))
     loop.set_default_executor(ThreadPoolExecutor(threads_max(config), "blocking"))
+    try:
+        await _serve(config, crash)
+    except AssertionError as error:
+        crash(error)
+
+
+async def _serve(config: BrokerConfig, crash: Crash) -> None:
     gc.collect()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    server = Server(config, crash)
+    server = Server(config, crash, failed_assertions_total=crash.failed_total)
+    crash.facts = server.facts
     server.watchdog.watch()
     starting = asyncio.create_task(server.start(), name="start")
     # A start may wait for others for ever, and must end when it is asked to.
@@ -96,6 +106,8 @@ async def serve(config: BrokerConfig) -> None:
     except asyncio.CancelledError:
         if not stopping.requested.is_set():
             raise
+    except AssertionError as error:
+        crash(error)  # and not by way of a clean stop
     finally:
         await server.stop(stopping.reason)
         server.watchdog.unwatch()
@@ -121,7 +133,9 @@ class Stopping:
         self._tell()
 
 
-def failed_on_loop(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def failed_on_loop(
+    crash: Callable[[BaseException], object], _: asyncio.AbstractEventLoop, context: dict[str, Any]
+) -> None:
     """Nobody caught it: a timer, a callback, a task. A broken invariant ends the process here as in a request."""
     error, reason = context.get("exception"), context["message"]
     if "socket" in context and isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES:
@@ -144,9 +158,3 @@ def out_of_resources(reason: str, error: OSError) -> None:
     if hushed is not None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         log.warning("resources.exhausted", reason=f"{reason}: {error}", open_max=limit, repeated=hushed)
-
-
-def crash(error: BaseException) -> NoReturn:
-    """An invariant is violated: say so, and end without touching a file."""
-    log.exception("broker.crashed", error)
-    os._exit(EXIT_CRASH)

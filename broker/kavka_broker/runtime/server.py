@@ -11,7 +11,7 @@ the last to go, so that a cluster of one can decide to let its broker stop.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from kavka_broker.api.broker import Broker
 from kavka_broker.api.registry import APIS
@@ -52,16 +52,24 @@ LEAVE_MS_MAX = 25_000
 
 
 class Server:
-    """A node in this process. `crash` ends the process when an invariant is violated; chance, time and files are
-    those of `world`.
+    """A node in this process. `crash` ends the process when an invariant is violated, as it has done
+    `failed_assertions_total` times before; chance, time and files are those of `world`.
     """
 
     broker: Broker
     contact: Contact
     _logs: LogManager
 
-    def __init__(self, config: BrokerConfig, crash: Callable[[BaseException], None], world: World = REAL) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        crash: Callable[[BaseException], None],
+        world: World = REAL,
+        *,
+        failed_assertions_total: int = 0,
+    ) -> None:
         self.config = config
+        self._failed_assertions_total = failed_assertions_total
         self.world = world
         self.health = Health(starting(config.roles))
         self.watchdog = Watchdog()
@@ -274,7 +282,22 @@ class Server:
             logs=self._logs,
             watchdog=self.watchdog,
             cleaner=self.node.cleaner,
+            failed_assertions_total=self._failed_assertions_total,
         )
+
+    def facts(self) -> Mapping[str, object]:
+        """What a report of a crash should say of this node. Raises AttributeError before it has one to speak of."""
+        broker, quorum = self.broker, self.broker.quorum
+        return {
+            "roles": ",".join(self.config.roles),
+            "cluster": broker.cluster_id,
+            "broker_epoch": self._broker_epoch(),
+            "leader": quorum.leader_id,
+            "epoch": quorum.epoch,
+            "high_watermark": quorum.high_watermark,
+            "log_end_offset": quorum.log_end_offset,
+            "metadata_offset": broker.metadata.offset,
+        }
 
     # --- stop ---------------------------------------------------------------------------------------------------
 

@@ -36,3 +36,4 @@ class Sources:
     logs: LogManager
     watchdog: Watchdog
     cleaner: LogCleaner | None  # of a broker
+    failed_assertions_total: int  # before this process

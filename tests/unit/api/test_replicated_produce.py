@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.image.brokers import UNTOLD_DIRECTORY
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
@@ -97,10 +98,12 @@ def test_one_that_fails_holds_up_none_behind_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"isr": [1]}, {"isr": [1], "replicas": [1, OTHER, 3]}], ids=["shrunk", "of more replicas"]
+    "change",
+    [{"isr": [1]}, {"isr": [1], "replicas": [1, OTHER, 3], "directories": [UNTOLD_DIRECTORY] * 3}],
+    ids=["shrunk", "of more replicas"],
 )
 def test_too_few_while_it_waits_is_a_time_out_and_a_retry_gets_the_offset(
-    tmp_path: Path, change: Mapping[str, list[int]]
+    tmp_path: Path, change: Mapping[str, list[Any]]
 ) -> None:
     """NOT_ENOUGH_REPLICAS_AFTER_APPEND is a race of Apache Kafka's threads: strict min ISR commits nothing."""
 

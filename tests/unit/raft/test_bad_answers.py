@@ -1,5 +1,6 @@
 """What a follower does with answers that are damaged, stale or contradict each other."""
 
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -21,8 +22,12 @@ from kavka_broker.protocol.messages.fetch_response import SnapshotId as ToldId
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest, PartitionSnapshot, TopicSnapshot
 from kavka_broker.protocol.messages.fetch_snapshot_request import SnapshotId as WantedId
 from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kavka_broker.protocol.records.batch import set_crc
 from kavka_broker.protocol.uuids import ONE
 from tests.unit.raft.world import CLUSTER, World, voter
+
+#: Where a batch says how far its last record is from its first.
+LAST_OFFSET_DELTA_AT = 23
 
 
 class Meddler(World):
@@ -70,6 +75,29 @@ def test_a_damaged_batch_is_not_written_but_asked_for_again() -> None:
     assert {one.node.high_watermark for one in world.processes.values() if one.node} == {4}
     assert leader.node is not None
     assert leader.node.epoch == 1, "nobody lost patience with a leader that answers"
+
+
+def test_a_batch_that_ends_before_it_begins_is_not_written() -> None:
+    """Its CRC may be right, and the end of the log would go back over what was committed."""
+    world = three()
+    leader = world.leader()
+    assert leader is not None
+
+    def turn_back(message: Message) -> None:
+        if isinstance(message, FetchResponse) and len(message.responses[0].partitions[0].records or b""):
+            records = bytearray(message.responses[0].partitions[0].records)
+            struct.pack_into(">i", records, LAST_OFFSET_DELTA_AT, -3)
+            set_crc(records)
+            message.responses[0].partitions[0].records = memoryview(records)
+
+    world.meddle = turn_back
+    leader.append("a")
+    world.run(400)
+    assert {one.log.end_offset for one in world.processes.values()} == {3, 4}
+    assert any("fetch.damaged" in line and "ends before it begins" in line for line in world.trace)
+    world.meddle = None
+    world.run(2_000)
+    assert {one.node.high_watermark for one in world.processes.values() if one.node} == {4}
 
 
 def contradicted(world: Meddler, meddle: Callable[[Message], None], reason: str) -> None:

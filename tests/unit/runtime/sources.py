@@ -85,5 +85,6 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "logs": (logs := LogManager(SimDisk(), "abc", [])),
         "watchdog": watchdog(),
         "cleaner": cleaner_over(logs),
+        "failed_assertions_total": 2,
     }
     return Sources(**{**parts, **others})

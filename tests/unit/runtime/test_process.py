@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -50,8 +51,9 @@ class Started:
     """A server that comes up and stops."""
 
     watchdog = SimpleNamespace(watch=lambda: None, unwatch=lambda: None)
+    facts = dict
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         pass
 
     async def start(self) -> None:
@@ -105,10 +107,10 @@ def test_a_thread_is_left_where_all_log_directories_hang(monkeypatch: pytest.Mon
     assert answers == ["synced"]
 
 
-def run_callback(callback: Callable[[], object]) -> None:
+def run_callback(callback: Callable[[], object], crashes: list[BaseException]) -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(failed_on_loop)
+        loop.set_exception_handler(partial(failed_on_loop, crashes.append))
         loop.call_soon(callback)
         await turns()
 
@@ -116,20 +118,57 @@ def run_callback(callback: Callable[[], object]) -> None:
 
 
 def test_an_error_in_a_callback_is_told_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    crashes: list[BaseException] = []
     with caplog.at_level(logging.ERROR, "kavka"):
-        run_callback(lambda: int("none"))
+        run_callback(lambda: int("none"), crashes)
+    assert crashes == []
     assert [record.getMessage() for record in caplog.records] == ["loop.failed"]
 
 
-def test_a_broken_invariant_in_a_callback_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    exits: list[int] = []
-    monkeypatch.setattr(os, "_exit", exits.append)
+def test_a_broken_invariant_in_a_callback_ends_the_process() -> None:
+    crashes: list[BaseException] = []
 
     def broken() -> None:
         raise InvariantViolation("broken")
 
-    run_callback(broken)
-    assert exits == [process.EXIT_CRASH]
+    run_callback(broken, crashes)
+    assert [str(one) for one in crashes] == ["broken"]
+
+
+def test_an_assertion_that_fails_at_the_start_ends_the_process_without_a_clean_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A clean stop would say of the logs that they are as they should be."""
+    done: list[str] = []
+
+    class Ended(BaseException):
+        pass
+
+    class Broken(Started):
+        async def start(self) -> None:
+            raise InvariantViolation("broken")
+
+        async def stop(self, reason: str) -> None:
+            done.append(reason)
+
+    class Crash:
+        failed_total = 0
+
+        def __init__(self, _: object) -> None:
+            pass
+
+        def __call__(self, error: BaseException) -> None:
+            assert not done
+            done.append(str(error))
+            raise Ended
+
+    monkeypatch.setattr(process, "Server", Broken)
+    monkeypatch.setattr(process, "Crash", Crash)
+    monkeypatch.setattr("sys.setswitchinterval", lambda _: None)
+    monkeypatch.setattr(process, "gc", SimpleNamespace(collect=lambda: None, set_threshold=lambda *_: None))
+    with pytest.raises(Ended):
+        asyncio.run(process.serve(BrokerConfig.parse({**NEEDED, "log.dirs": "/a"})))
+    assert done[0] == "broken"
 
 
 def test_too_few_descriptors_are_one_warning_in_a_while(
@@ -137,6 +176,7 @@ def test_too_few_descriptors_are_one_warning_in_a_while(
 ) -> None:
     """The loop tells of it each second for each listener, with a traceback; nothing is wrong with the broker."""
     now_s = [0.0]
+    crashes: list[BaseException] = []
     monkeypatch.setattr(process, "_quiet", Quiet(10.0, lambda: now_s[0]))
 
     async def scenario() -> None:
@@ -144,9 +184,10 @@ def test_too_few_descriptors_are_one_warning_in_a_while(
         context = {"message": "accept", "exception": OSError(errno.EMFILE, "Too many open files"), "socket": None}
         for second in range(25):
             now_s[0] = float(second)
-            failed_on_loop(loop, context)
+            failed_on_loop(crashes.append, loop, context)
 
     with caplog.at_level(logging.WARNING, "kavka"):
         asyncio.run(scenario())
+    assert crashes == []
     assert [one.getMessage() for one in caplog.records] == ["resources.exhausted"] * 3
     assert [one.fields["repeated"] for one in caplog.records] == [0, 9, 9]  # type: ignore[attr-defined]

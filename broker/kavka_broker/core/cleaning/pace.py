@@ -14,6 +14,7 @@ class Pace:
         self.seen_ms = now_ms
 
     def note(self, size_bytes: int, rate: float, now_ms: float) -> None:
+        assert size_bytes >= 0, size_bytes
         self._pay(rate, now_ms)
         self.owed_bytes += size_bytes
 
@@ -23,5 +24,6 @@ class Pace:
         return self.owed_bytes * 1000 / rate
 
     def _pay(self, rate: float, now_ms: float) -> None:
+        assert rate > 0, rate
         self.owed_bytes = max(0.0, self.owed_bytes - rate * (now_ms - self.seen_ms) / 1000)
         self.seen_ms = now_ms

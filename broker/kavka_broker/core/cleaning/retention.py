@@ -79,6 +79,8 @@ def retain(
         return Retained(batch, kept.count)
     if begins_horizon:
         horizon_ms = terms.now_ms + terms.delete_retention_ms
+    assert len(kept.flags) == header.records_count, f"{len(kept.flags)} of {header.records_count} records were judged"
+    assert 0 < kept.count <= header.records_count, kept.count
     retained = RetainedBatch(header, horizon_ms)
     yield from _copy(header, batch, kept, retained)
     return Retained(retained.built(), kept.count)

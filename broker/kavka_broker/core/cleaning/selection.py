@@ -17,6 +17,7 @@ cleaned yet:
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import lt
 from typing import NamedTuple
 
 from kavka_broker.core.config.topic import LogConfig
@@ -55,6 +56,12 @@ class DirtyRange:
     cleanable_bytes: int
     overdue_ms: int  # how long ago `max.compaction.lag.ms` has passed; 0: it has not
 
+    def __post_init__(self) -> None:
+        assert self.first_dirty_offset >= 0, self
+        assert self.clean_bytes >= 0, self
+        assert self.cleanable_bytes >= 0, self
+        assert self.overdue_ms >= 0, self
+
     @property
     def ratio(self) -> float:
         total_bytes = self.clean_bytes + self.cleanable_bytes
@@ -69,8 +76,11 @@ class DirtyRange:
 
 def dirty_range(view: LogView, now_ms: int) -> DirtyRange:
     """The part of a log that a run would clean now; its `cleanable_bytes` are 0 where there is nothing."""
+    assert view.segments, "a log has an active segment"
+    assert 0 <= view.log_start_offset <= view.log_end_offset, f"{view.log_start_offset} to {view.log_end_offset}"
     first_dirty = _first_dirty(view)
     bases = [segment.base_offset for segment in view.segments]
+    assert all(map(lt, bases, bases[1:])), f"the segments begin at {bases}"
     first_uncleanable = max(first_dirty, _first_uncleanable(view, bases, first_dirty, now_ms))
     # A segment is cleaned as a whole or not at all.
     end = min(max(0, bisect_right(bases, first_uncleanable) - 1), len(bases) - 1)
@@ -121,6 +131,8 @@ def grouped(
 
     `end_offset` is where the last of `segments` ends. At most `group_max` of them come together.
     """
+    assert group_max >= 1, group_max
+    assert not segments or segments[-1].base_offset <= end_offset, f"{segments[-1]} ends at {end_offset}"
     ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
     groups: list[range] = []
     begin = size_bytes = index_bytes = 0
@@ -138,6 +150,7 @@ def grouped(
         index_bytes += segment.index_bytes
     if segments:
         groups.append(range(begin, len(segments)))
+    assert sum(map(len, groups)) == len(segments), f"{groups} are not all of {len(segments)} segments"
     return groups
 
 

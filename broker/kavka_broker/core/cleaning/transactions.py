@@ -60,4 +60,5 @@ class CleanedTransactions:
     def _begin_up_to(self, offset: int) -> None:
         while self._aborted and self._aborted[0].first_offset <= offset:
             ended = self._aborted.popleft()
+            assert ended.first_offset <= ended.last_offset, ended
             self._aborting.setdefault(ended.producer_id, _Aborting(ended))

@@ -84,4 +84,5 @@ class Effects(list[Effect]):
         self.append(Stop(TimerName(kind, member_id)))
 
     def persist(self, ticket: int, value: GroupMetadataValue) -> None:
+        assert ticket >= 1, ticket
         self.append(Persist(ticket, value))

@@ -105,6 +105,7 @@ def give_id(group: ClassicGroup, command: Join, effects: Effects) -> None:
         effects.stop(TimerKind.SESSION, oldest_id)
     member_id = command.new_member_id
     group.pending[member_id] = None
+    assert len(group.pending) <= PENDING_MEMBERS_MAX, len(group.pending)
     effects.start(TimerKind.SESSION, command.session_timeout_ms, member_id)
     effects.answer(command.token, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
 
@@ -213,5 +214,7 @@ def park(group: ClassicGroup, member: Member, command: Join, effects: Effects) -
     connection is gone, or it would not be asking twice.
     """
     refuse_waiting(group, member, ErrorCode.REBALANCE_IN_PROGRESS, effects)
+    assert member.join is None, f"{member.member_id} joins twice at a time"
     member.join = command.token
+    assert member.member_id in group.members, f"{member.member_id} waits and is no member of {group.group_id}"
     keep_alive(member, effects)

@@ -47,6 +47,7 @@ def prepare_if_possible(group: ClassicGroup, settings: GroupSettings, now_ms: in
 
 def prepare(group: ClassicGroup, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
     """Begin a rebalance."""
+    assert group.state in JOINABLE, f"{group.group_id}: {group.state} does not begin a rebalance"
     if group.state is GroupState.COMPLETING_REBALANCE:
         refuse_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, effects)
     forget_unsynced(group, effects)
@@ -71,6 +72,7 @@ def join_timer_expired(group: ClassicGroup, settings: GroupSettings, now_ms: int
         delay_ms = min(settings.initial_rebalance_delay_ms, group.initial_delay_left_ms)
         group.has_new_member = False
         group.initial_delay_left_ms -= delay_ms
+        assert group.initial_delay_left_ms >= 0, group.initial_delay_left_ms
         effects.start(TimerKind.JOIN, delay_ms)
     else:
         complete(group, now_ms, effects)
@@ -85,6 +87,7 @@ def complete_if_joined(group: ClassicGroup, now_ms: int, effects: Effects) -> No
 def complete(group: ClassicGroup, now_ms: int, effects: Effects) -> None:
     """End the joining: a new generation of those who have joined."""
     assert group.state is GroupState.PREPARING_REBALANCE
+    assert not group.unsynced, f"{group.group_id}: {[*group.unsynced]} wait for an assignment of the last generation"
     effects.stop(TimerKind.JOIN)
     for member in list(group.members.values()):
         if not member.is_joining and member.instance_id is None:
@@ -103,6 +106,7 @@ def complete(group: ClassicGroup, now_ms: int, effects: Effects) -> None:
         return
     group.protocol_name = group.select_protocol()
     group.move_to(GroupState.COMPLETING_REBALANCE, now_ms)
+    assert group.leader_id in group.members, f"{group.group_id}: {group.leader_id} leads and is no member"
     for member in group.members.values():
         member.is_new = False
         answer_join(group, member, effects)
@@ -169,6 +173,7 @@ def answer_join(group: ClassicGroup, member: Member, effects: Effects) -> None:
 
 def generation_of(group: ClassicGroup, member: Member, *, with_members: bool) -> JoinGroupResponse:
     assert group.protocol_name is not None
+    assert member.member_id in group.members, f"{member.member_id} is no member of {group.group_id}"
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
@@ -217,6 +222,9 @@ def forget_unsynced(group: ClassicGroup, effects: Effects) -> None:
 
 def persist(group: ClassicGroup, write: Write, effects: Effects, assignments: dict[str, bytes]) -> None:
     """Append the group's record; `write` says what depends on it."""
+    assert assignments.keys() <= group.members.keys(), f"{[*assignments]} are not all members of {group.group_id}"
+    assert write.generation in (None, group.generation), f"{write.generation} is written in {group.generation}"
     group.tickets += 1
+    assert group.tickets not in group.writes_pending, f"{group.group_id}: ticket {group.tickets} is given twice"
     group.writes_pending[group.tickets] = write
     effects.persist(group.tickets, record_of(group, assignments))

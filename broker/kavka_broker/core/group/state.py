@@ -132,6 +132,7 @@ class ClassicGroup:
         self.pending.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> Member:
+        assert member_id in self.members, f"{member_id} is no member of {self.group_id}"
         member = self.members.pop(member_id)
         if member.instance_id is not None:
             del self.instances[member.instance_id]
@@ -139,12 +140,14 @@ class ClassicGroup:
         self.unsynced.pop(member_id, None)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
+        assert self.leader_id is None or self.leader_id in self.members, f"{self.leader_id} leads and is no member"
         return member
 
     def change_protocols(self, member: Member, protocols: Protocols) -> None:
         self._discount(member.protocols)
         self._count(protocols)
         member.protocols = protocols
+        assert max(self.supported.values(), default=0) <= len(self.members), self.supported
 
     def _count(self, protocols: Protocols) -> None:
         for name in dict.fromkeys(name for name, _ in protocols):
@@ -154,14 +157,19 @@ class ClassicGroup:
         """What nobody speaks any more is forgotten: members may make names up, and come and go."""
         for name in dict.fromkeys(name for name, _ in protocols):
             self.supported[name] -= 1
+            assert self.supported[name] >= 0, f"{self.group_id}: more members gave {name} up than spoke it"
             if not self.supported[name]:
                 del self.supported[name]
 
     def replace_static(self, member: Member, member_id: str) -> None:
         """A restarted static member goes on under a new id; its place in the order of members stays."""
         assert member.instance_id is not None
+        assert self.instances[member.instance_id] == member.member_id, f"{member} is not {member.instance_id}"
+        assert member_id not in self.members, f"{member_id} is a member already"
         old_id, member.member_id = member.member_id, member_id
+        count = len(self.members)
         self.members = {m.member_id: m for m in self.members.values()}
+        assert len(self.members) == count, f"{member_id} takes the place of {old_id} and of another"
         self.instances[member.instance_id] = member_id
         if self.leader_id == old_id:
             self.leader_id = member_id
@@ -184,6 +192,7 @@ class ClassicGroup:
 
     def candidates(self) -> set[str]:
         """The protocols that every member supports: they are among those of any one."""
+        assert self.members, f"{self.group_id}: nobody is there to speak"
         first = next(iter(self.members.values()))
         return {name for name, _ in first.protocols if self._is_common(name)}
 

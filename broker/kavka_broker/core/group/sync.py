@@ -49,6 +49,7 @@ def sync(group: ClassicGroup, command: Sync, now_ms: int, effects: Effects) -> N
         return
     saw_sync(group, member, effects)
     answer_sync(group, member, ErrorCode.REBALANCE_IN_PROGRESS, effects)  # an older one of this member, out of date
+    assert member.sync is None, f"{member.member_id} waits for two assignments"
     member.sync = command.token
     if group.state is GroupState.STABLE:
         answer_sync(group, member, ErrorCode.NONE, effects)
@@ -107,6 +108,7 @@ def persisted(
         prepare(group, settings, now_ms, effects)
         return
     group.move_to(GroupState.STABLE, now_ms)
+    assert group.members.keys() == write.assignments.keys(), f"{group.group_id}: members came or went in a generation"
     for member in group.members.values():
         member.assignment = write.assignments[member.member_id]
         answer_sync(group, member, ErrorCode.NONE, effects)

@@ -21,6 +21,9 @@ def first_fetch_offset(epochs: LeaderEpochs, log_end_offset: int, high_watermark
 
     With epochs its leader finds out whether the end is right; records without any are trusted up to what was committed.
     """
+    assert 0 <= high_watermark <= log_end_offset, (
+        f"{high_watermark} is committed of a log that ends at {log_end_offset}"
+    )
     return high_watermark if epochs.latest == NO_EPOCH else log_end_offset
 
 
@@ -29,6 +32,8 @@ def truncation_offset(diverging: EpochEnd, epochs: LeaderEpochs, log_end_offset:
 
     That epoch is the largest of the leader's that is not above the one the follower asked with.
     """
+    assert high_watermark >= 0, high_watermark
+    assert log_end_offset >= 0, log_end_offset
     if diverging.end_offset == NO_OFFSET:
         return min(high_watermark, log_end_offset)
     if diverging.epoch == NO_EPOCH:
@@ -57,6 +62,7 @@ class Resumption(NamedTuple):
 
 def resume(leader_start: int, leader_end: int, log_end_offset: int) -> Resumption:
     """After OFFSET_OUT_OF_RANGE: how to go on with a leader whose log spans these offsets."""
+    assert log_end_offset >= 0, log_end_offset
     if leader_end < log_end_offset:
         return Resumption(Resume.CUT, leader_end)
     if leader_start > log_end_offset:

@@ -101,6 +101,8 @@ class LeaderState:
     def apply(self, state: PartitionState, contact_of: Callable[[int], Contact], now_ms: float) -> None:
         """Take over replicas and ISR. A newer partition epoch settles whatever proposal was under way."""
         assert state.leader_epoch == self.leader_epoch, "another epoch is another reign"
+        assert self.node_id in state.isr, f"{self.node_id} leads and is not in sync: {state.isr}"
+        assert set(state.isr) <= set(state.replicas), f"in sync {state.isr}, replicas {state.replicas}"
         if state.partition_epoch < self.partition_epoch:
             return
         known, is_first = self.followers, self.partition_epoch < 0
@@ -115,6 +117,7 @@ class LeaderState:
             self._settle(state.isr, state.partition_epoch)
 
     def _settle(self, isr: tuple[int, ...], partition_epoch: int) -> None:
+        assert partition_epoch >= self.partition_epoch, f"{self.partition_epoch} goes back to {partition_epoch}"
         self.isr = self.maximal_isr = isr
         self.partition_epoch = partition_epoch
         self.pending = None
@@ -132,6 +135,7 @@ class LeaderState:
         now_ms: float,
     ) -> None:
         """A follower asks for `offset` while the leader's log ends at `end_offset`: it has all below `offset`."""
+        assert end_offset >= follower.fetched_end_offset, "the log of a leader does not shrink"
         if offset >= end_offset:
             follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
         elif offset >= follower.fetched_end_offset >= 0:
@@ -145,6 +149,7 @@ class LeaderState:
 
     def appended(self, end_offset_before: int) -> None:
         """The leader's log grows beyond `end_offset_before`: who had everything so far had it at its last contact."""
+        assert end_offset_before >= self.start_offset, f"{end_offset_before} is before the reign"
         for follower in self.followers.values():
             if follower.log_end_offset == end_offset_before:
                 follower.caught_up_ms = max(follower.caught_up_ms, follower.contact.fetched_ms)
@@ -158,6 +163,7 @@ class LeaderState:
 
     def committed_end(self, end_offset: int, min_isr: int, eligible: Eligible, now_ms: float) -> int:
         """Up to where everybody has the log who must have it, or NO_OFFSET where too few are in sync."""
+        assert min_isr >= 1, min_isr
         if len(self.isr) < min_isr:
             return NO_OFFSET
         least = end_offset
@@ -177,6 +183,7 @@ class LeaderState:
 
     def joining(self, high_watermark: int, end_offset: int, eligible: Eligible, now_ms: float) -> tuple[int, ...]:
         """Followers outside the ISR that may come in. One that is silent, or too slow, would only be put out again."""
+        assert high_watermark <= end_offset, f"{high_watermark} is committed of a log that ends at {end_offset}"
         if self.pending is not None or len(self.isr) > len(self.followers):
             return ()
         least = max(high_watermark, self.start_offset)
@@ -206,7 +213,11 @@ class LeaderState:
         """Ask for another ISR; until that is settled the larger set counts."""
         assert self.pending is None, "one proposal at a time"
         assert self.node_id not in remove, "a leader does not remove itself"
+        assert set(add).isdisjoint(self.isr), f"{add} shall come in, and {self.isr} are in sync"
+        assert set(remove) <= set(self.isr), f"{remove} shall go out, and {self.isr} are in sync"
+        assert self.followers.keys() >= set(add), f"{add} shall come in, and {list(self.followers)} follow"
         isr = (*(one for one in self.isr if one not in remove), *add)
+        assert self.node_id in isr, f"the leader {self.node_id} would not be in sync: {isr}"
         self.maximal_isr = (*self.isr, *add)
         self.pending = IsrChange(
             topic_id, partition, self.leader_epoch, self.partition_epoch, tuple(map(self._member, isr))

@@ -47,12 +47,15 @@ class LeaderEpochs:
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """A leader of `epoch` writes from `start_offset` on. Returns whether anything changed."""
+        assert start_offset >= 0, start_offset
         if epoch <= self.latest:
             return False
         # An epoch that wrote nothing leaves no trace: two epochs cannot begin at one offset.
         self._keep([entry for entry in self._entries if entry.start_offset < start_offset])
+        assert not self._entries or self._entries[-1].epoch < epoch, f"epoch {epoch} after {self._entries[-1]}"
         self._entries.append(EpochStart(epoch, start_offset))
         self.latest = epoch
+        assert self.begun <= epoch, f"epoch {self.begun} has records and {epoch} begins"
         return True
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EpochEnd:
@@ -60,8 +63,12 @@ class LeaderEpochs:
         if not self._entries or not 0 <= epoch <= self.latest:
             return UNKNOWN
         if epoch == self.latest:
+            assert self._entries[-1].start_offset <= log_end_offset, (
+                f"{self._entries[-1]} in a log up to {log_end_offset}"
+            )
             return EpochEnd(epoch, log_end_offset)
         above = bisect_right(self._entries, (epoch, 2**63))
+        assert above < len(self._entries), f"no epoch after {epoch} in {self._entries}"
         end_offset = self._entries[above].start_offset
         if not above:
             return EpochEnd(epoch, end_offset)
@@ -74,6 +81,7 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """The log ends at `end_offset` now."""
+        assert end_offset >= 0, end_offset
         kept = bisect_left(self._entries, end_offset, key=lambda entry: entry.start_offset)
         if kept == len(self._entries):
             return False
@@ -82,6 +90,7 @@ class LeaderEpochs:
 
     def truncate_from_start(self, start_offset: int) -> bool:
         """The log begins at `start_offset` now: the epoch that reigned there begins there."""
+        assert start_offset >= 0, start_offset
         above = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
         if not above:
             return False

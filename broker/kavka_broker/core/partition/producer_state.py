@@ -61,6 +61,7 @@ class Producer:
 
 def next_sequence(sequence: int, count: int = 1) -> int:
     """The sequence `count` records on; they wrap."""
+    assert count >= 1, count
     return (sequence + count) & SEQUENCE_MAX
 
 
@@ -127,6 +128,7 @@ class ProducerStates:
             if len(self._refused) >= REFUSED_MAX:
                 self._refused.clear()
             self._refused[producer_id] = epoch, base_sequence
+        assert len(self._refused) <= REFUSED_MAX, len(self._refused)
 
     def forget_refused(self) -> None:
         """Another leadership begins: what an earlier one refused may have been taken meanwhile, elsewhere."""
@@ -134,6 +136,7 @@ class ProducerStates:
 
     def append(self, producer_id: int, epoch: int, batch: WrittenBatch, *, is_transactional: bool) -> None:
         """A data batch was appended; as a follower or at recovery, without having been judged."""
+        assert 0 <= batch.base_offset <= batch.last_offset, batch
         if self._refused:
             self._refused.pop(producer_id, None)
         producer = self._producers.get(producer_id)
@@ -142,6 +145,10 @@ class ProducerStates:
         elif producer.epoch != epoch:
             producer.epoch = epoch
             producer.batches.clear()
+        batches = producer.batches
+        assert not batches or batches[-1].last_offset < batch.base_offset, (
+            f"{batch} of {producer_id} after {batches[-1]}"
+        )
         producer.batches.append(batch)
         if len(producer.batches) > BATCHES_KEPT_MAX:
             del producer.batches[0]
@@ -201,6 +208,7 @@ class ProducerStates:
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget who was silent for so long; returns how many. An open transaction is never forgotten."""
+        assert expiration_ms > 0, expiration_ms
         silent = [
             producer_id
             for producer_id, producer in self._producers.items()
@@ -220,6 +228,7 @@ class ProducerStates:
         )
 
     def _admit(self, producer_id: int, epoch: int, timestamp_ms: int) -> Producer:
+        assert producer_id not in self._producers, f"producer {producer_id} is known"
         if len(self._producers) >= self.producers_max:
             self._make_room()
         producer = self._producers[producer_id] = Producer(epoch, timestamp_ms)

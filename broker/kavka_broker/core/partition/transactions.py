@@ -43,6 +43,8 @@ class Transactions:
 
     def begin(self, producer_id: int, first_offset: int) -> None:
         """The first record of a transaction is in the log."""
+        assert producer_id not in self._open, f"producer {producer_id} is in a transaction already"
+        assert first_offset > next(reversed(self._open.values()), NO_OFFSET), "transactions begin in their order"
         self._open[producer_id] = first_offset
         if self.first_unstable_offset == NO_OFFSET:
             self.first_unstable_offset = first_offset
@@ -53,6 +55,8 @@ class Transactions:
         if first_offset == NO_OFFSET:
             return None
         open_offset = self.first_open_offset
+        assert marker_offset > first_offset, f"a marker at {marker_offset} of what began at {first_offset}"
+        assert not self.ended or self.ended[-1].last_offset < marker_offset, "markers come in their order"
         stable_offset = marker_offset + 1 if open_offset == NO_OFFSET else open_offset
         ended = Ended(producer_id, first_offset, marker_offset, stable_offset, is_aborted)
         self.ended.append(ended)
@@ -60,6 +64,7 @@ class Transactions:
 
     def replicated(self, high_watermark: int) -> None:
         """Markers below `high_watermark` stay for ever: their transactions are settled."""
+        assert high_watermark >= 0, high_watermark
         settled = 0
         for ended in self.ended:
             if ended.last_offset >= high_watermark:

@@ -29,6 +29,7 @@ class TokenBucket:
 
     def refill(self, now_ms: int, limit: float) -> float:
         """Add what has come in until now, and give the balance."""
+        assert limit >= 0, limit
         if self.updated_ms is None:
             self.tokens, self.updated_ms = self.burst(limit), now_ms
         elapsed_ms = max(now_ms - self.updated_ms, 0)

@@ -110,6 +110,7 @@ class SampledRate:
 
     def charge(self, value: float, now_ms: int, limit: float) -> int:
         """Record, and give the milliseconds that the client has to wait: 0 while it keeps to the limit."""
+        assert limit >= 0, limit
         self.record(value, now_ms)
         window_ms = self.measured_ms(now_ms)
         rate = self._total * 1000 / window_ms
@@ -131,6 +132,7 @@ class SampledRate:
         else:
             self._empty(following, now_ms)
         self._current = following
+        assert len(self._values) <= self.window.count + 1, f"{len(self._values)} samples of {self.window}"
         self._derive()
 
     def _purge(self, now_ms: int) -> None:
@@ -141,10 +143,12 @@ class SampledRate:
         self._derive()
 
     def _empty(self, index: int, now_ms: int) -> None:
+        assert now_ms >= self._last_ms[index], f"{now_ms} is before {self._last_ms[index]}"
         self._starts_ms[index] = self._last_ms[index] = now_ms
         self._values[index] = 0
 
     def _derive(self) -> None:
+        assert len(self._starts_ms) == len(self._last_ms) == len(self._values), "the ring is one list in three"
         self._total = sum(self._values)
         self._oldest_ms = min(self._starts_ms)
         self._purge_at_ms = min(self._last_ms) + self.window.span_ms
@@ -152,6 +156,7 @@ class SampledRate:
 
 def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
     """X = (O - T) / T * W, rounded half up; nothing at all is allowed where the limit is zero."""
+    assert window_ms >= 1, window_ms
     if rate <= limit:
         return 0
     if limit <= 0:

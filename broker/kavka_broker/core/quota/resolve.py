@@ -44,6 +44,11 @@ class Effective:
     limit: float  # in the unit of the key, per broker
     shadows: tuple[Entity, ...]
 
+    def __post_init__(self) -> None:
+        assert self.level in LEVELS, self.level
+        assert self.limit >= 0, f"{self.entity} has the limit {self.limit}"
+        assert self.entity not in self.shadows, f"{self.entity} hides itself"
+
 
 @dataclass(frozen=True, slots=True)
 class Share:

@@ -43,6 +43,7 @@ def on_vote(member: Member, request: VoteRequest) -> VoteResponse:
         error = ErrorCode.INVALID_VOTER_KEY
     is_granted = error is ErrorCode.NONE and may_vote_for(member, asked)
     if is_granted and not asked.pre_vote and member.state.voted_id == NOBODY:
+        assert asked.replica_epoch == member.epoch, f"a vote of epoch {asked.replica_epoch} in {member.epoch}"
         member.remember(QuorumState(member.epoch, NOBODY, asked.replica_id, asked.replica_directory_id))
         _be_patient(member)
     outcome = "granted" if is_granted else "refused" if error is ErrorCode.NONE else error.name
@@ -125,6 +126,7 @@ def on_voted(member: Member, send: Send, response: VoteResponse | None) -> None:
 
 def _count(tally: Tally | None, send: Send, *, is_granted: bool) -> None:
     if tally is not None:
+        assert send.peer.node_id not in tally.granted | tally.refused, f"{send.peer} has voted"
         (tally.granted if is_granted else tally.refused).add(send.peer.node_id)
 
 
@@ -151,6 +153,7 @@ def _may_stand(member: Member) -> bool:
 
 
 def _drive_round(member: Member, role: Prospective | Candidate) -> None:
+    assert not (role.tally.is_won and role.tally.is_lost), role.tally
     if role.tally.is_won:
         if isinstance(role, Prospective):
             become_candidate(member)

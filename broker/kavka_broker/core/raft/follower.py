@@ -183,6 +183,7 @@ def _want(member: Member, role: Follower, snapshot: SnapshotId) -> None:
 
 def _truncate(member: Member, epoch: int, end_offset: int) -> None:
     own_epoch, own_end = member.log.epoch_end(epoch)
+    assert own_epoch <= epoch, f"epoch {own_epoch} was asked for as {epoch}"
     offset = own_end if own_epoch != epoch else min(own_end, end_offset)
     if offset < member.high_watermark:
         raise _ContradictionError(
@@ -199,11 +200,14 @@ def _truncate(member: Member, epoch: int, end_offset: int) -> None:
 
 def _append(member: Member, records: memoryview) -> None:
     """Write whole batches, after a look at every one."""
+    assert member.adopting is None, f"the log is being replaced by {member.adopting}"
     size_bytes, end_offset, epoch = 0, member.end_offset, member.log.latest_epoch
     control = []
     for header, batch in split_batches(records):
         if header.base_offset != end_offset:
             raise ProtocolViolation(f"a batch at offset {header.base_offset} does not follow on {end_offset}")
+        if header.last_offset_delta < 0:
+            raise ProtocolViolation(f"the batch at offset {header.base_offset} ends before it begins")
         if not epoch <= header.leader_epoch <= member.epoch:
             raise ProtocolViolation(f"a batch of epoch {header.leader_epoch} after {epoch}, in {member.epoch}")
         if not crc_is_valid(batch):
@@ -214,6 +218,7 @@ def _append(member: Member, records: memoryview) -> None:
         end_offset, epoch = header.next_offset, header.leader_epoch
     if not size_bytes:
         return
+    assert end_offset > member.end_offset, f"batches of {size_bytes} bytes end at {end_offset}"
     member.emit(AppendFetched(records[:size_bytes], end_offset))
     member.moved_to(end_offset)
     for offset, record in control:
@@ -259,6 +264,7 @@ def on_snapshot_fetched(member: Member, send: Send, response: FetchSnapshotRespo
     role.fetching.retry_at_ms = member.now_ms
     member.emit(SaveChunk(wanted.snapshot, wanted.position, piece))
     wanted.position += len(piece)
+    assert member.adopting is None, f"{member.adopting} is being adopted already"
     if wanted.position >= answer.size:
         role.download = None
         member.adopting = wanted.snapshot
@@ -292,6 +298,7 @@ def _wait_anew(member: Member) -> None:
 
 def drive(member: Member, role: Follower) -> None:
     """Give the leader up, or go on fetching."""
+    assert member.adopting is None or role.download is None, "what is adopted was downloaded before"
     if member.adopting is None and member.now_ms >= patience_ends_ms(role):
         if member.may_stand:
             become_prospective(member, role.leader)
@@ -326,6 +333,7 @@ def discover(member: Member, role: Unattached | Prospective) -> None:
     if member.now_ms < discovery_due_ms(member, role):
         return
     peers = _who_may_know(member, role)
+    assert peers, "nobody can be asked who leads, and it is time to"
     role.fetching.retry_at_ms = member.after(DISCOVERY_INTERVAL_MS)
     peer = peers[member.random(0, len(peers) - 1)]
     role.fetching.in_flight = member.send(peer, wire.ask_fetch(member, 0))

@@ -58,6 +58,7 @@ def on_fetch(member: Member, request: FetchRequest) -> FetchResponse | Later:
     if response is None and request.max_wait_ms > 0 and len(role.parked) < PARKED_MAX:
         later = member.later()
         role.parked.append(Parked(later, request, member.after(request.max_wait_ms)))
+        assert len(role.parked) <= PARKED_MAX, len(role.parked)
         return later
     return response or _nothing_new(member, role)
 
@@ -112,6 +113,7 @@ def told_watermark(member: Member, role: Leader) -> int:
 def wake(member: Member, role: Leader) -> None:
     """Answer whoever waits for what has come: records, or a higher watermark."""
     news = (member.log.end_offset, told_watermark(member, role))
+    assert news >= role.told, f"{role.told} was told, and now it is {news}: a leader takes nothing back"
     if news == role.told:
         return
     role.told = news
@@ -167,6 +169,7 @@ def on_fetch_snapshot(member: Member, request: FetchSnapshotRequest) -> FetchSna
 
 def move_high_watermark(member: Member, role: Leader) -> bool:
     """Commit what a majority of the voters has."""
+    assert role.start_offset <= member.end_offset, f"{role.start_offset} is behind the log's end"
     offset = role.replicas.committed(member.voters, member.node_id, member.log.synced_offset)
     if not covers_own_epoch(role, offset):
         return False

@@ -83,6 +83,8 @@ Standing: TypeAlias = Agrees | Diverges | TooOld
 
 def standing(log: LogView, offset: int, epoch: int) -> Standing:
     """Where a follower stands whose log ends at `offset` with a record of `epoch`."""
+    assert offset >= 0, offset
+    assert log.start_offset <= log.end_offset, f"a log from {log.start_offset} to {log.end_offset}"
     if offset == 0 and log.start_offset == 0:
         return Agrees()
     if log.snapshots:
@@ -93,6 +95,7 @@ def standing(log: LogView, offset: int, epoch: int) -> Standing:
         if offset <= log.start_offset or (base is not None and epoch < base.epoch):
             return TooOld(log.snapshots[-1])
     known_epoch, end_offset = log.epoch_end(epoch)
+    assert known_epoch <= epoch, f"epoch {known_epoch} was asked for as {epoch}"
     if known_epoch != epoch or end_offset < offset:
         return Diverges(known_epoch, end_offset)
     return Agrees()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from kavka_broker.core.raft.effects import Answer, Append, Committed, Effect, Flush, Later, Note, Peer, Persist, Send
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
-from kavka_broker.core.raft.quorum_state import QuorumState, is_believable
+from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState, is_believable
 from kavka_broker.core.raft.roles import (
     Follower,
     Leader,
@@ -153,6 +153,9 @@ class Member:
         if state == self.state:
             return
         assert state.leader_epoch >= self.epoch, f"epoch {self.epoch} cannot go back to {state.leader_epoch}"
+        if state.leader_epoch == self.epoch:
+            assert self.state.voted_id in (NOBODY, state.voted_id), f"two votes in an epoch: {self.state} and {state}"
+            assert self.state.leader_id in (NOBODY, state.leader_id), f"two leaders: {self.state} and {state}"
         self.state = state
         if self._effects and isinstance(self._effects[-1], Persist):
             self._effects.pop()
@@ -160,6 +163,7 @@ class Member:
 
     def go_back(self, state: QuorumState) -> None:
         """Begin again behind an epoch that cannot be, where nobody else counts on this node's votes."""
+        assert not self.others, f"{self.others} count on this node's votes"
         self.state = state
         self.emit(Persist(state))
 
@@ -196,6 +200,8 @@ class Member:
 
     def append(self, records: Sequence[Message]) -> int:
         """As the leader, write one batch of control records. Voters count from here on, not from their commit on."""
+        assert records, "a batch has records"
+        assert self.state.leader_id == self.node_id, f"node {self.node_id} appends, and {self.state} is the lead"
         base_offset = self.end_offset
         self.emit(Append(tuple(records), self.epoch))
         for offset, record in enumerate(records, base_offset):
@@ -214,12 +220,14 @@ class Member:
 
     def moved_to(self, end_offset: int) -> None:
         """An effect of this call makes the log end here."""
+        assert end_offset >= self.high_watermark, f"the log would end at {end_offset}, below what was committed"
         self._end_offset = end_offset
 
     def commit(self, offset: int) -> bool:
         """Move the high watermark, which never goes back."""
         if offset <= self.high_watermark:
             return False
+        assert offset <= self.end_offset, f"{offset} is committed of a log that ends at {self.end_offset}"
         self.high_watermark = offset
         self.emit(Committed(offset))
         self.history.forget_below(self.log.start_offset)
@@ -228,6 +236,7 @@ class Member:
     # --- time --------------------------------------------------------------------------------------------------------
 
     def after(self, delay_ms: int) -> int:
+        assert delay_ms >= 0, delay_ms
         return self.now_ms + delay_ms
 
     def soon_ms(self) -> int:

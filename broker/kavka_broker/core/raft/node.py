@@ -24,7 +24,7 @@ from kavka_broker.core.raft.log_view import LogView, SnapshotId
 from kavka_broker.core.raft.member import Member
 from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState, is_believable
 from kavka_broker.core.raft.replicas import Key, Replica
-from kavka_broker.core.raft.roles import Follower, Leader, LeaderAt, Prospective, Unattached
+from kavka_broker.core.raft.roles import Candidate, Follower, Leader, LeaderAt, Prospective, Unattached
 from kavka_broker.core.raft.settings import Identity, Settings
 from kavka_broker.core.raft.transitions import become_follower, become_resigned, become_unattached
 from kavka_broker.core.raft.voter_history import VoterHistory
@@ -74,6 +74,7 @@ class RaftNode:
     ) -> None:
         self._member = Member(identity, settings, state, history, log, random, now_ms)
         # What a snapshot stands for is committed. Of the log behind it that is not known before a leader says so.
+        assert high_watermark >= 0, high_watermark
         self._member.high_watermark = high_watermark
 
     # --- what is known here ------------------------------------------------------------------------------------------
@@ -315,8 +316,24 @@ class RaftNode:
             before = member.role
             _drive(member)
             if member.role is before:
+                _check(member)
                 return member.drain()
         raise AssertionError(f"node {member.node_id} finds no role in epoch {member.epoch}")
+
+
+def _check(member: Member) -> None:
+    """What holds between two calls: a role is what the disk remembers, and what is committed is in the log."""
+    state, role = member.state, member.role
+    match role:
+        case Leader():
+            assert state.leader_id == member.node_id, f"node {member.node_id} leads, and its state is {state}"
+            assert member.adopting is None, f"a leader adopts {member.adopting}"
+        case Follower(leader=followed):
+            assert state.leader_id == followed.node_id, f"node {followed.node_id} is followed, and the state is {state}"
+        case Candidate():
+            assert state.voted_id == member.node_id, f"node {member.node_id} stands, and its state is {state}"
+            assert state.leader_id == NOBODY, f"node {member.node_id} stands, and its state is {state}"
+    assert member.high_watermark >= 0, member.high_watermark
 
 
 def _drive(member: Member) -> None:

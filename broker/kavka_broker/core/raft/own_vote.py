@@ -25,6 +25,7 @@ def drive(member: Member, role: Follower) -> None:
     """Ask, if it is time and there is something to ask."""
     if member.now_ms < due_ms(member, role):
         return
+    assert role.asked is None, f"{role.asked} is not answered"
     role.asks_at_ms = member.after(member.settings.fetch_timeout_ms)
     request = _question(member)
     if request is not None:

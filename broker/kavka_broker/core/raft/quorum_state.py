@@ -44,6 +44,7 @@ def is_believable(epoch: int, own_epoch: int) -> bool:
 
 def format_state(state: QuorumState) -> str:
     """The file's text, in the order in which Kafka writes it."""
+    assert 0 <= state.leader_epoch <= EPOCH_MAX, state
     fields = {
         "leaderId": state.leader_id,
         "leaderEpoch": state.leader_epoch,

@@ -44,6 +44,7 @@ class Replicas:
 
     def fetched(self, key: Key, offset: int, leader_end: int, now_ms: int, *, votes: bool = False) -> Replica | None:
         """A replica has everything below `offset` on its disk."""
+        assert 0 <= offset <= leader_end, f"a replica has {offset} of a log that ends at {leader_end}"
         replica = self.heard(key, now_ms, votes=votes)
         if replica is None:
             return None
@@ -66,6 +67,7 @@ class Replicas:
             if not votes and not self._has_room(now_ms):
                 return None
             replica = self.by_key[key] = Replica(*key)
+            assert votes or len(self.by_key) <= OBSERVERS_MAX, len(self.by_key)
         return replica
 
     def _has_room(self, now_ms: int) -> bool:
@@ -93,6 +95,7 @@ class Replicas:
 
     def committed(self, voters: Iterable[Voter], node_id: int, synced_offset: int) -> int:
         """The offset up to which a majority of the voters has the log on disk. `node_id` is the leader."""
+        assert synced_offset >= 0, synced_offset
         voters = tuple(voters)
         durable = {node_id: synced_offset}
         for voter in voters:
@@ -104,6 +107,7 @@ class Replicas:
     def majority_heard_ms(self, voters: Iterable[Voter], node_id: int, now_ms: int) -> int:
         """Since when no majority, the leader included, has been silent."""
         voters = tuple(voters)
+        assert len({voter.node_id for voter in voters}) == len(voters), f"a node votes twice: {voters}"
         others = [voter for voter in voters if voter.node_id != node_id]
         needed = len(voters) // 2 + 1 - (len(voters) - len(others))
         if needed <= 0:

@@ -8,7 +8,7 @@ from typing import Final
 from kavka_broker.core.raft import wire
 from kavka_broker.core.raft.effects import Followed, Led
 from kavka_broker.core.raft.member import Member
-from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState
+from kavka_broker.core.raft.quorum_state import EPOCH_MAX, NOBODY, QuorumState
 from kavka_broker.core.raft.replicas import Replicas
 from kavka_broker.core.raft.roles import (
     Candidate,
@@ -33,6 +33,7 @@ LED_NO_LONGER: Final = "the leader has changed; ask whether the change was made,
 
 def become_unattached(member: Member, epoch: int, *, patience_ms: int | None = None) -> None:
     """Nobody known leads. In an epoch of which nothing is known yet, the vote is free."""
+    assert epoch >= member.epoch, f"epoch {member.epoch} cannot go back to {epoch}"
     leave_lead(member)
     if epoch > member.epoch:
         member.remember(QuorumState(epoch))
@@ -42,6 +43,7 @@ def become_unattached(member: Member, epoch: int, *, patience_ms: int | None = N
 
 def become_follower(member: Member, epoch: int, leader: LeaderAt) -> None:
     """Fetch from the leader of the epoch, which never has another."""
+    assert leader.node_id != member.node_id, f"node {member.node_id} cannot follow itself"
     leave_lead(member)
     now, state = member.state, QuorumState(epoch, leader.node_id)
     if now.leader_epoch == epoch:
@@ -56,6 +58,8 @@ def become_follower(member: Member, epoch: int, leader: LeaderAt) -> None:
 
 def become_prospective(member: Member, leader: LeaderAt | None) -> None:
     """Ask whether the others would vote for this node, before an epoch is spent on it."""
+    assert not isinstance(member.role, Leader), f"a leader does not ask for votes: {member.role}"
+    assert not member.is_forgetful, "who has lost what others count on does not stand"
     tally = Tally(member.voters, granted=_own_vote(member))
     member.role = Prospective(leader, tally, member.after(member.election_timeout_ms()))
     member.note("raft.pre_vote.begun", epoch=member.epoch, round=member.rounds)
@@ -66,6 +70,8 @@ def become_prospective(member: Member, leader: LeaderAt | None) -> None:
 
 def become_candidate(member: Member) -> None:
     """Begin a new epoch and vote for this node in it."""
+    assert isinstance(member.role, Prospective), f"{member.role} has not asked for pre-votes"
+    assert member.epoch + 1 < EPOCH_MAX, f"there is no epoch after {member.epoch}"
     vote = QuorumState(member.epoch + 1, NOBODY, member.node_id, member.identity.directory_id)
     member.remember(vote)
     tally = Tally(member.voters, granted=_own_vote(member))
@@ -94,9 +100,13 @@ def _ask_votes(member: Member, tally: Tally, *, is_pre_vote: bool) -> None:
 def become_leader(member: Member, granting: set[int]) -> None:
     """Write the beginning of the epoch: nothing older is committed but with it."""
     state = member.state
+    assert isinstance(member.role, Candidate), f"{member.role} was not elected"
+    assert len(granting) > len(member.role.tally.voters) // 2, f"{granting} are no majority"
+    assert state.voted_id == member.node_id, f"a leader has voted for itself: {state}"
     member.remember(QuorumState(member.epoch, member.node_id, state.voted_id, state.voted_directory_id))
     member.rounds = 0
     start_offset = member.append(_opening(member, granting))
+    assert start_offset >= member.high_watermark, f"epoch {member.epoch} begins at {start_offset}, which was committed"
     member.role = Leader(start_offset, Replicas(member.now_ms), member.now_ms)
     member.flush()
     member.note("raft.election.won", epoch=member.epoch, offset=start_offset)

@@ -107,10 +107,12 @@ def on_versions(member: Member, send: Send, response: ApiVersionsResponse | None
         return
     change = role.change
     change.asked = None
+    assert change.offset is None, f"{change} was appended before its newcomer was heard"
     problem = _cannot_join(member, role, change, response)
     if problem is not None:
         _finish(member, role, *problem)
         return
+    assert len(change.voters) == len(member.voters) + 1, f"{change.voters} after {member.voters}"
     change.offset = member.append([voters_record(change.voters)])
     member.flush()
     if change.early is not None:
@@ -149,6 +151,7 @@ def on_remove(member: Member, request: RemoveRaftVoterRequest) -> RemoveRaftVote
     problem = _problem(member, role) or _not_removable(member, voters, request.voter_id)
     if problem is not None:
         return RemoveRaftVoterResponse(0, *problem)
+    assert len(voters) == len(member.voters) - 1, f"{voters} of {member.voters}"
     later = member.later()
     role.change = VoterChange(later, RemoveRaftVoterResponse, NEVER_MS, voters)
     role.change.offset = member.append([voters_record(voters)])

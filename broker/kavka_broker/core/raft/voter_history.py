@@ -49,6 +49,7 @@ class VoterHistory:
         if offset == self.voters_offset:
             self.sets.pop()
         self.sets.append((offset, tuple(voters)))
+        assert self.voters, f"the record at {offset} leaves nobody to vote"
 
     def add_version(self, offset: int, kraft_version: int) -> None:
         """A record at `offset` sets the level of kraft.version."""
@@ -57,6 +58,7 @@ class VoterHistory:
 
     def truncate(self, offset: int) -> None:
         """The log now ends at `offset`."""
+        assert offset >= 0, offset
         self.sets = [one for one in self.sets if one[0] < offset]
         self.versions = [one for one in self.versions if one[0] < offset]
 

@@ -32,6 +32,8 @@ class Voter:
 
 def voters_record(voters: Iterable[Voter]) -> VotersRecord:
     """The control record that names the voters."""
+    voters = tuple(voters)
+    assert len({voter.node_id for voter in voters}) == len(voters), f"a node votes twice: {voters}"
     return VotersRecord(
         version=0,
         voters=[
@@ -60,12 +62,14 @@ def read_voters(record: VotersRecord) -> tuple[Voter, ...]:
 
 def static_voters(items: Iterable[str], listener: str) -> tuple[Voter, ...]:
     """The voters of `controller.quorum.voters`: ID@HOST:PORT each."""
-    voters = []
+    voters: list[Voter] = []
     for item in items:
         node_id, at, address = item.strip().partition("@")
         host, colon, port = address.rpartition(":")
         if not (at and colon and node_id.isdigit() and port.isdigit()):
             raise ConfigError("controller.quorum.voters", f'"{item}" is no voter; write ID@HOST:PORT')
+        if any(voter.node_id == int(node_id) for voter in voters):
+            raise ConfigError("controller.quorum.voters", f"node {node_id} is there twice; a node has one vote")
         voters.append(Voter(int(node_id), ZERO, ((listener, host.strip("[]"), int(port)),)))
     return tuple(voters)
 
@@ -77,4 +81,5 @@ def majority_offset(durable: Mapping[int, int], voters: Iterable[Voter]) -> int:
     """
     ends = sorted((durable.get(voter.node_id, 0) for voter in voters), reverse=True)
     assert ends, "a quorum without voters commits nothing"
+    assert ends[-1] >= 0, f"a log ends at {ends[-1]}"
     return ends[len(ends) // 2]

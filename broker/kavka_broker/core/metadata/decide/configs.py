@@ -60,6 +60,7 @@ def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Chan
     _check_min_insync(metadata, resource, names, after)
     changed = [name for name in names if before.get(name) != after.get(name)]
     records: list[Message] = [ConfigRecord(resource.type, resource.name, name, after.get(name)) for name in changed]
+    assert len(records) <= len(changes), f"{len(records)} records of {len(changes)} changes"
     return Decision([*records, *_forget_eligible(metadata, resource, changed)], None)
 
 

@@ -77,6 +77,7 @@ def _assign(metadata: Metadata, broker_id: int, command: Assign, policy: Policy)
     if is_replaced and before.directory_of(broker_id) not in GIVEN_UP:
         wanted = wanted._replace(last_known_elr=tuple(one for one in before.last_known_elr if one != broker_id))
     lost = (broker_id,) if is_given_up or is_replaced else ()
+    assert len(wanted.directories) == len(before.replicas), f"{wanted.directories} of {before.replicas}"
     rules = rules_of(metadata, topic.name, policy)
     after = settle(before, wanted, rules, usable_in(metadata.brokers), lost=lost)
     if is_replaced and after.leader_epoch == before.leader_epoch:

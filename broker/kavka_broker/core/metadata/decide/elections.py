@@ -75,6 +75,7 @@ def _moved(metadata: Metadata, election: Election, policy: Policy) -> Decision[i
             change = _change(metadata, election, topic, partition, policy)
             if change is not None:
                 records.append(change)
+            assert len(records) <= ELECTIONS_MAX, len(records)
             if len(records) == ELECTIONS_MAX:
                 return Decision(records, ELECTIONS_MAX)
     return Decision(records, len(records))
@@ -114,4 +115,5 @@ def _change(
     rules = replace(rules_of(metadata, topic.name, policy), unclean_election=election is Election.UNCLEAN)
     preferred = election is Election.PREFERRED
     after = settle(state, state, rules, usable_in(metadata.brokers), preferred=preferred)
+    assert set(after.replicas) <= set(state.replicas), f"an election makes replicas: {after}"
     return None if after.leader == state.leader else difference(topic.topic_id, partition, state, after)

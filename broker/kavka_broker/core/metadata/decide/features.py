@@ -61,6 +61,8 @@ def update_features(
         _check(metadata, command)
         if command.level == metadata.features.level(command.name):
             continue
+        low, high = SUPPORTED_LEVELS[command.name]
+        assert command.level == 0 or low <= command.level <= high, f"{command} was let through"
         records.append(FeatureLevelRecord(command.name, command.level))
         if command.name == ELR_FEATURE and command.level:
             records += _one_bound(metadata, policy)

@@ -113,6 +113,7 @@ def _must_hand_over(metadata: Metadata, broker: Registration, command: Heartbeat
 
 
 def _shutdown(metadata: Metadata, broker: Registration, policy: Policy) -> Sequence[Message]:
+    assert broker.usable, f"broker {broker.broker_id} is fenced or stops already"
     change = BrokerRegistrationChangeRecord(
         broker.broker_id, broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
     )

@@ -69,6 +69,8 @@ def alter_partitions(
             continue
         seen.add(where)
         outcomes.append(_alter(metadata, broker_id, change, policy, records))
+    assert len(outcomes) == len(changes), f"{len(outcomes)} answers to {len(changes)} changes"
+    assert len(records) <= len(changes), f"{len(records)} records of {len(changes)} changes"
     return Decision(records, outcomes)
 
 
@@ -85,6 +87,8 @@ def _alter(metadata: Metadata, broker_id: int, change: IsrChange, policy: Policy
     isr = tuple(member.broker_id for member in change.isr)
     wanted = before._replace(isr=isr, recovery_state=change.recovery_state)
     after = settle(before, wanted, rules_of(metadata, topic.name, policy), usable_in(metadata.brokers))
+    assert change.leader_epoch == before.leader_epoch, f"a change of epoch {change.leader_epoch} of {before}"
+    assert change.partition_epoch == before.partition_epoch, f"a change of {change.partition_epoch} of {before}"
     record = difference(change.topic_id, change.partition, before, after)
     if record is None:
         return before

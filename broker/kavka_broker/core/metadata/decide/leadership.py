@@ -70,6 +70,7 @@ def revise(
             if wanted is None:
                 continue
             rules = rules or rules_of(metadata, topic.name, policy)
+            assert wanted.replicas == state.replicas, f"who comes and goes changes no replicas: {wanted}"
             record = difference(topic.topic_id, partition, state, settle(state, wanted, rules, usable, lost=lost))
             if record is not None:
                 yield record

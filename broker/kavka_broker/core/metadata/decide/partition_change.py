@@ -74,7 +74,24 @@ def settle(
     departed = not set(before.replicas) <= set(state.replicas)
     if leader != before.leader or departed:
         state = state._replace(leader_epoch=before.leader_epoch + 1)
+    _check(before, state)
     return state
+
+
+def _check(before: PartitionState, state: PartitionState) -> None:
+    """What every settled partition keeps to, whatever was wanted of it."""
+    replicas = set(state.replicas)
+    assert replicas, f"nobody holds the partition that {before.replicas} held"
+    assert len(replicas) == len(state.replicas), f"a broker holds two replicas: {state.replicas}"
+    assert replicas.issuperset(state.isr), f"in sync {state.isr}, replicas {state.replicas}"
+    assert replicas.issuperset(state.elr), f"eligible {state.elr}, replicas {state.replicas}"
+    assert state.leader == NO_LEADER or state.leader in state.isr, f"{state.leader} leads, in sync are {state.isr}"
+    assert not state.elr or set(state.elr).isdisjoint(state.isr), f"{state.elr} are eligible and in sync: {state.isr}"
+    assert not state.last_known_elr or state.leader == NO_LEADER, f"{state.leader} leads, and {state} waits for another"
+    assert not state.directories or len(state.directories) == len(state.replicas), f"{state.directories} of {replicas}"
+    assert replicas.issuperset(state.adding), f"{state.adding} are added to {state.replicas}"
+    assert replicas.issuperset(state.removing), f"{state.removing} are removed from {state.replicas}"
+    assert state.leader_epoch >= before.leader_epoch, f"{before.leader_epoch} goes back to {state.leader_epoch}"
 
 
 def difference(
@@ -83,6 +100,8 @@ def difference(
     """The record that turns one state into the other, or None where nothing changes."""
     if before == after:
         return None
+    assert after.partition_epoch == before.partition_epoch, "replay counts the changes of a partition"
+    assert after.leader_epoch <= before.leader_epoch + 1, f"{before.leader_epoch} becomes {after.leader_epoch} at once"
 
     def changed(old: Sequence[int], new: Sequence[int]) -> list[int] | None:
         return None if old == new else list(new)

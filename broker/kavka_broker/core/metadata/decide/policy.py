@@ -34,6 +34,9 @@ class Rules:
     unclean_election: bool = False
     tracks_eligible: bool = False
 
+    def __post_init__(self) -> None:
+        assert self.min_insync >= 1, self
+
 
 def rules_of(metadata: Metadata, topic: str, policy: Policy) -> Rules:
     """The topic's own word, else that for all brokers, else the policy."""

@@ -23,6 +23,7 @@ class Block:
 def allocate(producer_ids: ProducerIds, broker_id: int, broker_epoch: int) -> Decision[Block]:
     """The next block, for one broker."""
     first = producer_ids.next_producer_id
+    assert first >= 0, first
     if first > PRODUCER_ID_MAX - BLOCK_SIZE:
         raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "every producer id has been given out")
     return Decision([ProducerIdsRecord(broker_id, broker_epoch, first + BLOCK_SIZE)], Block(first, BLOCK_SIZE))

@@ -40,6 +40,7 @@ def alter(quotas: Quotas, alteration: Alteration) -> Decision[AnyEntity]:
                 records.append(ClientQuotaRecord(entity_data(entity), key, 0.0, remove=True))
             continue
         _check_limit(key, limit)
+        assert limit > 0, f"{key} of {entity} is {limit}"
         if quotas.limits.get(key, {}).get(entity) != limit:
             records.append(ClientQuotaRecord(entity_data(entity), key, limit, remove=False))
     return Decision(records, entity)
@@ -58,11 +59,13 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> AnyEntity:
         if name == "":
             raise _invalid(f"the {entity_type} is empty; name it, or send a null name for the default")
         named[entity_type] = DEFAULT if name is None else name
+    assert named, parts
     if IP not in named:
         return Entity(named.get(USER), named.get(CLIENT_ID))
     if len(named) > 1:
         raise _invalid("an ip stands alone; take the user and the client-id away")
     ip = named[IP]
+    assert len(named) == 1, named
     if not isinstance(ip, Default) and not _is_address(ip):
         raise _invalid(f'"{ip}" is not an address; write it like 192.0.2.7 or 2001:db8::7')
     return IpEntity(ip)

@@ -77,6 +77,7 @@ def _reassign(metadata: Metadata, command: Reassign, policy: Policy, *, keep_fac
             _check_factor(before, command)
         wanted = _begun(metadata, before, command.replicas)
     after = settle(before, wanted, rules, usable_in(metadata.brokers))
+    assert command.replicas is None or set(command.replicas) <= set(after.replicas), f"{after} lacks what was asked for"
     record = difference(topic.topic_id, command.partition, before, after)
     return [] if record is None else [record]
 
@@ -88,6 +89,8 @@ def _begun(metadata: Metadata, before: PartitionState, target: tuple[int, ...]) 
     if _loses_all(before, kept):
         kept |= {*before.replicas}
     removing = tuple(one for one in before.replicas if one not in target and one in kept)
+    assert target, "a partition is somewhere"
+    assert set(removing).isdisjoint(target), f"{removing} shall go and stay: {target}"
     replicas = target + removing
     return before._replace(
         replicas=replicas,
@@ -111,6 +114,7 @@ def _cancelled(before: PartitionState, command: Reassign, rules: Rules) -> tuple
         problem = f"{where}: every replica is a new one, there is nothing to go back to"
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     loses_all = _loses_all(before, replicas)
+    assert set(replicas) <= set(before.replicas), f"to cancel makes replicas: {replicas}"
     if loses_all and not rules.unclean_election:
         problem = (
             f"{where}: only the new replicas {list(_complete(before))} have all records; wait until others are in "

@@ -63,6 +63,7 @@ def register(
     """Register a broker, fenced. The answer is its epoch. `present`: what is known of the incarnation before."""
     before = metadata.brokers.get(command.broker_id)
     _check_directories(metadata, command)
+    assert before is None or before.epoch < metadata.next_offset, f"{before} was registered behind the log's end"
     _check_features(metadata, command)
     registration = Registration(
         broker_id=command.broker_id,
@@ -73,6 +74,7 @@ def register(
         rack=command.rack,
         directories=command.directories,
     )
+    assert not registration.usable, "a registration begins fenced"
     if before is None:
         return Decision([registration.record()], registration.epoch)
     if before.incarnation_id == command.incarnation_id:
@@ -107,6 +109,7 @@ def register_controller(metadata: Metadata, record: RegisterControllerRecord) ->
 
 def _again(before: Registration, registration: Registration) -> Decision[int]:
     """The same process once more: it lost the answer, or has something to add. It stays who it is."""
+    assert before.broker_id == registration.broker_id, f"{registration.broker_id} is not {before.broker_id}"
     now = replace(
         registration,
         epoch=before.epoch,

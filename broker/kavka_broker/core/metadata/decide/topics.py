@@ -87,6 +87,7 @@ def create_topics(
             results.append(refusal)
         else:
             records += made
+            assert created.partitions <= PARTITIONS_PER_REQUEST_MAX, created
             rotation += created.partitions
             results.append(created)
     return Decision(records, results)
@@ -134,6 +135,7 @@ def _create(
         state = new_partition(metadata.brokers, replicas, partition)
         records.append(state.record(command.topic_id, partition))
     created = Created(command.name, command.topic_id, len(assignments), len(assignments[0]), configs)
+    assert len(records) == 1 + len(configs) + created.partitions, f"{len(records)} records make {created}"
     return records, created
 
 
@@ -168,6 +170,7 @@ def _placed(brokers: Brokers, partitions: int, factor: int, rotation: int) -> Se
     sites, away = brokers.sites(), brokers.sites_away()
     if not sites:
         raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, "every broker is fenced or shutting down; start one")
+    assert partitions >= 1, partitions
     here = min(factor, len(sites)) if len(sites) + len(away) >= factor else factor
     try:
         placed = place(partitions, here, sites, rotation)
@@ -217,6 +220,8 @@ def new_partition(brokers: Brokers, replicas: Sequence[int], partition: int) -> 
     """A partition as it begins: every usable replica in sync, the first of them leading."""
     isr = tuple(filter(brokers.is_usable, replicas))
     assert isr, f"partition {partition} would begin without an in-sync replica"
+    assert len(set(replicas)) == len(replicas), f"partition {partition} would begin twice on a broker: {replicas}"
+    assert all(brokers.get(one) is not None for one in replicas), f"partition {partition} on unknown ones: {replicas}"
     return PartitionState(
         replicas=tuple(replicas),
         isr=isr,
@@ -244,6 +249,8 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: in
         problem = f"'{topic.name}' has {now} partitions and cannot shrink to {count}; create another topic instead"
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
     more, factor = count - now, topic.replication_factor
+    assert more >= 1, more
+    assert factor >= 1, f"topic {topic.name} has no replicas"
     if made_before + more > PARTITIONS_PER_REQUEST_MAX:
         raise too_many_partitions(made_before + more)
     if command.assignments is None:

@@ -160,6 +160,8 @@ class Brokers:
         self.generation += 1
         match record:
             case RegisterBrokerRecord():
+                former = self._by_id.get(record.broker_id)
+                assert former is None or former.epoch <= record.broker_epoch, f"{former} is newer than {record}"
                 self._by_id[record.broker_id] = _registration(record)
             case UnregisterBrokerRecord(broker_id, broker_epoch):
                 self._at_epoch(broker_id, broker_epoch)

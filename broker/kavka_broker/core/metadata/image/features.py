@@ -169,6 +169,7 @@ def named(name: str, level: int) -> str:
 
 def is_lossy(before: int, after: int) -> bool:
     """Whether a lower level of metadata.version could not hold what the higher one brought."""
+    assert before >= 0, before
     return any(after < change <= before for change in CHANGES)
 
 

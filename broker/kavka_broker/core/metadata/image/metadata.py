@@ -121,6 +121,7 @@ class Metadata:
 
     def _replay_run(self, run: PartitionRun) -> None:
         self.offset += len(run.records)
+        assert len(run.states) <= len(run.records), f"{len(run.states)} partitions of {len(run.records)} records"
         if self.transaction is not None:
             self.transaction += run.records
         else:

@@ -33,6 +33,7 @@ def steps_of(records: Iterable[Message]) -> list[Step]:
             steps += some
         else:
             states = {one.partition_id: state_of(one) for one in some if isinstance(one, PartitionRecord)}
+            assert len(states) <= len(some), f"{len(states)} partitions of {len(some)} records"
             steps.append(PartitionRun(topic_id, some, states))
     return steps
 

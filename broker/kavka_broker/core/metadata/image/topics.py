@@ -44,10 +44,12 @@ class PartitionState(NamedTuple):
         """Where this broker keeps its replica."""
         if broker_id not in self.replicas or not self.directories:
             return UNTOLD_DIRECTORY
+        assert len(self.directories) == len(self.replicas), f"{self.directories} of {self.replicas}"
         return self.directories[self.replicas.index(broker_id)]
 
     def record(self, topic_id: bytes, partition: int) -> PartitionRecord:
         """The record that makes this partition as it is now."""
+        assert partition >= 0, partition
         return PartitionRecord(
             partition_id=partition,
             topic_id=topic_id,
@@ -177,6 +179,9 @@ class Topics:
                 self._put(self._to_change(record.topic_id), record.partition_id, state_of(record))
             case PartitionChangeRecord():
                 topic = self._to_change(record.topic_id)
+                assert record.partition_id in topic.partitions, (
+                    f"{topic}: {record.partition_id} changes and is not there"
+                )
                 topic.partitions[record.partition_id] = changed(topic.partitions[record.partition_id], record)
                 topic.changes += 1
             case RemoveTopicRecord(topic_id):
@@ -232,6 +237,7 @@ class Topics:
         self._own.discard(topic.topic_id)
         self._unordered.pop(topic.topic_id, None)
         self.partition_count -= len(topic.partitions)
+        assert self.partition_count >= 0, self.partition_count
         merged = topic.name.replace(".", "_")
         self._merged_names[merged] = tuple(name for name in self._merged_names[merged] if name != topic.name)
         if not self._merged_names[merged]:
