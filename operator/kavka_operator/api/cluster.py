@@ -265,13 +265,13 @@ class KafkaClusterSpec(Model):
         Rule(
             cel="self.listeners.all(one, self.listeners.exists_one(other, other.port == one.port))",
             message="two listeners have the same port; give each its own",
-            holds=lambda spec: len({each.port for each in spec.listeners}) == len(spec.listeners),
+            holds=lambda spec: len({listener.port for listener in spec.listeners}) == len(spec.listeners),
             path="listeners",
         ),
         Rule(
             cel="self.listeners.exists(one, one.name != 'CONTROLLER')",
             message="has no listener for clients; add one such as {name: PLAINTEXT, port: 9092}",
-            holds=lambda spec: any(each.name != "CONTROLLER" for each in spec.listeners),
+            holds=lambda spec: any(listener.name != "CONTROLLER" for listener in spec.listeners),
             path="listeners",
         ),
     )

@@ -113,7 +113,7 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
 
 
 def _choices(expected: str) -> list[str]:
-    return [each.strip().strip("'") for each in expected.replace(" or ", ", ").split(",")]
+    return [choice.strip().strip("'") for choice in expected.replace(" or ", ", ").split(",")]
 
 
 def _not_one_of(given: object, choices: list[str]) -> str:

@@ -50,7 +50,7 @@ def resource_schema(kind: type[Resource]) -> Schema:
     """The structural schema of a kind."""
     whole = kind.model_json_schema(by_alias=True)
     properties = whole["properties"]
-    rules = {"x-kubernetes-validations": [rule_schema(each) for each in kind.transitions]} if kind.transitions else {}
+    rules = {"x-kubernetes-validations": [rule_schema(rule) for rule in kind.transitions]} if kind.transitions else {}
     return {
         "type": "object",
         "description": kind.purpose,
@@ -72,7 +72,7 @@ def structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
         target = definitions[schema["$ref"].removeprefix("#/$defs/")]
         return structural({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, definitions)
     if "anyOf" in schema:
-        (only,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        (only,) = [option for option in schema["anyOf"] if option.get("type") != "null"]
         return structural({**only, **{key: value for key, value in schema.items() if key != "anyOf"}}, definitions)
     result = {key: value for key, value in schema.items() if key not in DROPPED}
     _convert_children(result, definitions)
@@ -92,14 +92,14 @@ def _convert_children(result: Schema, definitions: dict[str, Schema]) -> None:
         result.pop("additionalProperties", None)
     if "properties" in result:
         result["properties"] = {
-            name: _with_inner_defaults(structural(each, definitions)) for name, each in result["properties"].items()
+            name: _with_inner_defaults(structural(field, definitions)) for name, field in result["properties"].items()
         }
 
 
 def _with_inner_defaults(schema: Schema) -> Schema:
     """An object whose fields have defaults is itself there by default, or they would not apply."""
     fields = schema.get("properties", {})
-    if schema.get("required") or "default" in schema or not any("default" in each for each in fields.values()):
+    if schema.get("required") or "default" in schema or not any("default" in field for field in fields.values()):
         return schema
     return dict(sorted({**schema, "default": {}}.items(), key=_order))
 
@@ -122,9 +122,9 @@ def _convert_default(result: Schema) -> None:
 def _without_nulls(value: Any) -> Any:
     match value:
         case dict():
-            return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+            return {key: _without_nulls(part) for key, part in value.items() if part is not None}
         case list() | tuple():
-            return [_without_nulls(each) for each in value]
+            return [_without_nulls(part) for part in value]
         case _:
             return value
 

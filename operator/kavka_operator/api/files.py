@@ -82,7 +82,7 @@ def load(
     """
     declared: list[Declared] = []
     faults: list[Fault] = []
-    for path in (each for given in paths for each in _files(given)):
+    for path in (path for given in paths for path in _files(given)):
         for result in _read(path):
             if isinstance(result, Declared):
                 declared.append(result)
@@ -94,12 +94,12 @@ def load(
     if faults:
         raise BadResourcesError(faults)
     order = list(KINDS)
-    return sorted(declared, key=lambda each: order.index(each.resource.kind))
+    return sorted(declared, key=lambda entry: order.index(entry.resource.kind))
 
 
 def _files(given: Path) -> list[Path]:
     """The resource files that a name on the command line stands for."""
-    return sorted(each for each in given.iterdir() if each.suffix in SUFFIXES) if given.is_dir() else [given]
+    return sorted(path for path in given.iterdir() if path.suffix in SUFFIXES) if given.is_dir() else [given]
 
 
 def _text(path: Path) -> str:
@@ -117,7 +117,7 @@ def _read(path: Path) -> Iterator[Declared | Fault]:
         if len(text) > FILE_SIZE_MAX:
             yield Fault(name, 1, "", "", f"is larger than {FILE_SIZE_MAX} bytes; split it")
             return
-        found = [each for document in documents(text) for each in document.items()]
+        found = [item for document in documents(text) for item in document.items()]
     except OSError as error:
         yield Fault(name, 1, "", "", f"cannot be read: {(error.strerror or str(error)).lower()}")
     except UnicodeDecodeError as error:
@@ -152,7 +152,7 @@ def _declared(file: str, document: Document) -> Iterator[Declared | Fault]:
     if value.get("apiVersion") != API_VERSION:
         yield Fault(file, document.line(("apiVersion",)), subject, "apiVersion", _no_version(value.get("apiVersion")))
         return
-    wanted = {key: each for key, each in value.items() if key != "status"}
+    wanted = {key: field for key, field in value.items() if key != "status"}
     try:
         yield Declared(model.model_validate(wanted), file, document)
     except ValidationError as error:
@@ -182,16 +182,16 @@ def _no_version(version: object) -> str:
 def _between(declared: list[Declared], known: Mapping[Key, AnyResource], *, complete: bool) -> list[Fault]:
     """Faults that only show when resources are seen together."""
     faults = [*_twice(declared), *_same_thing(declared), *_settings(declared)]
-    clusters = {key for key in (*known, *(each.key for each in declared)) if key[0] == "KafkaCluster"}
+    clusters = {key for key in (*known, *(entry.key for entry in declared)) if key[0] == "KafkaCluster"}
     # A cluster that was itself refused is not missing: its own fault is enough.
     return faults + (list(_nowhere(declared, clusters)) if complete else [])
 
 
 def _twice(declared: list[Declared]) -> Iterator[Fault]:
     first: dict[Key, Declared] = {}
-    for each in declared:
-        if (before := first.setdefault(each.key, each)) is not each:
-            yield each.fault(
+    for entry in declared:
+        if (before := first.setdefault(entry.key, entry)) is not entry:
+            yield entry.fault(
                 ("metadata", "name"), f"stands already in {_place(before, ('metadata', 'name'))}; keep one"
             )
 
@@ -199,14 +199,14 @@ def _twice(declared: list[Declared]) -> Iterator[Fault]:
 def _same_thing(declared: list[Declared]) -> Iterator[Fault]:
     """Two resources of different names that claim one topic or one entity."""
     first: dict[object, Declared] = {}
-    for each in declared:
-        claim, path = _claim(each.resource)
+    for entry in declared:
+        claim, path = _claim(entry.resource)
         if claim is None:
             continue
-        before = first.setdefault(claim, each)
-        if before is not each and before.key != each.key:
-            what = f'topic "{claim[-1]}"' if each.resource.kind == "Topic" else f"the quota of {claim[-1]}"
-            yield each.fault(
+        before = first.setdefault(claim, entry)
+        if before is not entry and before.key != entry.key:
+            what = f'topic "{claim[-1]}"' if entry.resource.kind == "Topic" else f"the quota of {claim[-1]}"
+            yield entry.fault(
                 path,
                 f"{what} is declared already by {before.resource.identity} in {_place(before, path)}; keep one",
             )
@@ -226,40 +226,40 @@ def _claim(resource: AnyResource) -> tuple[tuple[object, ...] | None, Where]:
 
 def _changed(declared: list[Declared], known: Mapping[Key, AnyResource]) -> Iterator[Fault]:
     """Changes to what exists that no resource may make."""
-    for each in declared:
-        if (old := known.get(each.key)) is None:
+    for entry in declared:
+        if (old := known.get(entry.key)) is None:
             continue
-        for broken in each.resource.spec.forbidden_changes(old.spec):  # type: ignore[arg-type]
-            yield each.fault(("spec", *broken.path.split(".")), broken.message)
-        if isinstance(each.resource, Topic):  # of a KafkaCluster's volumes the platform knows more than the status
-            for broken in each.resource.forbidden_changes(old):  # type: ignore[arg-type]
-                yield each.fault(tuple(broken.path.split(".")), broken.message)
+        for broken in entry.resource.spec.forbidden_changes(old.spec):  # type: ignore[arg-type]
+            yield entry.fault(("spec", *broken.path.split(".")), broken.message)
+        if isinstance(entry.resource, Topic):  # of a KafkaCluster's volumes the platform knows more than the status
+            for broken in entry.resource.forbidden_changes(old):  # type: ignore[arg-type]
+                yield entry.fault(tuple(broken.path.split(".")), broken.message)
 
 
 def _settings(declared: list[Declared]) -> Iterator[Fault]:
     """Settings that Kafka does not know or cannot take."""
-    for each in declared:
-        match each.resource:
+    for entry in declared:
+        match entry.resource:
             case KafkaCluster(spec=spec):
                 found = broker_faults(spec.config)
             case Topic(spec=spec):
                 found = topic_faults(spec.config)
             case _:
                 continue
-        yield from (each.fault(("spec", "config", name), words) for name, words in found)
+        yield from (entry.fault(("spec", "config", name), words) for name, words in found)
 
 
 def _nowhere(declared: list[Declared], clusters: set[Key]) -> Iterator[Fault]:
-    for each in declared:
-        if not isinstance(each.resource, Topic | ClientQuota):
+    for entry in declared:
+        if not isinstance(entry.resource, Topic | ClientQuota):
             continue
-        namespace, cluster = each.resource.metadata.namespace, each.resource.spec.cluster_name
+        namespace, cluster = entry.resource.metadata.namespace, entry.resource.spec.cluster_name
         if ("KafkaCluster", namespace, cluster) in clusters:
             continue
         names = [key[2] for key in clusters if key[1] == namespace]
         meant = nearest(cluster, names)
         fix = f'did you mean "{meant}"?' if meant else "add it to the file or name one that exists"
-        yield each.fault(
+        yield entry.fault(
             ("spec", "clusterName"), f'there is no KafkaCluster "{cluster}" in namespace "{namespace}"; {fix}'
         )
 

@@ -199,7 +199,7 @@ class Status(Model):
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of this type, if it has been observed."""
-        return next((each for each in self.conditions if each.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 class Correction(Model):

@@ -162,7 +162,7 @@ class Override(Model):
 
 
 def _address_limits(spec: "ClientQuotaSpec") -> bool:
-    keys = set(spec.limits.kafka_values()).union(*(each.limits.kafka_values() for each in spec.overrides))
+    keys = set(spec.limits.kafka_values()).union(*(override.limits.kafka_values() for override in spec.overrides))
     return keys == {"connection_creation_rate"} if spec.entity.ip else "connection_creation_rate" not in keys
 
 

@@ -92,9 +92,9 @@ def _spelled(value: object) -> str:
         case bool():
             return str(value).lower()
         case list():
-            return "[" + ", ".join(_spelled(each) for each in value) + "]"
+            return "[" + ", ".join(_spelled(part) for part in value) + "]"
         case dict():
-            return "{" + ", ".join(f"{key}: {_spelled(each)}" for key, each in value.items()) + "}"
+            return "{" + ", ".join(f"{key}: {_spelled(part)}" for key, part in value.items()) + "}"
         case _:
             return str(value)
 

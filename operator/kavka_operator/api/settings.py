@@ -12,7 +12,9 @@ from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.config.unserved import empty_promise
 from kavka_operator.api.complaints import nearest
 
-DEFAULTS_OF_TOPICS = frozenset(each.synonym for each in TOPIC_KEYS.values() if each.synonym in BROKER_KEYS)
+DEFAULTS_OF_TOPICS = frozenset(
+    definition.synonym for definition in TOPIC_KEYS.values() if definition.synonym in BROKER_KEYS
+)
 OPEN_PREFIXES = ("listener.name.",)
 
 

@@ -25,7 +25,7 @@ def resource_from(value: Mapping[str, Any]) -> AnyResource:
     model = KINDS.get(str(value.get("kind")))
     if model is None:
         raise UnreadableError(f"kind: {value.get('kind')!r} is not a kind of this version ({', '.join(KINDS)})")
-    wanted = {key: each for key, each in value.items() if key in {"apiVersion", "kind", "metadata", "spec"}}
+    wanted = {key: field for key, field in value.items() if key in {"apiVersion", "kind", "metadata", "spec"}}
     status = dict(value["status"]) if isinstance(value.get("status"), Mapping) else {}
     for _ in range(STATUS_FIELDS_MAX):
         try:
@@ -34,7 +34,7 @@ def resource_from(value: Mapping[str, Any]) -> AnyResource:
             faults = [fault["loc"] for fault in error.errors()]
             if any(loc[0] != "status" for loc in faults):
                 raise UnreadableError(_in_words(error, model)) from None
-            status = {key: each for key, each in status.items() if key not in {loc[1] for loc in faults if loc[1:]}}
+            status = {key: field for key, field in status.items() if key not in {loc[1] for loc in faults if loc[1:]}}
     raise UnreadableError("status: cannot be understood")
 
 

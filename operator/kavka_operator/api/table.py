@@ -78,7 +78,7 @@ def find(path: str, value: Any) -> Any:
         if field:
             value = value.get(field) if isinstance(value, dict) else None
         else:
-            value = next((each for each in value or () if each.get(key) == wanted), None)
+            value = next((item for item in value or () if item.get(key) == wanted), None)
         if value is None:
             return None
     return value

@@ -43,7 +43,7 @@ class Document:
         value = self.value
         if not isinstance(value, dict) or value.get("kind") != "List" or not isinstance(value.get("items"), list):
             return [self]
-        return [self._item(index, each) for index, each in enumerate(value["items"])]
+        return [self._item(index, item) for index, item in enumerate(value["items"])]
 
     def _item(self, index: int, value: Any) -> "Document":
         where = ("items", index)
@@ -105,7 +105,7 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Where, lines: dict[Wh
         case yaml.MappingNode():
             return _mapping(loader, node, path, lines)
         case yaml.SequenceNode():
-            return [_value(loader, each, (*path, index), lines) for index, each in enumerate(node.value)]
+            return [_value(loader, item, (*path, index), lines) for index, item in enumerate(node.value)]
         case _:
             return _scalar(loader, node)
 

@@ -37,14 +37,14 @@ def declared_by_cluster(command: str, files: list[Path], state: Path) -> dict[La
     declared = load(files, known_resources(state))
     _refuse_unsupported(declared, state)
     groups: dict[Layout, list[Declared]] = {}
-    for each in declared:
-        groups.setdefault(layout_of(each.resource, state), []).append(each)
+    for entry in declared:
+        groups.setdefault(layout_of(entry.resource, state), []).append(entry)
     return groups
 
 
 def _refuse_unsupported(declared: Iterable[Declared], state: Path) -> None:
-    for each in declared:
-        cluster = each.resource
+    for entry in declared:
+        cluster = entry.resource
         if isinstance(cluster, KafkaCluster):
             layout = layout_of(cluster, state)
             known = members.read(layout)

@@ -35,13 +35,13 @@ def delete(
     try:
         known = known_resources(state)
         doomed = _in_files(files, known) if files else _named(words, known, state, namespace)
-        located = [(each, _layout(each, state)) for each in doomed]
-        for each, layout in located:
-            _refuse_cluster(each, layout)
+        located = [(target, _layout(target, state)) for target in doomed]
+        for target, layout in located:
+            _refuse_cluster(target, layout)
         if dry_run is not DryRun.NONE:
             return _rehearse(located, known.values(), dry_run)
-        for each, layout in located:
-            _delete(each, layout, known.values())
+        for target, layout in located:
+            _delete(target, layout, known.values())
     except (AdminError, BadResourcesError, CommandError) as error:
         return complain(error)
     return 0
@@ -51,9 +51,9 @@ def _named(words: Sequence[str], known: dict[Key, AnyResource], state: Path, nam
     named = parse_names(words) if words and words[0] not in ALL else []
     if not named or any(name is None for _, name in named):
         raise CommandError("name what to delete: kavka delete KIND NAME, or kavka delete -f FILE")
-    unreadable = {each.key: each for layout in clusters(state) for each in Store(layout).read()[1]}
+    unreadable = {unread.key: unread for layout in clusters(state) for unread in Store(layout).read()[1]}
     found = {(kind, namespace, str(name)) for kind, name in named} & {*known, *unreadable}
-    if missing := [each for each in named if (each[0], namespace, each[1]) not in found]:
+    if missing := [pair for pair in named if (pair[0], namespace, pair[1]) not in found]:
         raise CommandError(not_found(*missing[0], namespace))
     keys = [(kind, namespace, str(name)) for kind, name in named]
     return [known[key] if key in known else unreadable[key] for key in keys]
@@ -61,7 +61,7 @@ def _named(words: Sequence[str], known: dict[Key, AnyResource], state: Path, nam
 
 def _in_files(files: list[Path], known: dict[Key, AnyResource]) -> list[Doomed]:
     """What the files declare and what exists; clusters last, as the others need them."""
-    keys = [each.key for each in load(files, known, is_change=False)]
+    keys = [declared.key for declared in load(files, known, is_change=False)]
     return [known[key] for key in reversed(keys) if key in known]
 
 
@@ -90,15 +90,15 @@ def _rehearse(located: Sequence[tuple[Doomed, Layout]], known: Iterable[AnyResou
     """Say what `delete` would do; the exit code."""
     codes = [0]
     by_layout: dict[Layout, list[Doomed]] = {}
-    for each, layout in located:
-        by_layout.setdefault(layout, []).append(each)
+    for target, layout in located:
+        by_layout.setdefault(layout, []).append(target)
     for layout, doomed in by_layout.items():
-        gone = [_key(each) for each in doomed if not isinstance(each, Unreadable)]
+        gone = [_key(target) for target in doomed if not isinstance(target, Unreadable)]
         foreseen = foresee(layout, {}, gone) if dry_run is DryRun.SERVER else {}
-        for each in doomed:
-            kind, _, name = _key(each)
-            line = f"{full_name(kind, name)} deleted{dry(dry_run)}{_what_stays(each, known)}"
-            codes.append(tell(line, _key(each), foreseen.get(_key(each))))
+        for target in doomed:
+            kind, _, name = _key(target)
+            line = f"{full_name(kind, name)} deleted{dry(dry_run)}{_what_stays(target, known)}"
+            codes.append(tell(line, _key(target), foreseen.get(_key(target))))
     return max(codes)
 
 

@@ -21,14 +21,18 @@ def explain_quota(user: str, client_id: str, cluster: str | None, namespace: str
         limits = _limits(layout)
     except (CommandError, AdminError) as error:
         return complain(error)
-    owners = {entity_of(each.spec.entity): each.name for each in Store(layout).all() if isinstance(each, ClientQuota)}
+    owners = {
+        entity_of(resource.spec.entity): resource.name
+        for resource in Store(layout).all()
+        if isinstance(resource, ClientQuota)
+    }
     found = explain(limits, user, client_id)
     say(f'user "{user}", client id "{client_id}", on each broker of {layout.cluster}:')
-    if not any(each.effective for each in found):
+    if not any(explanation.effective for explanation in found):
         say("  nothing limits this client")
-    for each in found:
-        if each.effective is not None:
-            say("\n" + explained(each, owners))
+    for explanation in found:
+        if explanation.effective is not None:
+            say("\n" + explained(explanation, owners))
     return 0
 
 
@@ -41,7 +45,7 @@ def explained(explanation: Explanation, owners: dict[AnyEntity, str]) -> str:
         mark = "->" if entity == effective.entity else ""
         rows.append([mark, f"{level} {level_words(level)}", entity_text(entity), _shown(limit), owners.get(entity, "")])
     head = f"{explanation.key} {spell(effective.limit)}: level {effective.level}, {level_words(effective.level)}"
-    hidden = f", hides {', '.join(entity_text(each) for each in effective.shadows)}" if effective.shadows else ""
+    hidden = f", hides {', '.join(entity_text(entity) for entity in effective.shadows)}" if effective.shadows else ""
     return f"{head}{hidden}\n" + "\n".join(f"  {line.rstrip()}" for line in aligned(rows).splitlines())
 
 

@@ -61,11 +61,11 @@ def follow(layout: Layout, keys: list[Key]) -> int:
     deadline, said, fewest = time.monotonic() + FOLLOW_SECONDS_MAX, "", len(keys) + 1
     watch = Watch(Store(layout), frozenset(keys))
     while (pending := watch.pending()) and (began := time.monotonic()) < deadline:
-        if all(each.is_stalled or each.waits_for_somebody for each in pending):
+        if all(change.is_stalled or change.waits_for_somebody for change in pending):
             break
         if len(pending) < fewest:
             deadline, fewest = time.monotonic() + FOLLOW_SECONDS_MAX, len(pending)
-        if (rolling := next((each.message for each in pending if each.reason == "Rolling"), said)) != said:
+        if (rolling := next((change.message for change in pending if change.reason == "Rolling"), said)) != said:
             deadline, said = time.monotonic() + FOLLOW_SECONDS_MAX, rolling
             say(f"  {said}")
         time.sleep(max(POLL_SECONDS, 4 * (time.monotonic() - began)))  # `kavka up` needs the processor for the work

@@ -69,8 +69,8 @@ def foresee(layout: Layout, changed: Mapping[Key, dict[str, Any]], deleted: Coll
     Raises CommandError where the cluster does not run, and AdminError where it does not answer.
     """
     resources, claimed = _resources(layout, changed, deleted)
-    cluster = next((each for each in resources.values() if isinstance(each, KafkaCluster)), None)
-    managed = [each for each in resources.values() if isinstance(each, Topic | ClientQuota)]
+    cluster = next((resource for resource in resources.values() if isinstance(resource, KafkaCluster)), None)
+    managed = [resource for resource in resources.values() if isinstance(resource, Topic | ClientQuota)]
     expected = sum(node.is_broker for node in nodes_of(cluster)) if cluster is not None else 0
     with asking(layout, "; to check the files alone, use --dry-run=client") as admin:
         seen, plans = plan_once(managed, admin, datetime.now(UTC), brokers_expected=expected, claimed=claimed)
@@ -93,7 +93,7 @@ def _resources(
     for key in deleted:
         metadata = resources[key].metadata.model_copy(update={"deletion_timestamp": datetime.now(UTC)})
         resources[key] = resources[key].model_copy(update={"metadata": metadata})
-    return resources, [each.topic_name for each in unreadable if each.topic_name and each.key not in changed]
+    return resources, [unread.topic_name for unread in unreadable if unread.topic_name and unread.key not in changed]
 
 
 def _of_plan(plan: Plan[KafkaAction], admin: Admin) -> Foreseen:

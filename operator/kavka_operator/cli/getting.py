@@ -43,7 +43,7 @@ def get(
 
     def look() -> list[Document]:
         found = found_documents(named, state_directory(chosen_state), namespace, selector)
-        return [document for _, document in sorted(found.values(), key=lambda each: _place(each[1]))]
+        return [document for _, document in sorted(found.values(), key=lambda located: _place(located[1]))]
 
     try:
         named, selector = parse_names(words), parse_selector(labels)
@@ -76,8 +76,14 @@ def describe(words: Sequence[str], chosen_state: Path | None, namespace: str) ->
 def _described(document: Document) -> str:
     status = {key: value for key, value in document["status"].items() if key not in {"conditions", "brokers"}}
     rows = [
-        [each["type"], each["status"], each["reason"], each["lastTransitionTime"], each["message"]]
-        for each in document["status"].get("conditions", ())
+        [
+            condition["type"],
+            condition["status"],
+            condition["reason"],
+            condition["lastTransitionTime"],
+            condition["message"],
+        ]
+        for condition in document["status"].get("conditions", ())
     ]
     nodes = node_table(document)
     parts = [

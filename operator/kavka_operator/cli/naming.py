@@ -26,7 +26,7 @@ def _with_slash(word: str) -> list[Named]:
     kind, _, name = word.partition("/")
     if not kind or not name or "/" in name:
         raise CommandError("write KIND/NAME for each resource, or KIND NAME NAME")
-    return [(each, name) for each in kinds_of(kind)]
+    return [(found, name) for found in kinds_of(kind)]
 
 
 def kinds_of(text: str) -> list[str]:

@@ -79,14 +79,14 @@ def _prepare(files: list[Path], state: Path) -> Layout:
 
 
 def _only_cluster(declared: Sequence[Declared], files: list[Path]) -> KafkaCluster:
-    found = [each.resource for each in declared if isinstance(each.resource, KafkaCluster)]
+    found = [entry.resource for entry in declared if isinstance(entry.resource, KafkaCluster)]
     shown = ", ".join(map(str, files))
     if len(found) != 1:
         raise CommandError(f"{shown}: {len(found)} KafkaClusters; `kavka up` runs one, so give it files with one")
     elsewhere = {
-        each.resource.spec.cluster_name
-        for each in declared
-        if not isinstance(each.resource, KafkaCluster) and each.resource.spec.cluster_name != found[0].name
+        entry.resource.spec.cluster_name
+        for entry in declared
+        if not isinstance(entry.resource, KafkaCluster) and entry.resource.spec.cluster_name != found[0].name
     }
     if elsewhere:
         raise CommandError(
@@ -130,7 +130,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], layout: Layout, log: Pat
         if process.poll() is not None:
             raise CommandError(f"it ended before it was ready:\n{_since(log, begin)}")
         with suppress(StopIteration):
-            cluster = next(each for each in store.all() if isinstance(each, KafkaCluster))
+            cluster = next(resource for resource in store.all() if isinstance(resource, KafkaCluster))
             condition = cluster.status.condition("Ready")
             if condition is not None and condition.status == "True" and is_running(layout):
                 return

@@ -50,7 +50,7 @@ def _term(found: "re.Match[str]") -> Callable[[Labels], bool]:
         return lambda labels: key not in labels
     if sign is None and word is None:
         return lambda labels: key in labels
-    values = {found["value"]} if sign else {each.strip() for each in found["values"].split(",")}
+    values = {found["value"]} if sign else {value.strip() for value in found["values"].split(",")}
     if sign == "!=" or word == "notin":
         return lambda labels: labels.get(key) not in values
     return lambda labels: labels.get(key) in values

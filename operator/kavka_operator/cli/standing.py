@@ -35,7 +35,7 @@ def _stopped(node: dict[str, Any]) -> dict[str, Any]:
 
 def _condition(before: list[dict[str, Any]], words: str, now: datetime) -> dict[str, Any]:
     """Ready is unknown, since it was last told if that is what was told."""
-    ready = next((each for each in before if each.get("type") == "Ready"), {})
+    ready = next((condition for condition in before if condition.get("type") == "Ready"), {})
     if ready.get("reason") == "Stopped":
         return ready
     moment = now.replace(microsecond=0)

@@ -42,9 +42,9 @@ def found_documents(
         if namespace in {None, key[1]} and ({(key[0], None), (key[0], key[2])} & set(named))
     }
     there = {(kind, name) for kind, _, name in found}
-    if missing := [each for each in named if each[1] is not None and each not in there]:
+    if missing := [pair for pair in named if pair[1] is not None and pair not in there]:
         raise CommandError(not_found(*missing[0], namespace))
-    return {key: each for key, each in found.items() if selector.takes(each[1]["metadata"].get("labels", {}))}
+    return {key: located for key, located in found.items() if selector.takes(located[1]["metadata"].get("labels", {}))}
 
 
 def not_found(kind: str, name: str | None, namespace: str | None) -> str:

@@ -147,7 +147,9 @@ def _lacks_condition(document: Document | None, name: str, value: str) -> str | 
     if document is None:
         return "it is gone"
     status = document.get("status", {})
-    conditions = [each for each in status.get("conditions", ()) if str(each.get("type")).lower() == name.lower()]
+    conditions = [
+        condition for condition in status.get("conditions", ()) if str(condition.get("type")).lower() == name.lower()
+    ]
     if status.get("observedGeneration") != document["metadata"].get("generation"):
         return "not looked at yet"
     if not conditions:

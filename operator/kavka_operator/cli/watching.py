@@ -13,8 +13,10 @@ def changes(look: Callable[[], list[Document]]) -> Iterator[list[Document]]:
     """What is there at first, and then what is new or otherwise than before, look by look."""
     shown: dict[tuple[str, str, str], Document] = {}
     while True:
-        seen = {_key(each): each for each in look()}
-        fresh = [each for key, each in seen.items() if key not in shown or _lasting(shown[key]) != _lasting(each)]
+        seen = {_key(document): document for document in look()}
+        fresh = [
+            document for key, document in seen.items() if key not in shown or _lasting(shown[key]) != _lasting(document)
+        ]
         if fresh:
             yield fresh
         shown = seen
@@ -29,5 +31,5 @@ def _key(document: Document) -> tuple[str, str, str]:
 def _lasting(document: Document) -> Document:
     """Without the times of conditions: of a cluster that does not run they are the time of the look."""
     status = document.get("status", {})
-    conditions = [{**each, "lastTransitionTime": None} for each in status.get("conditions", ())]
+    conditions = [{**condition, "lastTransitionTime": None} for condition in status.get("conditions", ())]
     return {**document, "status": {**status, "conditions": conditions}}

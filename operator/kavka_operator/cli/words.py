@@ -56,7 +56,7 @@ def the_cluster(state: Path, namespace: str, name: str | None) -> Layout:
         case []:
             raise CommandError(f'no cluster runs in namespace "{namespace}"; start one with `kavka up -f FILE`')
         case several:
-            raise CommandError(f"several clusters run; name one of {', '.join(each.cluster for each in several)}")
+            raise CommandError(f"several clusters run; name one of {', '.join(layout.cluster for layout in several)}")
 
 
 def _others(known: list[Layout]) -> str:

@@ -242,7 +242,7 @@ class Group:
                 if not self._is_shared_out():
                     continue
                 mine = set(reader.partitions)
-                messages, held, reading = [each for each in held if each.partition() in mine], [], True
+                messages, held, reading = [message for message in held if message.partition() in mine], [], True
             _take(reader, messages)
         if reading:
             consumer.commit(asynchronous=False)

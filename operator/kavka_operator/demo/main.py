@@ -143,7 +143,7 @@ def _quickstart() -> Path:
 
 
 def _declared(quickstart: Path) -> tuple[Topic, Topic, ClientQuota]:
-    resources = {(each.resource.kind, each.resource.name): each.resource for each in load([quickstart])}
+    resources = {(declared.resource.kind, declared.resource.name): declared.resource for declared in load([quickstart])}
     first, second = resources["Topic", "flights"], resources["Topic", "archive"]
     quota = resources["ClientQuota", "backfill"]
     assert isinstance(first, Topic)
@@ -273,8 +273,8 @@ def _throttle(console: Console, topic: Topic, seconds: float, quota: ClientQuota
     limited, unlimited = Load("backfill"), Load("unlimited")
     stop = threading.Event()
     threads = [
-        threading.Thread(target=run_load, args=(BOOTSTRAP, topic.topic_name, each, seconds, rate, stop), daemon=True)
-        for each, rate in ((limited, None), (unlimited, UNLIMITED_RATE))
+        threading.Thread(target=run_load, args=(BOOTSTRAP, topic.topic_name, client, seconds, rate, stop), daemon=True)
+        for client, rate in ((limited, None), (unlimited, UNLIMITED_RATE))
     ]
     began = time.monotonic()
     for thread in threads:
@@ -296,16 +296,16 @@ def _throttle(console: Console, topic: Topic, seconds: float, quota: ClientQuota
 def _show_status(console: Console, state: Path) -> None:
     """What the resource itself says of the quota, while it still remembers."""
     (layout,) = clusters(state)
-    documents = [each for key, each in Store(layout).documents().items() if key[0] == "ClientQuota"]
+    documents = [document for key, document in Store(layout).documents().items() if key[0] == "ClientQuota"]
     console.print("\n$ kavka get clientquota")
     console.print(table(ClientQuota, documents, datetime.now(UTC), wide=False) + "\n", soft_wrap=True)
 
 
 def check_loads(limited: Load, unlimited: Load, limit: float) -> None:
     """Raise MismatchError unless the one was held at its limit and the other kept its speed."""
-    for each in (limited, unlimited):
-        if each.failure:
-            raise MismatchError(f"client {each.client_id}: {each.failure}")
+    for client in (limited, unlimited):
+        if client.failure:
+            raise MismatchError(f"client {client.client_id}: {client.failure}")
     if not limit * LIMIT_USE_MIN <= limited.rate <= limit * LIMIT_EXCESS_MAX:
         raise MismatchError(f"client backfill reached {limited.rate / MIB:.2f} MiB/s; its limit is {limit / MIB:.2f}")
     if not limited.throttled_answers:

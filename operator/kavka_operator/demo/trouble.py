@@ -70,7 +70,7 @@ class Watch:
 
     def is_whole(self) -> bool:
         """Whether every replica of the topic is in sync."""
-        return all(sorted(each.isrs) == sorted(each.replicas) for each in self._metadata().values())
+        return all(sorted(partition.isrs) == sorted(partition.replicas) for partition in self._metadata().values())
 
     def close(self) -> None:
         self._consumer.close()
@@ -193,7 +193,7 @@ def kill_node(layout: Layout, number: int) -> None:
 
 def with_new_setting(text: str) -> str:
     """The KafkaCluster of a resource file, with a setting that brokers read only when they start."""
-    cluster = next(each for each in yaml.safe_load_all(text) if each["kind"] == "KafkaCluster")
+    cluster = next(document for document in yaml.safe_load_all(text) if document["kind"] == "KafkaCluster")
     name, value = NEW_SETTING
     cluster["spec"].setdefault("config", {})[name] = value
     return yaml.safe_dump(cluster, sort_keys=False)

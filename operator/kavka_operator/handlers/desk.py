@@ -119,11 +119,11 @@ class Desk:
             raise AdminError(f'KafkaCluster "{name}" has no address yet')
         admin = self._admins.get(address) or self._admins.setdefault(address, self.connect(address))
         siblings = [
-            each
-            for each in self._objects.values()
-            if isinstance(each, Topic | ClientQuota)
-            and each.spec.cluster_name == name
-            and each.metadata.namespace == resource.metadata.namespace
+            sibling
+            for sibling in self._objects.values()
+            if isinstance(sibling, Topic | ClientQuota)
+            and sibling.spec.cluster_name == name
+            and sibling.metadata.namespace == resource.metadata.namespace
         ]
         return converge(siblings, admin, now, mishaps=self._mishaps)
 
@@ -134,16 +134,18 @@ def _said(resource: AnyResource, words: tuple[Word, ...], now: datetime) -> dict
     return {
         **resource.status.to_dict(),
         "observedGeneration": generation,
-        "conditions": [each.to_dict() for each in conditions],
+        "conditions": [condition.to_dict() for condition in conditions],
     }
 
 
 def _refused(body: Mapping[str, Any], words: tuple[Word, ...], now: datetime) -> Change:
     generation = body["metadata"].get("generation", 1)
     before = body.get("status", {}).get("conditions", ())
-    if [(each["type"], each["message"]) for each in before] == [(word.type, word.message) for word in words]:
+    if [(condition["type"], condition["message"]) for condition in before] == [
+        (word.type, word.message) for word in words
+    ]:
         return {}
-    conditions = [each.to_dict() for each in dated(words, (), generation, now)]
+    conditions = [condition.to_dict() for condition in dated(words, (), generation, now)]
     return {"status": {"observedGeneration": generation, "conditions": conditions}}
 
 
@@ -162,4 +164,8 @@ def _hold(resource: Topic | ClientQuota) -> Change:
 
 def _release(resource: Topic | ClientQuota) -> Change:
     held = resource.metadata.finalizers
-    return {"metadata": {"finalizers": [each for each in held if each != FINALIZER]}} if FINALIZER in held else {}
+    return (
+        {"metadata": {"finalizers": [finalizer for finalizer in held if finalizer != FINALIZER]}}
+        if FINALIZER in held
+        else {}
+    )

@@ -108,7 +108,7 @@ class KafkaClient:
             metadata = self._metadata()
             names = [topic.name for topic in metadata.topics if not topic.error_code]
             configs = self._configs(TOPIC_RESOURCE, names, IN_SYNC_MIN, or_none=True)
-            minimum = {name: int(each[0].value) for name, each in configs.items() if each}
+            minimum = {name: int(settings[0].value) for name, settings in configs.items() if settings}
             partitions = partitions_of(metadata, minimum)
         with _in_words("look at the controllers"):
             return Survey(partitions, quorum_of(self._quorum()))
@@ -167,8 +167,8 @@ class KafkaClient:
 
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
         with _in_words(f"carry out {len(actions)} changes together"):
-            topics = [each for each in actions if isinstance(each, CreateTopic)]
-            limits = [each for each in actions if isinstance(each, AlterQuota)]
+            topics = [action for action in actions if isinstance(action, CreateTopic)]
+            limits = [action for action in actions if isinstance(action, AlterQuota)]
             assert len(actions) in {len(topics), len(limits)}, "only these go together, and each with its kind"
             answers = self._created(topics) or self._altered(limits)
         return [_fault(action, answer) for action, answer in zip(actions, answers, strict=True)]
@@ -207,8 +207,8 @@ class KafkaClient:
     def _brokers_config(self) -> dict[str, str]:
         """What was altered for all brokers."""
         configs = self._configs(BROKER_RESOURCE, [EVERY_BROKER])[EVERY_BROKER]
-        altered = [each for each in configs if each.config_source == BROKERS_OVERRIDE_SOURCE]
-        return {each.name: each.value for each in altered if each.value is not None}
+        altered = [setting for setting in configs if setting.config_source == BROKERS_OVERRIDE_SOURCE]
+        return {setting.name: setting.value for setting in altered if setting.value is not None}
 
     def _quorum(self) -> Any:
         kind = DescribeQuorumRequest.TopicData
@@ -301,8 +301,8 @@ class KafkaClient:
         _check(response.error_code, response.error_message)
         return {
             topic.name: {
-                each.partition_index: tuple(n for n in each.replicas if n not in each.removing_replicas)
-                for each in topic.partitions
+                partition.partition_index: tuple(n for n in partition.replicas if n not in partition.removing_replicas)
+                for partition in topic.partitions
             }
             for topic in response.topics
         }
@@ -338,7 +338,8 @@ class KafkaClient:
         request = AlterClientQuotasRequest(entries=list(map(_entry, actions)), validate_only=validate_only)
         response = self._send(request)
         answers = {
-            frozenset((part.entity_type, part.entity_name) for part in one.entity): one for one in response.entries
+            frozenset((part.entity_type, part.entity_name) for part in entry.entity): entry
+            for entry in response.entries
         }
         return [answers[frozenset(to_wire(action.entity).items())] for action in actions]
 
@@ -395,16 +396,18 @@ def _brokers(described: Any, metadata: Any) -> dict[int, SeenBroker]:
 
 def _topic(topic: Any, configs: list[Any], moving: Mapping[int, tuple[int, ...]]) -> SeenTopic:
     partitions = topic.partitions
-    assignment = {each.partition_index: tuple(each.replica_nodes) for each in partitions} | dict(moving)
+    assignment = {partition.partition_index: tuple(partition.replica_nodes) for partition in partitions} | dict(moving)
     return SeenTopic(
         name=topic.name,
         topic_id=text_of(topic.topic_id),
         partitions=len(partitions),
         replication_factor=min(map(len, assignment.values()), default=0),
-        overrides={each.name: each.value for each in configs if each.config_source == TOPIC_OVERRIDE_SOURCE},
-        values={each.name: each.value for each in configs if each.value is not None},
-        under_replicated=sum(len(each.isr_nodes) < len(each.replica_nodes) for each in partitions),
-        offline=sum(each.leader_id < 0 for each in partitions),
+        overrides={
+            setting.name: setting.value for setting in configs if setting.config_source == TOPIC_OVERRIDE_SOURCE
+        },
+        values={setting.name: setting.value for setting in configs if setting.value is not None},
+        under_replicated=sum(len(partition.isr_nodes) < len(partition.replica_nodes) for partition in partitions),
+        offline=sum(partition.leader_id < 0 for partition in partitions),
         assignment=assignment,
         moving=tuple(sorted(moving)),
     )

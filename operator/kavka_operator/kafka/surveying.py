@@ -20,8 +20,8 @@ def partitions_of(metadata: Any, in_sync_min: Mapping[str, int]) -> tuple[SeenPa
             isr=tuple(partition.isr_nodes),
             in_sync_min=in_sync_min.get(topic.name, 1),
         )
-        for topic in sorted(metadata.topics, key=lambda each: each.name)
-        for partition in sorted(topic.partitions, key=lambda each: each.partition_index)
+        for topic in sorted(metadata.topics, key=lambda topic: topic.name)
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
         if not topic.error_code and partition.replica_nodes
     )
 

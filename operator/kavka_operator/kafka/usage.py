@@ -77,7 +77,9 @@ def _on_broker(broker: int, page: _Page) -> dict[str, SeenUsage]:
 
 def _sum(broker: int, page: _Page, clients: Iterable[Client]) -> SeenUsage:
     those = list(clients)
-    by_type = {kind: sum(page.rates.get(each, 0.0) for each in those if each[2] == kind) for kind in RATES.values()}
-    used = max(page.rates.get(each, 0.0) / (page.limits[each][1] or float("inf")) for each in those)
-    waited = sum(page.throttled.get(each, 0.0) for each in those)
+    by_type = {
+        kind: sum(page.rates.get(client, 0.0) for client in those if client[2] == kind) for kind in RATES.values()
+    }
+    used = max(page.rates.get(client, 0.0) / (page.limits[client][1] or float("inf")) for client in those)
+    waited = sum(page.throttled.get(client, 0.0) for client in those)
     return SeenUsage(broker, by_type["produce"], by_type["fetch"], waited, used)

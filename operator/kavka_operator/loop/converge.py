@@ -68,8 +68,8 @@ def converge(
     `mishaps` remembers faults from one look to the next; `claimed` are topics that resources name which cannot be read.
     """
     guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
-    names = {each.topic_name for each in resources if isinstance(each, Topic)}
-    managed: dict[Key, Topic | ClientQuota] = {key_of(each): each for each in resources}
+    names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
+    managed: dict[Key, Topic | ClientQuota] = {key_of(resource): resource for resource in resources}
     done: list[KafkaAction] = []
     guard.hold_back(resources)
     for _ in range(ROUNDS_MAX):
@@ -101,7 +101,7 @@ def plan_once(
 ) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
     """What `converge` would do first; nothing is done. Raises AdminError if the cluster cannot be seen."""
     guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
-    names = {each.topic_name for each in resources if isinstance(each, Topic)}
+    names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
     look = replace(admin.look(names), brokers_expected=brokers_expected)
     seen = _count_records(resources, look, admin, guard)
     plans = plan_all(resources, seen, now, guard)
@@ -120,10 +120,10 @@ class _Guard:
 
     def hold_back(self, resources: Iterable[Topic | ClientQuota]) -> None:
         """Those whose last fault is too recent to try them again."""
-        for each in resources:
-            if words := self.mishaps.waiting(key_of(each), self.now, _version_of(each)):
-                self.failures[key_of(each)] = words
-                self.faulty.add(key_of(each))
+        for resource in resources:
+            if words := self.mishaps.waiting(key_of(resource), self.now, _version_of(resource)):
+                self.failures[key_of(resource)] = words
+                self.faulty.add(key_of(resource))
 
     @contextmanager
     def over(self, resource: Topic | ClientQuota) -> Generator[None]:
@@ -162,15 +162,15 @@ def plan_all(
     """A plan for each resource; the deleted ones come first, so that a name is free for who takes it over."""
     claims = claims_of(resources)
     plans: dict[Key, KafkaPlan] = dict.fromkeys(map(key_of, resources), Plan())
-    for each in sorted(resources, key=lambda one: one.metadata.deletion_timestamp is None):
-        if key_of(each) in guard.failures:
+    for resource in sorted(resources, key=lambda resource: resource.metadata.deletion_timestamp is None):
+        if key_of(resource) in guard.failures:
             continue
-        others = [other for other in claims[claim_of(each)] if other is not each]
-        with guard.over(each):
-            plans[key_of(each)] = (
-                _plan_topic(each, seen, others, guard.claimed)
-                if isinstance(each, Topic)
-                else _plan_quota(each, seen, others, now)
+        others = [other for other in claims[claim_of(resource)] if other is not resource]
+        with guard.over(resource):
+            plans[key_of(resource)] = (
+                _plan_topic(resource, seen, others, guard.claimed)
+                if isinstance(resource, Topic)
+                else _plan_quota(resource, seen, others, now)
             )
     return plans
 
@@ -178,7 +178,7 @@ def plan_all(
 def _plan_topic(
     topic: Topic, seen: SeenCluster, others: Sequence[Topic | ClientQuota], claimed: Collection[str]
 ) -> KafkaPlan:
-    rivals = [each for each in others if isinstance(each, Topic)]
+    rivals = [rival for rival in others if isinstance(rival, Topic)]
     there = seen.topics.get(topic.topic_name)
     if topic.metadata.deletion_timestamp is not None:
         return Plan() if topic.topic_name in claimed else topics.retire(topic, there, rivals)
@@ -188,10 +188,10 @@ def _plan_topic(
 def _plan_quota(
     quota: ClientQuota, seen: SeenCluster, others: Sequence[Topic | ClientQuota], now: datetime
 ) -> KafkaPlan:
-    rivals = [each for each in others if isinstance(each, ClientQuota)]
+    rivals = [rival for rival in others if isinstance(rival, ClientQuota)]
     values, brokers = seen.quotas.get(entity_of(quota.spec.entity), {}), seen.brokers_to_be
     if quota.metadata.deletion_timestamp is not None:
-        heir = next((each for each in rivals if each.metadata.deletion_timestamp is None), None)
+        heir = next((rival for rival in rivals if rival.metadata.deletion_timestamp is None), None)
         return quotas.retire(quota, values, quotas.target_values(heir, brokers, now) if heir else {})
     return quotas.reconcile(quota, values, brokers, now, _owner(quota, rivals))
 
@@ -204,15 +204,15 @@ def claim_of(resource: Topic | ClientQuota) -> object:
 def claims_of(resources: Iterable[Topic | ClientQuota]) -> dict[object, list[Topic | ClientQuota]]:
     """Who claims what, the oldest first."""
     claims: dict[object, list[Topic | ClientQuota]] = {}
-    for each in sorted(resources, key=lambda one: one.seniority):
-        claims.setdefault(claim_of(each), []).append(each)
+    for resource in sorted(resources, key=lambda resource: resource.seniority):
+        claims.setdefault(claim_of(resource), []).append(resource)
     return claims
 
 
 def _owner(resource: Claimant, rivals: Sequence[Claimant]) -> Claimant | None:
     """Who has what `resource` claims, if it is another: the oldest of those that stay. One that goes has no claim."""
-    staying = [each for each in rivals if each.metadata.deletion_timestamp is None]
-    return next((each for each in staying if each.seniority < resource.seniority), None)
+    staying = [rival for rival in rivals if rival.metadata.deletion_timestamp is None]
+    return next((rival for rival in staying if rival.seniority < resource.seniority), None)
 
 
 def _count_records(
@@ -220,13 +220,13 @@ def _count_records(
 ) -> SeenCluster:
     """`seen`, with the number of records where a decision hangs on it."""
     counted: dict[str, SeenTopic] = dict(seen.topics)
-    for each in resources:
-        there = counted.get(each.topic_name) if isinstance(each, Topic) else None
-        if not isinstance(each, Topic) or there is None or key_of(each) in guard.failures:
+    for resource in resources:
+        there = counted.get(resource.topic_name) if isinstance(resource, Topic) else None
+        if not isinstance(resource, Topic) or there is None or key_of(resource) in guard.failures:
             continue
-        with guard.over(each):
-            if topics.needs_records(each, there):
-                counted[each.topic_name] = replace(there, records=admin.records(there.name))
+        with guard.over(resource):
+            if topics.needs_records(resource, there):
+                counted[resource.topic_name] = replace(there, records=admin.records(there.name))
     return replace(seen, topics=counted)
 
 
@@ -294,15 +294,15 @@ def _outcome(
     done: list[KafkaAction],
 ) -> Outcome:
     outcome, near = Outcome(seen, done=done), Neighbours(seen.quotas)
-    for key, each in resources.items():
-        if each.metadata.deletion_timestamp is not None and key not in guard.failures:
+    for key, resource in resources.items():
+        if resource.metadata.deletion_timestamp is not None and key not in guard.failures:
             outcome.released.append(key)
             continue
         words = guard.failures.get(key, plans[key].words)
-        with guard.over(each):
-            outcome.statuses[key] = _status(each, seen, words, guard.now, near)
+        with guard.over(resource):
+            outcome.statuses[key] = _status(resource, seen, words, guard.now, near)
         if key not in outcome.statuses:
-            outcome.statuses[key] = with_words(each, guard.failures[key], guard.now)
+            outcome.statuses[key] = with_words(resource, guard.failures[key], guard.now)
     guard.forgive(resources)
     return outcome
 

@@ -57,7 +57,7 @@ class Neighbours:
     def _meeting(lists: Mapping[Part, list[Entity]], part: Part) -> list[list[Entity]]:
         if not isinstance(part, str):
             return list(lists.values())
-        return [lists[each] for each in (part, DEFAULT, None) if each in lists]
+        return [lists[name] for name in (part, DEFAULT, None) if name in lists]
 
 
 @lru_cache(maxsize=LEVELS_KEPT_MAX)
@@ -88,7 +88,7 @@ def explain(limits: Limits, user: str, client_id: str) -> list[Explanation]:
 
 def _explain(limits: Mapping[Entity, Mapping[str, float]], key: str, user: str, client_id: str) -> Explanation:
     of_key = {entity: values[key] for entity, values in limits.items() if key in values}
-    order = tuple((level, each, of_key.get(each)) for level, each in enumerate(candidates(user, client_id), 1))
+    order = tuple((level, entity, of_key.get(entity)) for level, entity in enumerate(candidates(user, client_id), 1))
     return Explanation(key, resolve(of_key, user, client_id), order)
 
 
@@ -107,7 +107,7 @@ def _related(entity: AnyEntity, near: Neighbours, *, winners: bool) -> tuple[Rel
             winner, loser = (other, entity) if winners else (entity, other)
             clients: Literal["All", "Some"] = "All" if _covers(winner, loser) else "Some"
             found.append((other_level, RelatedQuota(entity=entity_text(other), keys=keys, clients=clients)))
-    return tuple(related for _, related in sorted(found, key=lambda each: (each[0], each[1].entity))[:RELATED_MAX])
+    return tuple(related for _, related in sorted(found, key=lambda pair: (pair[0], pair[1].entity))[:RELATED_MAX])
 
 
 def _meet(first: Entity, second: Entity) -> bool:

@@ -58,11 +58,11 @@ def reconcile(
         if step is not None:
             return step
     ours = [seen[node.id] for node in nodes]
-    if failed := [each for each in ours if each.state == "Failed"]:
-        return Plan(words=stalled("NodeFailed", "; ".join(f"node {each.id}: {each.message}" for each in failed)))
-    if not all(each.state == "Running" for each in ours):
+    if failed := [node for node in ours if node.state == "Failed"]:
+        return Plan(words=stalled("NodeFailed", "; ".join(f"node {node.id}: {node.message}" for node in failed)))
+    if not all(node.state == "Running" for node in ours):
         return Plan(words=reconciling("Starting", _counted(nodes, seen)))
-    surplus = [each for number, each in sorted(seen.items()) if number not in {node.id for node in nodes}]
+    surplus = [node for number, node in sorted(seen.items()) if number not in {node.id for node in nodes}]
     return shrink(surplus, survey) or Plan(words=_words(nodes, seen, cluster, survey))
 
 
@@ -70,17 +70,20 @@ def shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> ClusterPlan | 
     """What becomes of nodes that are no longer wanted; None if they are gone or cannot be judged now."""
     if survey is None:
         return None
-    held = {each.id: [one.name for one in survey.partitions if each.id in one.replicas] for each in surplus}
-    if missed := [each.id for each in surplus if each.state == "Stopped" and held[each.id]]:
+    held = {
+        node.id: [partition.name for partition in survey.partitions if node.id in partition.replicas]
+        for node in surplus
+    }
+    if missed := [node.id for node in surplus if node.state == "Stopped" and held[node.id]]:
         words = f"{named(missed)}: no longer wanted, but there are replicas that only they can have"
         return Plan(tuple(map(StartNode, missed)), reconciling("Starting", words))
-    there = [each for each in surplus if each.state != "Stopped"]
-    if leaving := [each.id for each in there if each.state == "Stopping"]:
+    there = [node for node in surplus if node.state != "Stopped"]
+    if leaving := [node.id for node in there if node.state == "Stopping"]:
         return Plan(words=reconciling("Shrinking", f"{named(leaving)} on the way down"))
-    if free := [each.id for each in there if not held[each.id] and each.id not in survey.quorum.voters]:
+    if free := [node.id for node in there if not held[node.id] and node.id not in survey.quorum.voters]:
         return Plan((StopNode(free[0]),), reconciling("Shrinking", str(StopNode(free[0]))))
     if there:
-        return Plan(words=stalled("ShrinkRefused", "; ".join(_kept(each.id, held[each.id]) for each in there)))
+        return Plan(words=stalled("ShrinkRefused", "; ".join(_kept(node.id, held[node.id]) for node in there)))
     return None
 
 
@@ -112,8 +115,8 @@ def managed_after(wanted: KafkaCluster, cluster: SeenCluster | None) -> tuple[st
 
 def _counted(nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> str:
     ours = [seen[node.id] for node in nodes if node.id in seen]
-    running = sum(each.state == "Running" for each in ours)
-    waiting = "; ".join(f"node {each.id}: {each.message}" for each in ours if each.message)
+    running = sum(node.state == "Running" for node in ours)
+    waiting = "; ".join(f"node {node.id}: {node.message}" for node in ours if node.message)
     return f"{running} of {counted(len(nodes), 'node')} run" + (f"; {waiting}" if waiting else "")
 
 
@@ -134,12 +137,16 @@ def _brokers(those: Sequence[int]) -> str:
 
 
 def _why(those: Sequence[int], seen: Mapping[int, SeenNode]) -> str:
-    words = [f"{number}: {each}" for number in those for each in seen[number].obstacles]
+    words = [f"{number}: {obstacle}" for number in those for obstacle in seen[number].obstacles]
     return f" ({some(words, 3, '; ')})" if words else ""
 
 
 def _health(survey: Survey | None) -> str:
-    behind = [each.name for each in survey.partitions if len(each.isr) < len(each.replicas)] if survey else []
+    behind = (
+        [partition.name for partition in survey.partitions if len(partition.isr) < len(partition.replicas)]
+        if survey
+        else []
+    )
     return (
         f"; {some(behind)} {'has' if len(behind) == 1 else 'have'} fewer replicas in sync than wanted" if behind else ""
     )

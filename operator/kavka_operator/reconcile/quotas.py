@@ -78,7 +78,7 @@ def _wanted_values(wanted: ClientQuota, now: datetime) -> dict[str, float]:
 
 def active_override(wanted: ClientQuota, now: datetime) -> Override | None:
     """The override in force; of several the last in the list."""
-    active = [each for each in wanted.spec.overrides if each.begin <= now < each.until]
+    active = [override for override in wanted.spec.overrides if override.begin <= now < override.until]
     return active[-1] if active else None
 
 

@@ -86,7 +86,7 @@ def quota_status(
         override=override.reason if override else None,
         shadowed_by=winners,
         shadows=shadows(entity, near),
-        used=_percent(max((each.used for each in usage), default=None)),
+        used=_percent(max((seen.used for seen in usage), default=None)),
         usage=tuple(map(_usage_line, usage)),
     )
 

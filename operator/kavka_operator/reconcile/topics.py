@@ -66,9 +66,9 @@ def retire(gone: Topic, seen: SeenTopic | None, rivals: Sequence[Topic] = ()) ->
     """
     if seen is None or seen.topic_id != gone.status.topic_id:
         return Plan()
-    if any(each.metadata.deletion_timestamp is None for each in rivals):
+    if any(rival.metadata.deletion_timestamp is None for rival in rivals):
         return Plan()
-    policies = {each.spec.deletion_policy for each in (gone, *rivals)}
+    policies = {topic.spec.deletion_policy for topic in (gone, *rivals)}
     if "Retain" in policies or ("DeleteIfEmpty" in policies and seen.records != 0):
         return Plan()
     return Plan((DeleteTopic(seen.name, seen.topic_id),))

@@ -51,8 +51,8 @@ def empty_volumes(
     for place, pool in enumerate(wanted.spec.node_pools):
         members = [node.id for node in nodes if node.id // NODE_IDS_PER_POOL == place]
         for volume in pool.storage.volumes:
-            copies = [each for number in members for each in seen.get(number, ()) if each.name == volume.name]
-            if len(copies) == len(members) and all(each.is_empty for each in copies):
+            copies = [copy for number in members for copy in seen.get(number, ()) if copy.name == volume.name]
+            if len(copies) == len(members) and all(copy.is_empty for copy in copies):
                 found.append(f"{pool.name}/{volume.name}")
     return tuple(found)
 

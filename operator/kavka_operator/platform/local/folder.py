@@ -40,12 +40,12 @@ class Folder:
         """The names of all files, each with what changes when somebody replaces it."""
         try:
             with os.scandir(self.path) as entries:
-                names = [each for each in entries if each.name.endswith(SUFFIX) and not each.name.startswith(".")]
-                found = {each.name: stamp for each in names if (stamp := _stamp(each))}
+                names = [entry for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith(".")]
+                found = {entry.name: stamp for entry in names if (stamp := _stamp(entry))}
         except FileNotFoundError:
             found = {}
         if len(self._parsed) > len(found):
-            self._parsed = {name: each for name, each in self._parsed.items() if name in found}
+            self._parsed = {name: parsed for name, parsed in self._parsed.items() if name in found}
         return found
 
     def has(self, name: str) -> bool:

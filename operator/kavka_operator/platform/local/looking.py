@@ -55,7 +55,7 @@ class LookResult:
         """Whether all was seen and every topic and quota is as it should be, or stays as it is."""
         if self.outcome is None:
             return False
-        return not any(each.condition("Reconciling") for each in self.outcome.statuses.values())
+        return not any(status.condition("Reconciling") for status in self.outcome.statuses.values())
 
     @property
     def seen(self) -> SeenCluster | None:
@@ -127,7 +127,7 @@ class Looker:
 
     def _usage(self, question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:
         """What clients use; nothing where it cannot be told, as nothing hangs on it."""
-        if not any(isinstance(each, ClientQuota) for each in question.resources):
+        if not any(isinstance(resource, ClientQuota) for resource in question.resources):
             return {}
         try:
             pages = {number: usage.fetch(address) for number, address in question.nodes.items()}

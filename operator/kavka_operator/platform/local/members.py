@@ -78,7 +78,7 @@ def _volumes_of(layout: Layout, node: int) -> dict[str, str]:
     """The volumes of a node whose volumes nobody noted, as in earlier versions: those of its settings, once it ran."""
     settings = parse_properties(read_text(layout.properties(node)) or "")
     paths = [Path(path) for path in settings.get("log.dirs", "").split(",") if path]
-    has_run = any(path.is_dir() and any(each.is_dir() for each in path.iterdir()) for path in paths)
+    has_run = any(path.is_dir() and any(entry.is_dir() for entry in path.iterdir()) for path in paths)
     return {path.name: directory_id(path) or f"{node}/{path.name}" for path in paths} if has_run else {}
 
 
@@ -107,12 +107,12 @@ def ports_of(cluster: KafkaCluster, node: Node, offset: int) -> tuple[int, ...]:
 def listeners_of(cluster: KafkaCluster, node: Node, offset: int) -> list[Listener]:
     """The listeners that the node opens, with its own ports; the controllers' lies `CONTROLLER_PORT_STEP` higher."""
     declared = {listener.name: listener for listener in cluster.spec.listeners}
-    clients = [each for name, each in declared.items() if name != CONTROLLER]
+    clients = [listener for name, listener in declared.items() if name != CONTROLLER]
     controller = declared.get(CONTROLLER) or clients[0].model_copy(
         update={"name": CONTROLLER, "port": clients[0].port + CONTROLLER_PORT_STEP, "advertised": None}
     )
     wanted = (clients if node.is_broker else []) + ([controller] if node.is_controller else [])
-    return [each.model_copy(update={"port": each.port + offset}) for each in wanted]
+    return [listener.model_copy(update={"port": listener.port + offset}) for listener in wanted]
 
 
 def _next_offset(cluster: KafkaCluster, node: Node, taken: set[int], is_free: Callable[[int], bool]) -> int:

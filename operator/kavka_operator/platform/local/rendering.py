@@ -50,7 +50,7 @@ def former_node(layout: Layout, number: int) -> LocalNode | None:
     """A node that the resource no longer wants, as it was last started; None if its settings are not there."""
     text = read_text(layout.properties(number)) or ""
     settings = parse_properties(text)
-    listeners = [each.rpartition("://")[2].rpartition(":") for each in settings.get("listeners", "").split(",")]
+    listeners = [url.rpartition("://")[2].rpartition(":") for url in settings.get("listeners", "").split(",")]
     if not all(port.isdecimal() for _, _, port in listeners):
         return None
     roles = tuple(settings["process.roles"].split(","))
@@ -58,7 +58,7 @@ def former_node(layout: Layout, number: int) -> LocalNode | None:
     pool = NodePool.model_validate({"name": "former", "roles": roles, "storage": {"volumes": volumes}})
     host, _, port = listeners[0]
     metrics = settings.get("kavka.admin.listener")
-    ports = [int(each) for _, _, each in listeners] + ([int(metrics.rpartition(":")[2])] if metrics else [])
+    ports = [int(port) for _, _, port in listeners] + ([int(metrics.rpartition(":")[2])] if metrics else [])
     rack = settings.get("broker.rack")
     return LocalNode(Node(number, pool, rack), host, tuple(ports), f"{host}:{port}", text, metrics)
 
@@ -78,7 +78,7 @@ def _local(
     clients = [listener for listener in listeners if listener.name != CONTROLLER]
     advertised = [_advertised(listener, node) for listener in clients]
     first = next((listener for listener in clients if not listener.advertised), listeners[0])
-    protocols = {each.name: each.protocol for each in cluster.spec.listeners} | {CONTROLLER: "PLAINTEXT"}
+    protocols = {listener.name: listener.protocol for listener in cluster.spec.listeners} | {CONTROLLER: "PLAINTEXT"}
     metrics = f"{first.host}:{cluster.spec.metrics.port + offset}" if cluster.spec.metrics.enabled else None
     properties = {
         "process.roles": ",".join(sorted(node.roles)),
@@ -95,7 +95,7 @@ def _local(
         **common_properties(cluster, nodes),
     }
     ports = ports_of(cluster, node, offset)
-    told = tuple(f"{each.host}:{each.port}" for each in advertised)
+    told = tuple(f"{listener.host}:{listener.port}" for listener in advertised)
     address = f"{first.host}:{first.port}"
     return LocalNode(node, first.host, ports, address, format_properties(properties), metrics, told)
 
@@ -121,7 +121,7 @@ def _directories(layout: Layout, node: Node, metadata: str | None) -> dict[str, 
 
 def _voter(cluster: KafkaCluster, node: Node, members: Members) -> str:
     listeners = listeners_of(cluster, node, members.offsets[node.id])
-    (controller,) = [each for each in listeners if each.name == CONTROLLER]
+    (controller,) = [listener for listener in listeners if listener.name == CONTROLLER]
     return f"{node.id}@{controller.host}:{controller.port}"
 
 

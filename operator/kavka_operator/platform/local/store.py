@@ -81,7 +81,7 @@ class Store:
 
     def preview(self, declared: Iterable[Declared], now: datetime) -> list[Edit]:
         """What `apply` would do; nothing is written."""
-        return [self._edit(each.resource, each.document.value, now) for each in declared]
+        return [self._edit(entry.resource, entry.document.value, now) for entry in declared]
 
     def mark_deleted(self, key: Key, now: datetime) -> None:
         """Ask for a resource to be deleted."""
@@ -110,15 +110,19 @@ class Store:
         self._seen.write(_file(resource.kind, resource.name), status.to_dict())
         return True
 
-    def note_unreadable(self, one: Unreadable, now: datetime) -> None:
+    def note_unreadable(self, unread: Unreadable, now: datetime) -> None:
         """Write the condition of a resource that cannot be understood, beside what its status said before."""
-        kind, _, name = one.key
-        before = _part(one.document, "status")
-        generation = int(_part(one.document, "metadata").get("generation", 0))  # 0: before any that is applied
-        words = stalled("Invalid", one.words)
-        said = {(each.get("type"), each.get("message")) for each in before.get("conditions") or () if each}
+        kind, _, name = unread.key
+        before = _part(unread.document, "status")
+        generation = int(_part(unread.document, "metadata").get("generation", 0))  # 0: before any that is applied
+        words = stalled("Invalid", unread.words)
+        said = {
+            (condition.get("type"), condition.get("message"))
+            for condition in before.get("conditions") or ()
+            if condition
+        }
         if said != {(word.type, word.message) for word in words}:
-            conditions = [each.to_dict() for each in dated(words, (), generation, now)]
+            conditions = [condition.to_dict() for condition in dated(words, (), generation, now)]
             said_now = {**before, "observedGeneration": generation, "conditions": conditions}
             self._seen.write(_file(kind, name), said_now)
 
@@ -132,9 +136,9 @@ class Store:
         stamps = {file: (*stamp, *seen.get(file, ())) for file, stamp in self._wanted.stamps().items()}
         read = {file: self._read(file, stamps[file]) for file in sorted(stamps, key=_order)}
         self._read_before = read
-        every = [each for _, each in read.values()]
-        unreadable = [each for each in every if isinstance(each, Unreadable)]
-        return [each for each in every if not isinstance(each, Unreadable)], unreadable
+        every = [stored for _, stored in read.values()]
+        unreadable = [stored for stored in every if isinstance(stored, Unreadable)]
+        return [stored for stored in every if not isinstance(stored, Unreadable)], unreadable
 
     def _read(self, file: str, stamp: Stamp) -> tuple[Stamp, AnyResource | Unreadable]:
         """A resource, and by what to know that its files are still the same: then it is not made again."""
@@ -181,7 +185,7 @@ class Store:
         value, status = self._wanted.value(file), self._seen.value(file)
         kind, namespace, name = self._key(file)
         metadata = {"name": name, "namespace": namespace, **_part(value, "metadata")}
-        status = {key: each for key, each in status.items() if each not in ([], {})}
+        status = {key: field for key, field in status.items() if field not in ([], {})}
         return {**value, "kind": kind, "metadata": metadata, "status": status}
 
     def _edit(self, resource: AnyResource, document: dict[str, Any], now: datetime) -> Edit:
@@ -260,9 +264,9 @@ def _plain(value: Any) -> Any:
     """Times as text, so that a document read back equals the one that was written."""
     match value:
         case dict():
-            return {key: _plain(each) for key, each in value.items()}
+            return {key: _plain(part) for key, part in value.items()}
         case list():
-            return [_plain(each) for each in value]
+            return [_plain(part) for part in value]
         case datetime():
             return value.isoformat()
         case _:

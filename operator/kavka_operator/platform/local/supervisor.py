@@ -73,13 +73,13 @@ class Supervisor:
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
         """The nodes that the resource wants; remembered, so that actions know what to start."""
         known = members.read(self.layout)
-        host = next(each.host for each in cluster.spec.listeners)
+        host = next(listener.host for listener in cluster.spec.listeners)
         now = known.joined_by(cluster, lambda port: not probe.port_is_taken(host, port))
         if now != known:
             members.keep(self.layout, now)
-        self._wanted = {each.id: each for each in local_nodes(cluster, self.layout, now)}
+        self._wanted = {node.id: node for node in local_nodes(cluster, self.layout, now)}
         self._given_up = forgotten(cluster)
-        return [wanted_node(each) for each in self._wanted.values()]
+        return [wanted_node(node) for node in self._wanted.values()]
 
     def volumes(self) -> Mapping[int, Sequence[SeenVolume]]:
         """The log directories of the wanted nodes, as they lie on the disk."""
@@ -89,7 +89,7 @@ class Supervisor:
     def seen(self) -> Mapping[int, SeenNode]:
         """The nodes that were started, and those that once were and are no longer wanted."""
         former = {number: SeenNode(number, "Stopped") for number in self._former()}
-        return former | {number: self._seen(number, each) for number, each in self._nodes.items()}
+        return former | {number: self._seen(number, running) for number, running in self._nodes.items()}
 
     def _former(self) -> list[int]:
         known = members.read(self.layout).offsets
@@ -97,31 +97,31 @@ class Supervisor:
 
     def leaving(self) -> list[WantedNode]:
         """The nodes that run and are no longer wanted."""
-        return [wanted_node(each.node) for number, each in self._nodes.items() if number not in self._wanted]
+        return [wanted_node(running.node) for number, running in self._nodes.items() if number not in self._wanted]
 
-    def _seen(self, number: int, each: Running) -> SeenNode:
+    def _seen(self, number: int, running: Running) -> SeenNode:
         wanted = self._wanted.get(number)
-        changed = wanted.changed(each.node.properties) if wanted is not None else ()
-        return SeenNode(number, each.state, each.fingerprint, each.restarts, each.message, changed)
+        changed = wanted.changed(running.node.properties) if wanted is not None else ()
+        return SeenNode(number, running.state, running.fingerprint, running.restarts, running.message, changed)
 
     def places(self) -> Mapping[int, tuple[str, str]]:
         """Address and directory of each node that is wanted, or runs all the same."""
-        nodes = {number: each.node for number, each in self._nodes.items()} | self._wanted
-        return {number: (each.told, str(self.layout.data(number))) for number, each in nodes.items()}
+        nodes = {number: running.node for number, running in self._nodes.items()} | self._wanted
+        return {number: (node.told, str(self.layout.data(number))) for number, node in nodes.items()}
 
     def brokers(self) -> list[int]:
         """The wanted nodes that clients may connect to."""
-        return [number for number, each in self._wanted.items() if each.node.is_broker]
+        return [number for number, node in self._wanted.items() if node.node.is_broker]
 
     def addresses(self) -> list[str]:
         """Where brokers that run answer."""
-        running = [each.node for each in self._nodes.values() if each.state == "Running"]
-        return [each.address for each in running if each.node.is_broker]
+        nodes = [running.node for running in self._nodes.values() if running.state == "Running"]
+        return [node.address for node in nodes if node.node.is_broker]
 
     def metrics_addresses(self) -> Mapping[int, str]:
         """Where the running nodes show their metrics."""
-        running = [number for number, each in self._nodes.items() if each.state == "Running"]
-        return {n: node.metrics for n in running if (node := self._nodes[n].node).metrics is not None}
+        nodes = {number: running.node for number, running in self._nodes.items() if running.state == "Running"}
+        return {number: node.metrics for number, node in nodes.items() if node.metrics is not None}
 
     def perform(self, action: NodeAction) -> None:
         """Start or restart a node; `seen` tells when it runs."""
@@ -135,19 +135,19 @@ class Supervisor:
                 self._nodes[number].is_leaving = True
                 self._end(self._nodes[number])
             case RestartNode(node=number):
-                each = self._nodes[number]
+                running = self._nodes[number]
                 self.tell(str(action))
-                self._end(each)
+                self._end(running)
 
-    def _end(self, each: Running) -> None:
-        if each.process is not None:
-            each.process.terminate()
-        each.state, each.stop_by, each.message = "Stopping", self.clock() + STOP_SECONDS_MAX, ""
+    def _end(self, running: Running) -> None:
+        if running.process is not None:
+            running.process.terminate()
+        running.state, running.stop_by, running.message = "Stopping", self.clock() + STOP_SECONDS_MAX, ""
 
     @property
     def is_moving(self) -> bool:
         """Whether some node is on its way up, so that looking often is worth it."""
-        return any(each.state in {"Starting", "Stopping", "Restarting"} for each in self._nodes.values())
+        return any(running.state in {"Starting", "Stopping", "Restarting"} for running in self._nodes.values())
 
     def tick(self) -> bool:
         """Look after the nodes; whether the state of one has changed."""
@@ -164,9 +164,9 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop every node, all together: leaders have nobody to move to when the whole cluster goes."""
-        running = [each.process for each in self._nodes.values() if each.process is not None]
+        alive = [running.process for running in self._nodes.values() if running.process is not None]
         try:
-            processes.stop_children(running, STOP_SECONDS_MAX)
+            processes.stop_children(alive, STOP_SECONDS_MAX)
         finally:
             for number in self._nodes:
                 self.layout.pid(number).unlink(missing_ok=True)
@@ -265,72 +265,72 @@ class Supervisor:
             write_whole(self.layout.pid(node.id), f"{process.pid}\n")
         return process
 
-    def _look_after(self, number: int, each: Running) -> bool:
-        before = each.state
+    def _look_after(self, number: int, running: Running) -> bool:
+        before = running.state
         now = self.clock()
-        if each.state == "Stopping":
-            self._wait_for_the_end(number, each, now)
-        elif each.process is None:
-            if now >= each.retry_at:
-                self._begin(self._wanted.get(number, each.node))
-        elif each.state in {"Starting", "Running"} and each.process.poll() is not None:
-            self._died(each, each.process, now)
-        elif each.state == "Starting":
-            self._wait_for_answer(each, each.process, now)
-        elif each.state == "Restarting" and now >= each.retry_at:
-            self._start_again(each, now)
-        elif each.state == "Running" and each.deaths and now - each.started > STEADY_SECONDS:
-            each.deaths, each.message = 0, ""
+        if running.state == "Stopping":
+            self._wait_for_the_end(number, running, now)
+        elif running.process is None:
+            if now >= running.retry_at:
+                self._begin(self._wanted.get(number, running.node))
+        elif running.state in {"Starting", "Running"} and running.process.poll() is not None:
+            self._died(running, running.process, now)
+        elif running.state == "Starting":
+            self._wait_for_answer(running, running.process, now)
+        elif running.state == "Restarting" and now >= running.retry_at:
+            self._start_again(running, now)
+        elif running.state == "Running" and running.deaths and now - running.started > STEADY_SECONDS:
+            running.deaths, running.message = 0, ""
         return number not in self._nodes or self._nodes[number].state != before
 
-    def _start_again(self, each: Running, now: float) -> None:
+    def _start_again(self, running: Running, now: float) -> None:
         """A node that has died, with the settings that it had."""
-        if self._volume_fault(each.node):
-            self._begin(each.node)  # says why not, and tries again
+        if self._volume_fault(running.node):
+            self._begin(running.node)  # says why not, and tries again
             return
         with self.signals.held():
-            each.process, each.started, each.state = self._launch(each.node), now, "Starting"
+            running.process, running.started, running.state = self._launch(running.node), now, "Starting"
 
-    def _wait_for_the_end(self, number: int, each: Running, now: float) -> None:
+    def _wait_for_the_end(self, number: int, running: Running, now: float) -> None:
         """Once a node that is to be restarted has ended: start it with what is wanted now, or as it was."""
-        if each.process is not None and each.process.poll() is None:
-            if now > each.stop_by:
+        if running.process is not None and running.process.poll() is None:
+            if now > running.stop_by:
                 self.tell(f"node {number} did not stop within {STOP_SECONDS_MAX:.0f} s and is killed")
-                each.process.kill()
-                each.stop_by = now + STOP_SECONDS_MAX
+                running.process.kill()
+                running.stop_by = now + STOP_SECONDS_MAX
             return
-        if each.is_leaving:
+        if running.is_leaving:
             self.layout.pid(number).unlink(missing_ok=True)
             del self._nodes[number]
             return
-        node = self._wanted.get(number, each.node)
+        node = self._wanted.get(number, running.node)
         if words := self._volume_fault(node):
             self.tell(f"node {number} keeps its former settings: {words}")
-            node = each.node
+            node = running.node
         self._begin(node)
 
-    def _wait_for_answer(self, each: Running, process: subprocess.Popen[bytes], now: float) -> None:
-        host, _, port = each.node.address.rpartition(":")
+    def _wait_for_answer(self, running: Running, process: subprocess.Popen[bytes], now: float) -> None:
+        host, _, port = running.node.address.rpartition(":")
         if probe.answers(host, int(port)):
-            each.state, each.has_answered = "Running", True
-            self.tell(f"node {each.node.id} answers on {each.node.address} (pid {process.pid})")
-        elif now - each.started > START_SECONDS_MAX:
+            running.state, running.has_answered = "Running", True
+            self.tell(f"node {running.node.id} answers on {running.node.address} (pid {process.pid})")
+        elif now - running.started > START_SECONDS_MAX:
             process.kill()
-            each.message = f"did not answer within {START_SECONDS_MAX:.0f} s"
+            running.message = f"did not answer within {START_SECONDS_MAX:.0f} s"
 
-    def _died(self, each: Running, process: subprocess.Popen[bytes], now: float) -> None:
-        each.deaths += 1
-        each.restarts += 1
-        log = self.layout.log(each.node.id)
-        each.message = f"{_ending(process.returncode)}; see {log}"
-        if each.deaths >= (DEATHS_MAX if each.has_answered else FIRST_DEATHS_MAX):
-            each.state = "Failed"
-            each.message = f"died {each.deaths} times in a row, last: {processes.tail(log, 1)}; see {log}"
-            self.tell(f"node {each.node.id} {each.message}")
+    def _died(self, running: Running, process: subprocess.Popen[bytes], now: float) -> None:
+        running.deaths += 1
+        running.restarts += 1
+        log = self.layout.log(running.node.id)
+        running.message = f"{_ending(process.returncode)}; see {log}"
+        if running.deaths >= (DEATHS_MAX if running.has_answered else FIRST_DEATHS_MAX):
+            running.state = "Failed"
+            running.message = f"died {running.deaths} times in a row, last: {processes.tail(log, 1)}; see {log}"
+            self.tell(f"node {running.node.id} {running.message}")
             return
-        pause = _pause(each.deaths - 1)
-        each.state, each.retry_at = "Restarting", now + pause
-        self.tell(f"node {each.node.id} {_ending(process.returncode)}; starting it again in {pause:.1f} s")
+        pause = _pause(running.deaths - 1)
+        running.state, running.retry_at = "Restarting", now + pause
+        self.tell(f"node {running.node.id} {_ending(process.returncode)}; starting it again in {pause:.1f} s")
 
 
 def _pause(failures: int) -> float:

@@ -117,9 +117,9 @@ class Up:
 
     def _show(self, words: tuple[Word, ...]) -> None:
         """The words as the condition of the cluster, whose status stays as it was otherwise."""
-        for each in self._store.all():
-            if isinstance(each, KafkaCluster):
-                self._store.set_status(each, with_words(each, words, _now()))
+        for cluster in self._store.all():
+            if isinstance(cluster, KafkaCluster):
+                self._store.set_status(cluster, with_words(cluster, words, _now()))
 
     def _introduce(self) -> None:
         """Say who runs the cluster, for `kavka down`."""
@@ -166,18 +166,18 @@ class Up:
         brokers = self._supervisor.brokers()
         return Question(
             cluster=cluster,
-            resources=[each for each in resources if isinstance(each, Topic | ClientQuota)],
+            resources=[resource for resource in resources if isinstance(resource, Topic | ClientQuota)],
             bootstrap=",".join(self._supervisor.addresses()),
             nodes=self._supervisor.metrics_addresses(),
             brokers_expected=len(brokers),
             is_forming=not self._is_ready,
             now=_now(),
-            claimed=[each.topic_name for each in unreadable if each.topic_name is not None],
+            claimed=[unread.topic_name for unread in unreadable if unread.topic_name is not None],
         )
 
     def _newest_cluster(self, resources: list[AnyResource]) -> KafkaCluster:
         """The KafkaCluster as it is wanted now, or as it was when it could last be understood."""
-        self._cluster = next((each for each in resources if isinstance(each, KafkaCluster)), self._cluster)
+        self._cluster = next((resource for resource in resources if isinstance(resource, KafkaCluster)), self._cluster)
         if self._cluster is None:
             raise UpError(f"{self._where()} cannot be understood; mend {self.layout.resources}, or apply it again")
         return self._cluster
@@ -202,7 +202,7 @@ class Up:
             plan = Plan(words=self._mishaps.note(LOOK, result.fault, now))
         else:
             self._mishaps.clear(LOOK)
-        limited = [each for each in resources if isinstance(each, ClientQuota)]
+        limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
         status = cluster_status(
             cluster,
             [*wanted, *self._supervisor.leaving()],
@@ -215,7 +215,7 @@ class Up:
             survey=result.survey,
             empty=empty_volumes(cluster, wanted, volumes),
         )
-        if not any(each.key == key_of(cluster) for each in unreadable):
+        if not any(unread.key == key_of(cluster) for unread in unreadable):
             self._set_status(cluster, status)
         self._mishaps.clear(TURN)
         self._note_readiness(status, plan)
@@ -223,8 +223,8 @@ class Up:
 
     def _seen_nodes(self, result: LookResult) -> Mapping[int, SeenNode]:
         return {
-            number: replace(each, obstacles=result.obstacles.get(number, ()))
-            for number, each in self._supervisor.seen().items()
+            number: replace(node, obstacles=result.obstacles.get(number, ()))
+            for number, node in self._supervisor.seen().items()
         }
 
     def _pause(self, result: LookResult, plan: ClusterPlan) -> float:
@@ -259,10 +259,10 @@ class Up:
             self.tell(str(action))
         if result.outcome is None:
             return
-        for each in self._store.all():
-            status = result.outcome.statuses.get(key_of(each))
+        for resource in self._store.all():
+            status = result.outcome.statuses.get(key_of(resource))
             if status is not None:
-                self._set_status(each, status)
+                self._set_status(resource, status)
         for key in result.outcome.released:
             if self._store.remove(key):
                 self.tell(f'{key[0]} "{key[2]}" is no longer declared')
@@ -278,22 +278,22 @@ class Up:
 
     def _note_unreadable(self, unreadable: list[Unreadable], now: datetime) -> None:
         """Show what cannot be understood; let go of what is to be deleted, as nobody knows what it has set."""
-        for each in unreadable:
-            name = f'{each.key[0]} "{each.key[2]}"'
-            if each.is_deleted and each.key[0] != KafkaCluster.kind_name:
-                self._store.remove(each.key)
+        for unread in unreadable:
+            name = f'{unread.key[0]} "{unread.key[2]}"'
+            if unread.is_deleted and unread.key[0] != KafkaCluster.kind_name:
+                self._store.remove(unread.key)
                 self.tell(
                     f"{name} is no longer declared; what it has set in Kafka stays, as it could not be understood"
                 )
                 continue
-            self._store.note_unreadable(each, now)
-            if each.words != self._unreadable.get(each.key):
-                self.tell(f"{name} cannot be understood and is left alone: {each.words}")
-        self._unreadable = {each.key: each.words for each in unreadable}
+            self._store.note_unreadable(unread, now)
+            if unread.words != self._unreadable.get(unread.key):
+                self.tell(f"{name} cannot be understood and is left alone: {unread.words}")
+        self._unreadable = {unread.key: unread.words for unread in unreadable}
 
     def _refuse(self, cluster: KafkaCluster, problem: str, now: datetime) -> None:
         """A cluster that cannot be run is refused at the start; one changed into such is left as it runs."""
-        if all(each.state == "Stopped" for each in self._supervisor.seen().values()):
+        if all(node.state == "Stopped" for node in self._supervisor.seen().values()):
             raise UpError(problem)
         plan: ClusterPlan = Plan(words=stalled("Unsupported", problem))
         self._store.set_status(cluster, cluster_status(cluster, [], {}, None, plan, now))
@@ -323,11 +323,11 @@ class Up:
 
     def _note_stopped(self) -> None:
         now = _now()
-        for each in self._store.all():
-            if isinstance(each, KafkaCluster):
+        for cluster in self._store.all():
+            if isinstance(cluster, KafkaCluster):
                 plan: ClusterPlan = Plan(words=unknown("Stopped", "not running; start it with `kavka up`"))
-                wanted, places = self._supervisor.wanted(each), self._supervisor.places()
-                self._store.set_status(each, cluster_status(each, wanted, {}, None, plan, now, places=places))
+                wanted, places = self._supervisor.wanted(cluster), self._supervisor.places()
+                self._store.set_status(cluster, cluster_status(cluster, wanted, {}, None, plan, now, places=places))
 
     def _where(self) -> str:
         return f'KafkaCluster "{self.layout.cluster}"'

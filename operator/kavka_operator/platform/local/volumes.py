@@ -24,7 +24,7 @@ def look(layout: Layout, node: int, used: Mapping[str, str]) -> tuple[SeenVolume
     first = next(iter(used), None)
     found = [_look(layout.data(node) / name, is_first=name == first, was_used=True) for name in used]
     found += [_look(layout.data(node) / name, is_first=False, was_used=False) for name in others]
-    return tuple(replace(each, directory_id=used.get(each.name, "")) for each in found)
+    return tuple(replace(volume, directory_id=used.get(volume.name, "")) for volume in found)
 
 
 def _look(path: Path, *, is_first: bool, was_used: bool) -> SeenVolume:

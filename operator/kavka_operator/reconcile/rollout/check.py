@@ -41,12 +41,13 @@ def needed(partition: SeenPartition, gone: int = 1) -> int:
 def at_risk(nodes: Sequence[int], survey: Survey) -> list[str]:
     """What will be unavailable while one of the nodes is down, whatever the roll waits for."""
     partitions: dict[str, list[int]] = {}
-    for each in survey.partitions:
-        if set(nodes) & set(each.replicas) and len(each.replicas) - 1 < min(each.in_sync_min, len(each.replicas)):
-            partitions.setdefault(each.topic, []).append(each.index)
+    for partition in survey.partitions:
+        count = len(partition.replicas)
+        if set(nodes) & set(partition.replicas) and count - 1 < min(partition.in_sync_min, count):
+            partitions.setdefault(partition.topic, []).append(partition.index)
     voters = survey.quorum.voters
     alone = len(voters) - 1 < _majority(voters) and bool(set(nodes) & set(voters))
-    return [*(["the controllers"] if alone else []), *(_together(*each) for each in partitions.items())]
+    return [*(["the controllers"] if alone else []), *(_together(*found) for found in partitions.items())]
 
 
 def _together(topic: str, indexes: Sequence[int]) -> str:
@@ -61,7 +62,8 @@ def _together(topic: str, indexes: Sequence[int]) -> str:
 
 
 def _short_of(partition: SeenPartition, nodes: AbstractSet[int]) -> str:
-    there, missing = len(partition.isr), [str(each) for each in partition.replicas if each not in partition.isr]
+    there = len(partition.isr)
+    missing = [str(replica) for replica in partition.replicas if replica not in partition.isr]
     lacking = f" (missing {', '.join(missing)})" if missing else ""
     return (
         f"{partition.name} has {there} of {counted(len(partition.replicas), 'replica')} in sync{lacking}"

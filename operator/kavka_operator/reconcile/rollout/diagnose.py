@@ -87,7 +87,11 @@ def _missing(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, surv
     if not _has_joined(node, cluster):
         yield "has not joined yet, or is fenced" + (f" ({'; '.join(seen.obstacles)})" if seen.obstacles else "")
         return
-    if behind := [each.name for each in survey.partitions if node.id in each.replicas and node.id not in each.isr]:
+    if behind := [
+        partition.name
+        for partition in survey.partitions
+        if node.id in partition.replicas and node.id not in partition.isr
+    ]:
         yield f"is not in sync yet with {some(behind)}"
     if CONTROLLER in node.roles and not survey.quorum.is_caught_up(node.id):
         yield "has not caught up with the active controller yet"

@@ -28,13 +28,15 @@ class RollPlan:
 def plan(nodes: Sequence[WantedNode], diagnoses: Sequence[Diagnosis], survey: Survey | None) -> RollPlan:
     """What is left to do."""
     active = survey.quorum.leader if survey is not None else None
-    to_do = [each for each in diagnoses if each.standing in {Standing.STALE, Standing.UNREADY}]
-    order = sorted(to_do, key=lambda each: (each.standing is not Standing.UNREADY, each.id == active, each.id))
-    risks = at_risk([each.id for each in order], survey) if survey is not None else []
+    to_do = [diagnosis for diagnosis in diagnoses if diagnosis.standing in {Standing.STALE, Standing.UNREADY}]
+    order = sorted(
+        to_do, key=lambda diagnosis: (diagnosis.standing is not Standing.UNREADY, diagnosis.id == active, diagnosis.id)
+    )
+    risks = at_risk([diagnosis.id for diagnosis in order], survey) if survey is not None else []
     return RollPlan(plan_hash(nodes), tuple(order), tuple(risks[:AT_RISK_MAX]))
 
 
 def plan_hash(nodes: Sequence[WantedNode]) -> str:
     """Names a roll, so that an approval does not outlive a change of mind."""
-    text = " ".join(f"{node.id}:{node.fingerprint}" for node in sorted(nodes, key=lambda each: each.id))
+    text = " ".join(f"{node.id}:{node.fingerprint}" for node in sorted(nodes, key=lambda node: node.id))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

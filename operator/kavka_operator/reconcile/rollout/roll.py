@@ -63,16 +63,16 @@ class _Roll:
         if lost := self._those(Standing.LOST):
             return self._stop(lost)
         held = self._held()
-        dead = [each for each in self.plan.order if not each.is_alive]
+        dead = [diagnosis for diagnosis in self.plan.order if not diagnosis.is_alive]
         if dead and held is None:
             return self._restart(dead)
         moving = self._those(Standing.STOPPING, Standing.RETURNING)
-        if on_their_way := [f"{each.name} {each.words}" for each in moving if each.words != UNSEEN]:
+        if on_their_way := [f"{diagnosis.name} {diagnosis.words}" for diagnosis in moving if diagnosis.words != UNSEEN]:
             return self._wait("Rolling", on_their_way)
         if self.survey is None:
             return self._wait("Rolling", ["no broker answers"])
         if partitions := self._without_preferred_leader(self.survey):
-            names = some([each.name for each in self.survey.partitions if each.key in partitions])
+            names = some([partition.name for partition in self.survey.partitions if partition.key in partitions])
             return self._act([ElectLeaders(partitions)], f"{names} back to where they are to be led")
         if not self.plan.order:
             return None
@@ -81,7 +81,7 @@ class _Roll:
     def _held(self) -> ClusterPlan | None:
         """What a person has set in the way of any restart."""
         rollout = self.cluster.spec.rollout
-        listed = named([each.id for each in self.plan.order])
+        listed = named([diagnosis.id for diagnosis in self.plan.order])
         if rollout.hold:
             return self._wait("RolloutHeld", [f"{listed} for spec.rollout.hold: false"])
         approved = self.cluster.metadata.annotations.get(APPROVE)
@@ -101,24 +101,24 @@ class _Roll:
         """The first node that may go down, with as many others as may go with it."""
         batch: list[Diagnosis] = []
         first_obstacles: list[str] = []
-        for each in self.plan.order:
-            if batch and (batch[0].standing != each.standing or _share_a_partition(batch, each, survey)):
+        for diagnosis in self.plan.order:
+            if batch and (batch[0].standing != diagnosis.standing or _share_a_partition(batch, diagnosis, survey)):
                 continue
-            ids = {other.id for other in [*batch, each]}
-            found = obstacles(ids, survey, serving=each.standing is Standing.STALE)
+            ids = {other.id for other in [*batch, diagnosis]}
+            found = obstacles(ids, survey, serving=diagnosis.standing is Standing.STALE)
             if found and not batch:
-                first_obstacles = [f"{each.name} may not go down: {found[0]}", *found[1:]]
+                first_obstacles = [f"{diagnosis.name} may not go down: {found[0]}", *found[1:]]
                 break
             if not found:
-                batch.append(each)
+                batch.append(diagnosis)
             if len(batch) == self.cluster.spec.rollout.max_concurrent:
                 break
         return self._restart(batch) if batch else self._wait("Rolling", first_obstacles)
 
     def _stop(self, lost: Sequence[Diagnosis]) -> ClusterPlan:
-        words = "; ".join(f"{each.name} did not come back: {each.words}" for each in lost)
+        words = "; ".join(f"{diagnosis.name} did not come back: {diagnosis.words}" for diagnosis in lost)
         kept = (
-            f"; {named(sorted(each.id for each in self.plan.order))} keep their former settings"
+            f"; {named(sorted(diagnosis.id for diagnosis in self.plan.order))} keep their former settings"
             if self.plan.order
             else ""
         )
@@ -126,8 +126,8 @@ class _Roll:
         return Plan((), stalled("RolloutStopped", words + kept + advice), self._status((words,)))
 
     def _restart(self, those: Sequence[Diagnosis]) -> ClusterPlan:
-        actions = [RestartNode(each.id, each.words) for each in those]
-        return self._act(actions, "; ".join(map(str, actions)), tuple(each.id for each in those))
+        actions = [RestartNode(diagnosis.id, diagnosis.words) for diagnosis in those]
+        return self._act(actions, "; ".join(map(str, actions)), tuple(diagnosis.id for diagnosis in those))
 
     def _act(self, actions: Sequence[ClusterAction], doing: str, current: tuple[int, ...] = ()) -> ClusterPlan:
         status = self._status((), current)
@@ -140,15 +140,17 @@ class _Roll:
         return Plan((), reconciling(reason, words), status)
 
     def _those(self, *standings: Standing) -> list[Diagnosis]:
-        return [each for each in self.diagnoses if each.standing in standings]
+        return [diagnosis for diagnosis in self.diagnoses if diagnosis.standing in standings]
 
     def _without_preferred_leader(self, survey: Survey) -> tuple[tuple[str, int], ...]:
         """Partitions that a node could lead again which was restarted and is back."""
-        back = {each.id for each in self._those(Standing.CURRENT)}
+        back = {diagnosis.id for diagnosis in self._those(Standing.CURRENT)}
         return tuple(
-            each.key
-            for each in survey.partitions
-            if each.preferred in back and each.preferred in each.isr and each.leader != each.preferred
+            partition.key
+            for partition in survey.partitions
+            if partition.preferred in back
+            and partition.preferred in partition.isr
+            and partition.leader != partition.preferred
         )
 
     @property
@@ -158,7 +160,11 @@ class _Roll:
 
     def _still_current(self) -> tuple[int, ...]:
         known = self._before.current if self._before is not None else ()
-        return tuple(each.id for each in self.diagnoses if each.id in known and each.standing is not Standing.CURRENT)
+        return tuple(
+            diagnosis.id
+            for diagnosis in self.diagnoses
+            if diagnosis.id in known and diagnosis.standing is not Standing.CURRENT
+        )
 
     def _resume_time(self) -> datetime | None:
         """When the pause after the last node is over: counted from the look that found it back."""
@@ -169,7 +175,7 @@ class _Roll:
 
     def _status(self, blocked_by: tuple[str, ...], begun: tuple[int, ...] = ()) -> RolloutStatus:
         before, current = self._before, (*self._still_current(), *begun)
-        waiting = {*current, *(each.id for each in self.plan.order)}
+        waiting = {*current, *(diagnosis.id for diagnosis in self.plan.order)}
         total = max(before.total if before is not None else 0, len(waiting))
         same_wait = before is not None and before.blocked_by and before.current == current
         return RolloutStatus(
@@ -177,7 +183,7 @@ class _Roll:
             done=total - len(waiting),
             total=total,
             current=current,
-            blocked_by=tuple(each[:1024] for each in blocked_by[:BLOCKED_BY_MAX]),
+            blocked_by=tuple(words[:1024] for words in blocked_by[:BLOCKED_BY_MAX]),
             blocked_since=(before.blocked_since if before is not None and same_wait else self.now)
             if blocked_by
             else None,
@@ -186,9 +192,11 @@ class _Roll:
         )
 
 
-def _share_a_partition(batch: Sequence[Diagnosis], one: Diagnosis, survey: Survey) -> bool:
-    others = {each.id for each in batch}
-    return any(one.id in each.replicas and others & set(each.replicas) for each in survey.partitions)
+def _share_a_partition(batch: Sequence[Diagnosis], diagnosis: Diagnosis, survey: Survey) -> bool:
+    others = {other.id for other in batch}
+    return any(
+        diagnosis.id in partition.replicas and others & set(partition.replicas) for partition in survey.partitions
+    )
 
 
 def _progress(status: RolloutStatus) -> str:
