@@ -110,7 +110,7 @@ class Housekeeping:
 
     async def _checkpoint(self) -> None:
         points = {one.name: self._points_of(one) for one in self._logs.changed}
-        if points == self._checkpointed and not self._logs.have_left:
+        if points == self._checkpointed and not self._logs.have_left and not self._logs.have_unnamed:
             return
         if await asyncio.to_thread(self._logs.write_checkpoints, self.high_watermark_of):
             self._checkpointed = points
@@ -131,7 +131,8 @@ class Housekeeping:
         self._checkpointed = {name: points for name, points in written.items() if name in changed}
 
     def _is_settled(self, written: Points, one: Log) -> bool:
-        return self._points_of(one) == written and written[2] == one.log_end_offset
+        is_written = self._logs.is_named(one) and self._points_of(one) == written
+        return is_written and written[2] == one.log_end_offset
 
     async def _retain(self) -> None:
         expiration_ms = self._effective.broker["producer.id.expiration.ms"]

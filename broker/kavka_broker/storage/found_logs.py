@@ -176,6 +176,7 @@ class Search:
             self._disk.remove_tree(begun.path)
             return []
         partition_metadata.write(self._disk, begun.path, begun.owner)
+        begun.directory.recovery_points.pop(begun.name, None)  # which says that its id is synced
         return [replace(begun, topic_id=begun.owner, is_half_made=False)]
 
     def _owner(self, name: PartitionName) -> bytes:

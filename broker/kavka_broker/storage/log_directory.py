@@ -208,7 +208,9 @@ class LogDirectory:
             self._write_cleaned_offsets(logs, kept)
 
     def _write_recovery_points(self, logs: Iterable["Log"], kept: Iterable[PartitionName]) -> None:
-        points = _only(self.recovery_points, kept) | {one.name: one.recovery_point for one in logs}
+        # Of a log that is named here the topic's id is synced: after a crash it is not synced anew, of very many logs.
+        named = {one.name: one.recovery_point for one in logs if one.is_secured}
+        points = _only(self.recovery_points, kept) | named
         self.write(checkpoints.RECOVERY_POINTS, points)
 
     def remembers(self, name: PartitionName) -> bool:
@@ -218,7 +220,8 @@ class LogDirectory:
     def forget(
         self, names: Collection[PartitionName], logs_of: Callable[[], Sequence["Log"]], kept: Iterable[PartitionName]
     ) -> None:
-        """Let the checkpoints say nothing of earlier logs of these names: a crash would cut new ones at their start.
+        """Let the checkpoints say nothing of earlier logs of these names: after a crash new ones would be cut at their
+        start, and their ids taken for synced.
 
         A thread may be writing them just now, from before the earlier log left; then this waits for it. It syncs, so on
         the loop only what no thread could do goes this way. Raises OSError.
@@ -231,8 +234,8 @@ class LogDirectory:
                 self.write(checkpoints.HIGH_WATERMARKS, marks)
 
     def _has_positions_of(self, name: PartitionName) -> bool:
-        known = (self.recovery_points, self.log_starts, self.cleaned_offsets)
-        return name in self.left or any(offsets.get(name) for offsets in known)
+        is_named = name in self.left or name in self.recovery_points
+        return is_named or any(offsets.get(name) for offsets in (self.log_starts, self.cleaned_offsets))
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Say that every log was closed."""

@@ -129,6 +129,7 @@ class LogManager(OpenLogs):
                 cleaned_offset=directory.cleaned_offsets.get(name, 0),
                 topic_id=one.topic_id,
             )
+            opened.is_secured |= name in directory.recovery_points
             opened.release()  # or a start would need as many descriptors as there are logs
             return opened
         except UNREADABLE as problem:

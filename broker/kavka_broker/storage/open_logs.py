@@ -216,6 +216,18 @@ class OpenLogs:
         """Whether checkpoints may speak of logs that are gone."""
         return any(directory.left for directory in self.online)
 
+    @property
+    def have_unnamed(self) -> bool:
+        """Whether checkpoints do not speak yet of a log whose topic's id is synced."""
+        return any(one.is_secured and not self.is_named(one) for one in self.changed)
+
+    def is_named(self, one: Log) -> bool:
+        """Whether the recovery points on the disk name this log: its topic's id is synced then. Of one in a directory that
+        has failed they say all that they will.
+        """
+        home = self._homes.get(one.name)
+        return home is None or not home.is_online or one.name in home.recovery_points
+
     def write_checkpoints(self, high_watermark_of: HighWatermark | None = None) -> bool:
         """Write down recovery points, log starts and high watermarks; returns whether all of it was written. Blocks:
         call it in a thread.

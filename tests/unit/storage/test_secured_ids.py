@@ -1,10 +1,14 @@
 """The ids of new logs' topics are synced for many logs at once."""
 
 import threading
+from random import Random
 
+import pytest
+
+from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.open_logs import SECURING_THREADS_MAX
 from tests.unit.storage.support import SMALL, append
-from tests.unit.storage.test_log_manager import ID, formatted, start
+from tests.unit.storage.test_log_manager import ID, OTHER_ID, formatted, start
 
 
 def test_ids_are_synced_together_and_once() -> None:
@@ -39,3 +43,52 @@ def test_the_ids_of_many_logs_are_synced_at_the_same_time() -> None:
     manager.secure()
     assert not manager.has_unsecured
     assert all(log.is_secured for log in manager)
+
+
+def test_after_a_crash_only_ids_are_synced_that_no_checkpoint_names() -> None:
+    """Of very many logs without records it would be a minute of the disk's time, and followers wait for it."""
+    disk = formatted()
+    manager = start(disk)
+    for partition in range(3):
+        manager.create("t", partition, ID, SMALL)
+    manager.write_checkpoints()
+    disk.kill()
+    manager = start(disk)
+    assert manager.has_unsecured  # what was not synced when the checkpoint was written it does not name
+    manager.secure()
+    manager.create("t", 3, ID, SMALL)
+    manager.write_checkpoints()
+    manager.create("t", 4, ID, SMALL)
+    disk.kill()
+    manager = start(disk)
+    assert [log.is_secured for log in manager] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_checkpoint_speaks_for_no_later_log_of_the_name(seed: int) -> None:
+    disk = formatted()
+    manager = start(disk)
+    manager.create("t", 0, ID, SMALL)
+    manager.secure()
+    manager.write_checkpoints()
+    manager.delete("t", 0)
+    manager.create("t", 0, OTHER_ID, SMALL)
+    disk.kill()
+    manager = start(disk, topic_id=OTHER_ID)
+    log = manager.get("t", 0)
+    assert log is not None
+    append(log, b"record")
+    disk.crash(Random(seed))
+    assert partition_metadata.read(disk, "/data/t-0") == OTHER_ID
+
+
+def test_nor_for_one_whose_id_was_lost() -> None:
+    disk = formatted()
+    manager = start(disk)
+    manager.create("t", 0, ID, SMALL)
+    manager.secure()
+    manager.write_checkpoints()
+    disk.remove("/data/t-0/partition.metadata")
+    disk.kill()
+    manager = start(disk, topic_id=ID)
+    assert [log.is_secured for log in manager] == [False]
