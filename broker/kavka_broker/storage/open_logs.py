@@ -222,8 +222,8 @@ class OpenLogs:
         return any(one.is_secured and not self.is_named(one) for one in self.changed)
 
     def is_named(self, one: Log) -> bool:
-        """Whether the recovery points on the disk name this log: its topic's id is synced then. Of one in a directory that
-        has failed they say all that they will.
+        """Whether the recovery points on the disk name this log: its topic's id is synced then. Of one in a directory
+        that has failed they say all that they will.
         """
         home = self._homes.get(one.name)
         return home is None or not home.is_online or one.name in home.recovery_points
