@@ -27,13 +27,13 @@ def complaints(error: ValidationError, model: type[BaseModel], prefix: Where = (
 
 
 def _follows(path: Where, fault: ErrorDetails, paths: list[Where]) -> bool:
-    """A list is called too short when its items are wrong; the items' own faults are enough."""
+    """Whether a list is called too short only because its items are wrong; the faults of the items are enough."""
     inside = any(len(other) > len(path) and other[: len(path)] == path for other in paths)
     return inside and fault["type"] == "too_short"
 
 
 def _is_marker(part: str | int) -> bool:
-    """Pydantic names the branch of a union in the path (`int`, `constrained-str`); no field of ours is spelled so."""
+    """Whether a part of the path is no field but the branch of a union (`int`, `constrained-str`)."""
     return isinstance(part, str) and ("[" in part or part in {"str", "int", "float", "bool"})
 
 
@@ -64,7 +64,7 @@ def _explain(fault: ErrorDetails, path: Where, model: type[BaseModel]) -> Iterat
 
 
 def shown(value: object) -> str:
-    """A value as it may stand in a message: short, text in quotes."""
+    """The value for a message: short, text in quotes."""
     match value:
         case bool():
             return str(value).lower()
@@ -89,7 +89,7 @@ def nearest(wrong: str, known: list[str]) -> str | None:
 
 
 def unknown_field(path: Where, model: type[BaseModel]) -> str:
-    """That there is no such field here, and which there are."""
+    """Words for an unknown field, with the fields that there are."""
     known = _fields_at(model, path[:-1])
     if meant := nearest(str(path[-1]), known):
         return f'there is no such field; did you mean "{meant}"?'

@@ -29,7 +29,7 @@ STANDARD_INPUT = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong, and where."""
+    """A fault in a resource file, and where it is."""
 
     file: str
     line: int
@@ -43,7 +43,7 @@ class Fault:
 
 
 class BadResourcesError(Exception):
-    """Resource files that cannot be used; nothing of them was."""
+    """The resource files have faults, and nothing of them was used."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)
@@ -65,7 +65,7 @@ class Declared:
 
     @property
     def key(self) -> Key:
-        """What may stand only once: kind, namespace, name."""
+        """Kind, namespace and name: a set of files may hold each key once."""
         return key_of(self.resource)
 
 
@@ -103,7 +103,7 @@ def _files(given: Path) -> list[Path]:
 
 
 def _text(path: Path) -> str:
-    """What stands in a file, of a large one only the beginning."""
+    """The text of a file; of a large one only the beginning."""
     if path == STANDARD_INPUT:
         return sys.stdin.read(FILE_SIZE_MAX + 1)
     with path.open(encoding="utf-8") as file:
@@ -183,7 +183,7 @@ def _between(declared: list[Declared], known: Mapping[Key, AnyResource], *, comp
     """Faults that only show when resources are seen together."""
     faults = [*_twice(declared), *_same_thing(declared), *_settings(declared)]
     clusters = {key for key in (*known, *(entry.key for entry in declared)) if key[0] == "KafkaCluster"}
-    # A cluster that was itself refused is not missing: its own fault is enough.
+    # A cluster that was refused is not missing: its own fault is enough.
     return faults + (list(_nowhere(declared, clusters)) if complete else [])
 
 

@@ -17,7 +17,7 @@ HEAD = "# Generated from kavka_operator/api by `make generate`. Do not edit.\n"
 
 
 def outputs(root: Path) -> Iterator[tuple[Path, str]]:
-    """Every generated file of the repository at `root`, and what it should hold."""
+    """Each generated file of the repository at `root`, with the text that it should hold."""
     for kind in KINDS.values():
         text = yaml.safe_dump(definition(kind), sort_keys=False, width=110, allow_unicode=True)
         yield root / "crds" / f"{kind.plural}.yaml", HEAD + text
@@ -25,7 +25,7 @@ def outputs(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def drifted(root: Path) -> list[Path]:
-    """The files that do not hold what they should."""
+    """The generated files whose text is out of date."""
     return [path for path, text in outputs(root) if not path.exists() or path.read_text() != text]
 
 

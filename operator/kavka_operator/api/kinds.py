@@ -27,6 +27,6 @@ def names_of(kind: type[Resource]) -> tuple[str, ...]:
 
 
 def find_kind(text: str) -> type[KafkaCluster] | type[Topic] | type[ClientQuota] | None:
-    """The kind that somebody means by `text`: kind, plural or short name, in any case."""
+    """The kind that `text` names, as kind, plural or short name in any case; None if there is none."""
     wanted = text.lower()
     return next((kind for kind in KINDS.values() if wanted in names_of(kind)), None)

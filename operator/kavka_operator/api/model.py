@@ -62,7 +62,7 @@ def rule_schema(rule: Rule | Transition) -> dict[str, str]:
 
 
 class BrokenRuleError(ValueError):
-    """A `Rule` does not hold; knows below which field the complaint belongs."""
+    """A `Rule` does not hold; `path` is the field that the complaint is about."""
 
     def __init__(self, rule: Rule, broken: object) -> None:
         super().__init__(rule.message if rule.told is None else rule.told(broken))
@@ -99,15 +99,16 @@ class Model(BaseModel):
         return schema
 
     def forbidden_changes(self, old: Self) -> Iterator[Transition]:
-        """The transitions that `old` -> self would break."""
+        """The rules that a change from `old` to this resource would break."""
         return (transition for transition in self.transitions if not transition.holds(self, old))
 
     def to_dict(self) -> dict[str, Any]:
-        """As it would stand in a resource: camelCase, nothing that is unset."""
+        """The map for a resource: keys in camelCase, without fields that are unset."""
         return self.model_dump(by_alias=True, exclude_none=True, mode="json")
 
 
 def _config_value(value: object) -> str:
+    """A setting as text. Raises ValueError."""
     match value:
         case bool():
             raise ValueError(f'{str(value).lower()} is not text; write "{str(value).lower()}" in quotes')
@@ -132,7 +133,7 @@ ResourceName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pa
 
 
 def _moment(value: object) -> datetime:
-    """A moment with a time zone, in UTC; from text (RFC 3339) or from a datetime that YAML made of it."""
+    """A moment with a time zone, in UTC, from text (RFC 3339) or a datetime of YAML's. Raises ValueError."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -203,7 +204,7 @@ class Status(Model):
 
 
 class Correction(Model):
-    """What somebody else had changed, and was put back."""
+    """A change by somebody else that was put back."""
 
     time: Moment = Field(description="When it was put back.")
     message: str = Field(max_length=MESSAGE_LENGTH_MAX, description="What it was.")
@@ -266,7 +267,7 @@ class Resource(Model):
 
     @property
     def identity(self) -> str:
-        """How messages name it: `Topic "flights"`."""
+        """The resource as messages name it: `Topic "flights"`."""
         return f'{self.kind_name} "{self.metadata.name}"'
 
     @property

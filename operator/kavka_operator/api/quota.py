@@ -98,7 +98,7 @@ class EntitySpec(Model):
 
 
 def entity_of(spec: EntitySpec) -> AnyEntity:
-    """Whom a resource limits, as the broker's own entity."""
+    """The entity that a resource limits, as the broker's core names it."""
     if spec.ip is not None:
         ip = _part(spec.ip)
         assert ip is not None, "a rule of the model"

@@ -30,7 +30,7 @@ def broker_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def dynamic(name: str) -> bool:
-    """Whether brokers take a change of this setting while they run: the defaults of topics, which are read anew."""
+    """Whether brokers take a change of this setting without a restart: it is the default of a topic's setting."""
     return name in DEFAULTS_OF_TOPICS and BROKER_KEYS[name].mode is Mode.CLUSTER_WIDE
 
 

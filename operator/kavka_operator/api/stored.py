@@ -21,7 +21,7 @@ class UnreadableError(ValueError):
 
 
 def resource_from(value: Mapping[str, Any]) -> AnyResource:
-    """The resource that is stored. Raises UnreadableError when it is none of ours."""
+    """The resource that is stored. Raises UnreadableError if this version cannot understand it."""
     model = KINDS.get(str(value.get("kind")))
     if model is None:
         raise UnreadableError(f"kind: {value.get('kind')!r} is not a kind of this version ({', '.join(KINDS)})")

@@ -19,7 +19,7 @@ _STEP = re.compile(r"\.(\w+)|\[\?\(@\.(\w+)==\"([^\"]+)\"\)\]")
 def table(
     kind: type[Resource], documents: Sequence[dict[str, Any]], now: datetime, *, wide: bool, namespaces: bool = False
 ) -> str:
-    """Name and columns, a line a resource; its namespace in front where they are of several."""
+    """A table with name and columns, a line for each resource; with `namespaces` the namespace comes first."""
     columns = [column for column in kind.columns if wide or not column.priority]
     head = ["NAME", *(column.name.upper() for column in columns)]
     rows = [
@@ -35,7 +35,7 @@ NODE_HEAD = ("NODE", "RACK", "STATE", "LEADERS", "UNDER-REPLICATED", "CONTROLLER
 
 
 def node_table(cluster: dict[str, Any]) -> str:
-    """A line a node of a KafkaCluster; empty while nothing is known of any."""
+    """A table of the nodes of a KafkaCluster; empty while no node is known."""
     status = cluster.get("status", {})
     rows = [_node_row(node, status.get("activeController")) for node in status.get("brokers", ())]
     return aligned([NODE_HEAD, *rows]) if rows else ""
@@ -85,7 +85,7 @@ def find(path: str, value: Any) -> Any:
 
 
 def age(since: str, now: datetime) -> str:
-    """How long ago, in at most two units."""
+    """The time since a moment, in at most two units."""
     then = datetime.fromisoformat(since)
     seconds = max(0, int((now - then.astimezone(UTC)).total_seconds()))
     days, hours, minutes = seconds // 86_400, seconds // 3600, seconds // 60

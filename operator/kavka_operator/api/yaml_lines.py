@@ -53,7 +53,8 @@ class Document:
 def documents(text: str) -> Iterator[Document]:
     """The documents of a YAML text, without empty ones. Raises YamlError.
 
-    By the C parser where PyYAML has it, nine times as fast; what that refuses is read again for the other one's words.
+    PyYAML's C parser, where it is there, is nine times as fast; a text that it refuses is read again by the Python
+    parser, for its messages.
     """
     fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     with suppress(yaml.YAMLError):
@@ -73,7 +74,7 @@ def _refuse_depth(loader: type[yaml.SafeLoader], text: str) -> None:
 
 
 def _worded(loader: yaml.SafeLoader) -> Iterator[Document]:
-    """The documents, and what is wrong with the text in words."""
+    """The documents. Raises YamlError, with words for a person."""
     try:
         yield from _documents(loader)
     except yaml.MarkedYAMLError as error:
@@ -97,6 +98,7 @@ def _documents(loader: yaml.SafeLoader) -> Iterator[Document]:
 
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Where, lines: dict[Where, int]) -> Any:
+    """The value of a node; `lines` takes the line of each path. Raises YamlError."""
     line = node.start_mark.line + 1
     if len(path) > DEPTH_MAX:  # by aliases, which are no nesting of the text
         raise YamlError(line, f"is nested more than {DEPTH_MAX} deep")
@@ -111,6 +113,7 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Where, lines: dict[Wh
 
 
 def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, path: Where, lines: dict[Where, int]) -> dict[str, Any]:
+    """The map of a node. Raises YamlError."""
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
         key = _scalar(loader, key_node)
@@ -126,6 +129,7 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, path: Where, lines
 
 
 def _scalar(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    """The scalar of a node. Raises YamlError."""
     try:
         return loader.construct_object(node, deep=True)
     except ValueError as error:

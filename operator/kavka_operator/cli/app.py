@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """Every command and option."""
+    """The parser of every command and option."""
     root = Parser(prog="kavka", description=ABOUT, allow_abbrev=False)
     root.add_argument("--version", action="store_true", help="Print the version.")
     commands = root.add_subparsers(metavar="COMMAND", title="commands")

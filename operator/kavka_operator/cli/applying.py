@@ -43,6 +43,7 @@ def declared_by_cluster(command: str, files: list[Path], state: Path) -> dict[La
 
 
 def _refuse_unsupported(declared: Iterable[Declared], state: Path) -> None:
+    """Raise CommandError for a cluster that cannot be run, and print notes on those that can."""
     for entry in declared:
         cluster = entry.resource
         if isinstance(cluster, KafkaCluster):

@@ -48,6 +48,7 @@ def delete(
 
 
 def _named(words: Sequence[str], known: dict[Key, AnyResource], state: Path, namespace: str) -> list[Doomed]:
+    """The resources that the words name, readable or not. Raises CommandError."""
     named = parse_names(words) if words and words[0] not in ALL else []
     if not named or any(name is None for _, name in named):
         raise CommandError("name what to delete: kavka delete KIND NAME, or kavka delete -f FILE")
@@ -60,7 +61,7 @@ def _named(words: Sequence[str], known: dict[Key, AnyResource], state: Path, nam
 
 
 def _in_files(files: list[Path], known: dict[Key, AnyResource]) -> list[Doomed]:
-    """What the files declare and what exists; clusters last, as the others need them."""
+    """The resources that the files declare and that exist; clusters last, as the others need them."""
     keys = [declared.key for declared in load(files, known, is_change=False)]
     return [known[key] for key in reversed(keys) if key in known]
 
@@ -76,6 +77,7 @@ def _key(doomed: Doomed) -> Key:
 
 
 def _refuse_cluster(doomed: Doomed, layout: Layout) -> None:
+    """Raise CommandError for a KafkaCluster, which is not deleted while it has records."""
     kind, _, name = _key(doomed)
     if kind == KafkaCluster.kind_name:
         fix = (
@@ -117,6 +119,7 @@ def _delete(doomed: Doomed, layout: Layout, known: Iterable[AnyResource]) -> Non
 
 
 def _wait_until_gone(layout: Layout, key: Key) -> None:
+    """Wait until the running cluster has released the resource. Raises CommandError."""
     deadline = time.monotonic() + GONE_SECONDS_MAX
     while Store(layout).has(key):
         if time.monotonic() > deadline:

@@ -15,7 +15,7 @@ from kavka_operator.quota.shadows import Explanation, explain, level_words
 
 
 def explain_quota(user: str, client_id: str, cluster: str | None, namespace: str, chosen_state: Path | None) -> int:
-    """Print the explanation; the exit code."""
+    """Print which quota applies to a client; the exit code."""
     try:
         layout = the_cluster(state_directory(chosen_state), namespace, cluster)
         limits = _limits(layout)
@@ -37,7 +37,7 @@ def explain_quota(user: str, client_id: str, cluster: str | None, namespace: str
 
 
 def explained(explanation: Explanation, owners: dict[AnyEntity, str]) -> str:
-    """One key: what applies, and the eight levels from the most specific to the least."""
+    """The text for one quota key: the limit that applies, and the eight levels, the most specific first."""
     effective = explanation.effective
     assert effective is not None, "only keys that limit the client are explained"
     rows = [["", "LEVEL", "ENTITY", "LIMIT", "RESOURCE"]]

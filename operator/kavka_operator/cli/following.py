@@ -40,7 +40,7 @@ class Watch:
     _read_at: float = 0.0
 
     def pending(self) -> list[Pending]:
-        """Those of now, or of a second ago at most."""
+        """The resources that are not ready, at most a second old."""
         sight, now = self.store.sight(), time.monotonic()
         if sight != self._sight or now >= self._read_at + READ_SECONDS_MAX:
             self._pending = list(_pending(self.store, self.wanted))

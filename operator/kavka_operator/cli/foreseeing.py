@@ -30,7 +30,7 @@ from kavka_operator.reconcile.cluster import brokers_config, shrink
 
 
 class DryRun(StrEnum):
-    """As kubectl's option of this name."""
+    """The values of `--dry-run`, as kubectl has them."""
 
     NONE = "none"
     CLIENT = "client"
@@ -49,7 +49,7 @@ class Foreseen:
 
 
 def dry(dry_run: DryRun) -> str:
-    """What kubectl writes behind a line of a dry run."""
+    """The words that kubectl writes behind a line of a dry run."""
     return SUFFIXES[dry_run]
 
 
@@ -64,7 +64,7 @@ def tell(line: str, key: Key, foreseen: Foreseen | None) -> int:
 
 
 def foresee(layout: Layout, changed: Mapping[Key, dict[str, Any]], deleted: Collection[Key]) -> dict[Key, Foreseen]:
-    """What the running cluster would do if resources were `changed` to these documents, and others `deleted`.
+    """The actions of the running cluster if resources were `changed` to these documents, and others `deleted`.
 
     Raises CommandError where the cluster does not run, and AdminError where it does not answer.
     """
@@ -83,7 +83,7 @@ def foresee(layout: Layout, changed: Mapping[Key, dict[str, Any]], deleted: Coll
 def _resources(
     layout: Layout, changed: Mapping[Key, dict[str, Any]], deleted: Collection[Key]
 ) -> tuple[dict[Key, AnyResource], list[str]]:
-    """Every resource as it would be then, and the topics of those that cannot be read."""
+    """Every resource as it would be then, and the topics of the resources that cannot be read."""
     store = Store(layout)
     readable, unreadable = store.read()
     resources = {key_of(resource): resource for resource in readable}

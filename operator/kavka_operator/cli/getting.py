@@ -97,7 +97,7 @@ def _described(document: Document) -> str:
 
 
 def _place(document: Document) -> tuple[int, str, str]:
-    """Where a resource stands in a list: clusters first, then by namespace and name."""
+    """The sort key of a resource in a list: clusters first, then by namespace and name."""
     kind, metadata = document["kind"], document["metadata"]
     rank = list(KINDS).index(kind) if kind in KINDS else len(KINDS)
     return rank, metadata["namespace"], metadata["name"]

@@ -12,7 +12,7 @@ Named = tuple[str, str | None]
 
 
 def parse_names(words: Sequence[str]) -> list[Named]:
-    """What the words name, each once, in the order of the words. Raises CommandError."""
+    """The resources that the words name, each once, in the order of the words. Raises CommandError."""
     if any("/" in word for word in words):
         found = [named for word in words for named in _with_slash(word)]
     else:
@@ -23,6 +23,7 @@ def parse_names(words: Sequence[str]) -> list[Named]:
 
 
 def _with_slash(word: str) -> list[Named]:
+    """The resources that KIND/NAME names. Raises CommandError."""
     kind, _, name = word.partition("/")
     if not kind or not name or "/" in name:
         raise CommandError("write KIND/NAME for each resource, or KIND NAME NAME")

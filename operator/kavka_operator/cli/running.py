@@ -58,7 +58,7 @@ def down(cluster: str | None, namespace: str, chosen_state: Path | None) -> int:
 
 
 def _prepare(files: list[Path], state: Path) -> Layout:
-    """Check the files as a whole, then write them into the state directory of their cluster."""
+    """Check the files as a whole, then write them into the state directory of their cluster. Raises CommandError."""
     if not files:
         raise CommandError("name a resource file: kavka up -f examples/quickstart.yaml")
     declared = load(files, known_resources(state))
@@ -79,6 +79,7 @@ def _prepare(files: list[Path], state: Path) -> Layout:
 
 
 def _only_cluster(declared: Sequence[Declared], files: list[Path]) -> KafkaCluster:
+    """The one KafkaCluster of the files. Raises CommandError."""
     found = [entry.resource for entry in declared if isinstance(entry.resource, KafkaCluster)]
     shown = ", ".join(map(str, files))
     if len(found) != 1:
@@ -109,7 +110,7 @@ def _foreground(layout: Layout, signals: Signals) -> int:
 
 
 def _detached(files: list[Path], state: Path, layout: Layout) -> int:
-    """Start another `kavka up` that has no terminal, and wait until it is ready."""
+    """Start another `kavka up` that has no terminal, and wait until it is ready. Raises CommandError."""
     options = [word for file in files for word in ("-f", str(file.absolute()))]
     log = layout.supervisor_log
     begin = log.stat().st_size if log.exists() else 0
@@ -124,6 +125,7 @@ def _detached(files: list[Path], state: Path, layout: Layout) -> int:
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], layout: Layout, log: Path, begin: int) -> None:
+    """Wait until the cluster is ready. Raises CommandError."""
     store = Store(layout)
     deadline = time.monotonic() + READY_SECONDS_MAX
     while time.monotonic() < deadline:

@@ -17,12 +17,12 @@ _TERM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """What the labels of a resource have to be; all of it."""
+    """The terms that the labels of a resource must fulfil, all of them."""
 
     terms: tuple[Callable[[Labels], bool], ...] = ()
 
     def takes(self, labels: Labels) -> bool:
-        """Whether the labels are so."""
+        """Whether the labels fulfil every term."""
         return all(term(labels) for term in self.terms)
 
 
@@ -30,7 +30,7 @@ EVERYTHING = Selector()
 
 
 def parse_selector(text: str) -> Selector:
-    """The selector that is written there. Raises CommandError."""
+    """The selector of a text. Raises CommandError."""
     terms, position = [], 0
     while position < len(text):
         found = _TERM.match(text, position)

@@ -15,10 +15,10 @@ NO_LONGER_SEEN_OF_A_NODE = ("leaders", "underReplicated")
 
 
 def not_running(document: dict[str, Any], cluster: str, now: datetime) -> dict[str, Any]:
-    """A resource of a cluster that does not run, as it is to be shown."""
+    """The document of a resource as it is shown while its cluster does not run."""
     status = document.get("status", {})
     if not status.get("conditions"):
-        return document  # nobody has looked at it yet
+        return document  # no look has written a status yet
     if document["kind"] == KafkaCluster.kind_name:
         nodes = [_stopped(node) for node in status.get("brokers", ()) if isinstance(node, dict)]
         kept = {key: value for key, value in status.items() if key not in NO_LONGER_SEEN}
@@ -34,7 +34,7 @@ def _stopped(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _condition(before: list[dict[str, Any]], words: str, now: datetime) -> dict[str, Any]:
-    """Ready is unknown, since it was last told if that is what was told."""
+    """The condition Ready with status Unknown; it keeps its time if Ready had the reason Stopped before."""
     ready = next((condition for condition in before if condition.get("type") == "Ready"), {})
     if ready.get("reason") == "Stopped":
         return ready

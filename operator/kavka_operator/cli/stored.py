@@ -48,7 +48,7 @@ def found_documents(
 
 
 def not_found(kind: str, name: str | None, namespace: str | None) -> str:
-    """That there is no such resource, in words."""
+    """Words for a resource that does not exist."""
     where = "any namespace" if namespace is None else f'namespace "{namespace}"'
     return f'there is no {kind} "{name}" in {where}'
 
@@ -59,7 +59,7 @@ def cluster_of(resource: AnyResource) -> str:
 
 
 def layout_of(resource: AnyResource, state: Path) -> Layout:
-    """Where the cluster of a resource is kept."""
+    """The paths of the cluster that a resource belongs to."""
     return Layout.of(state, resource.metadata.namespace, cluster_of(resource))
 
 

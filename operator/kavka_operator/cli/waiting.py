@@ -32,14 +32,14 @@ _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is waited for: `lacks` says what is still missing, in words; None where nothing is."""
+    """A goal of `kavka wait`: `lacks` says what a resource still lacks, in words; None once it is met."""
 
     lacks: Callable[[Document | None], str | None]
     of_the_absent: bool = False  # it can be met by, or before, a resource that does not exist
 
 
 def parse_goal(text: str) -> Goal:
-    """What `--for` means. Raises CommandError."""
+    """The goal that `--for` names. Raises CommandError."""
     word, _, rest = text.partition("=")
     match word.lower(), rest:
         case "delete", "":
@@ -58,7 +58,7 @@ def parse_goal(text: str) -> Goal:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds, of 30s, 5m, 1h30m or 500ms; as with kubectl, less than nothing is a week. Raises CommandError."""
+    """The seconds of 30s, 5m, 1h30m or 500ms; as with kubectl, a negative time is a week. Raises CommandError."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise CommandError(f'"{text}" is no duration; write for example 30s, 5m or 1h30m')
@@ -95,6 +95,7 @@ def wait(
 def _named(
     words: Sequence[str], goal: Goal, state: Path, namespace: str, labels: str, *, everything: bool
 ) -> list[Key]:
+    """The keys of the resources that the words name. Raises CommandError."""
     named = parse_names(words)
     names = [(kind, name) for kind, name in named if name is not None]
     if len(names) == len(named) and goal.of_the_absent:
@@ -106,7 +107,7 @@ def _named(
 
 @dataclass(slots=True)
 class _Wait:
-    """The resources that are still waited for."""
+    """The resources that do not meet the goal yet."""
 
     state: Path
     goal: Goal
@@ -114,7 +115,7 @@ class _Wait:
     _stores: dict[Layout, Store] = field(default_factory=dict)
 
     def until(self, deadline: float) -> dict[Key, str]:
-        """Wait, and say which of them are as they should be; what the others lack when the time is over."""
+        """Wait, and print each resource that meets the goal; what the others lack when the time is over."""
         lacking = dict.fromkeys(self.keys, "")
         while True:
             for key in list(lacking):

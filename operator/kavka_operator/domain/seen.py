@@ -43,7 +43,7 @@ class SeenBroker:
 
 @dataclass(frozen=True, slots=True)
 class SeenPartition:
-    """A partition and where its replicas are. `in_sync_min` is what acks=all asks for; None leads when nobody does."""
+    """A partition and where its replicas are. `in_sync_min` is what acks=all asks for; `leader` is None without one."""
 
     topic: str
     index: int
@@ -58,7 +58,7 @@ class SeenPartition:
 
     @property
     def name(self) -> str:
-        """As messages name it: orders-7."""
+        """The partition as messages name it: orders-7."""
         return f"{self.topic}-{self.index}"
 
     @property
@@ -69,14 +69,14 @@ class SeenPartition:
 
 @dataclass(frozen=True, slots=True)
 class SeenQuorum:
-    """The controllers: who leads, who has a vote, and how long ago each had all that the leader has."""
+    """The controllers: the active one, the voters, and how long ago each was caught up."""
 
     leader: int | None
     voters: tuple[int, ...]
     behind_ms: Mapping[int, int | None] = field(default_factory=dict)  # None: never
 
     def is_caught_up(self, node: int) -> bool:
-        """Whether the node has all that was decided, as far as fetching every half second can tell."""
+        """Whether a controller has caught up with the active one, to within the half second between its fetches."""
         behind = self.behind_ms.get(node)
         return node == self.leader or (behind is not None and behind <= BEHIND_MS_MAX)
 
@@ -91,7 +91,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class SeenUsage:
-    """What the clients of one entity use of one broker. `used` is 1.0 for a client that is at its limit."""
+    """Usage of one broker by the clients of an entity. `used` is 1.0 for a client at its limit."""
 
     broker: int
     producer_byte_rate: float
@@ -112,11 +112,11 @@ class SeenCluster:
     usage: Mapping[str, tuple[SeenUsage, ...]] = field(default_factory=dict)  # by the entity's description
     config: Mapping[str, str] = field(default_factory=dict)  # settings of all brokers that were altered while they run
     brokers_expected: int = 0  # how many the platform runs, whether they have joined or not
-    is_forming: bool = False  # it has never been whole yet
+    is_forming: bool = False  # not all of its brokers have joined yet, ever
 
     @property
     def brokers_to_be(self) -> int:
-        """How many brokers share what the whole cluster may do, whether all of them are there now or not."""
+        """The number of brokers that share a limit of the whole cluster, also those that are down."""
         return max(len(self.brokers), self.brokers_expected)
 
 
@@ -158,7 +158,7 @@ class SeenVolume:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing would be missed."""
+        """Whether the volume can go without a loss."""
         return self.logs == () and not self.has_metadata
 
 

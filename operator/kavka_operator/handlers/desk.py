@@ -48,7 +48,7 @@ class Desk:
     _mishaps: Mishaps = field(default_factory=lambda: Mishaps(log.error))
 
     async def hand_in(self, body: Mapping[str, Any], *, gone: bool = False) -> Change:
-        """Take note of an object and do what follows; the change to write back to it."""
+        """The change to write back to an object, after doing what follows from its new version."""
         now = datetime.now(UTC).replace(microsecond=0)
         key = body["kind"], body["metadata"].get("namespace", "default"), body["metadata"]["name"]
         if gone:
@@ -71,7 +71,7 @@ class Desk:
                 return _difference(resource, _said(resource, words, now))
 
     def _forget(self, key: Key, uid: str) -> None:
-        """Let go of an object, unless another of its name has come meanwhile."""
+        """Forget an object, unless a new object of its name has come meanwhile."""
         if key in self._objects and self._objects[key].metadata.uid == uid:
             del self._objects[key]
 
@@ -95,7 +95,7 @@ class Desk:
         return _difference(cluster, cluster_status(cluster, nodes, seen, None, plan, now).to_dict())
 
     async def _of_cluster(self, resource: Topic | ClientQuota, now: datetime) -> Change:
-        """A topic or a quota: brought to what is wanted together with all others of its cluster."""
+        """The change for a Topic or ClientQuota, which converges together with all others of its cluster."""
         is_deleted = resource.metadata.deletion_timestamp is not None
         cluster = self._objects.get(("KafkaCluster", resource.metadata.namespace, resource.spec.cluster_name))
         if is_deleted and (cluster is None or FINALIZER not in resource.metadata.finalizers):
@@ -111,6 +111,7 @@ class Desk:
         return _difference(resource, outcome.statuses[key_of(resource)].to_dict()) | _hold(resource)
 
     def _converge(self, resource: Topic | ClientQuota, cluster: KafkaCluster | None, now: datetime) -> Outcome:
+        """Converge all topics and quotas of a cluster. Raises AdminError."""
         name = resource.spec.cluster_name
         if cluster is None:
             raise AdminError(f'there is no KafkaCluster "{name}" in namespace "{resource.metadata.namespace}"')

@@ -27,7 +27,7 @@ class Admin(Protocol):
         ...
 
     def records(self, topic: str) -> int:
-        """How many offsets lie between the start and the end of the topic's partitions."""
+        """The number of offsets between start and end of a topic's partitions."""
         ...
 
     def perform(self, action: KafkaAction) -> None:

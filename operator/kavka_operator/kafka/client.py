@@ -129,7 +129,7 @@ class KafkaClient:
             return latest - self._offsets(topic, by_leader, EARLIEST)
 
     def perform(self, action: KafkaAction) -> None:
-        # Done already: somebody was faster, or an answer got lost and this is the second try. The next look tells.
+        # Done already: another client was faster, or the answer to the first try was lost. The next look tells.
         with _in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
             match action:
                 case CreateTopic():
@@ -174,7 +174,7 @@ class KafkaClient:
         return [_fault(action, answer) for action, answer in zip(actions, answers, strict=True)]
 
     def _send(self, request: Any, node: int | None = None) -> Any:
-        """The answer of a node, or of any node. What could not be sent goes to another one, for a moment."""
+        """The answer of a node, or of any node. A request that could not be sent is retried for up to 2 s."""
 
         async def exchange() -> Any:
             return await self._client._manager.send(request, node_id=node)
@@ -192,7 +192,7 @@ class KafkaClient:
         return self._send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
 
     def _configs(self, kind: int, names: list[str], *keys: str, or_none: bool = False) -> Mapping[str, list[Any]]:
-        """The settings of resources of one kind: all, or those named; `or_none`: a resource may be gone by now."""
+        """The settings of topics or brokers: all, or `keys`. With `or_none` a resource that is gone is left out."""
         if not names:
             return {}
         make = DescribeConfigsRequest.DescribeConfigsResource
@@ -205,7 +205,7 @@ class KafkaClient:
         return {result.resource_name: result.configs for result in response.results if not result.error_code}
 
     def _brokers_config(self) -> dict[str, str]:
-        """What was altered for all brokers."""
+        """The settings that were altered for all brokers."""
         configs = self._configs(BROKER_RESOURCE, [EVERY_BROKER])[EVERY_BROKER]
         altered = [setting for setting in configs if setting.config_source == BROKERS_OVERRIDE_SOURCE]
         return {setting.name: setting.value for setting in altered if setting.value is not None}
@@ -250,7 +250,7 @@ class KafkaClient:
         _check(answer.error_code, answer.error_message)
 
     def _created(self, actions: Sequence[CreateTopic], *, validate_only: bool = False) -> list[Any]:
-        """The answers to the creation of topics, in order."""
+        """The answers of CreateTopics, in the order of the actions."""
         if not actions:
             return []
         request = CreateTopicsRequest(
@@ -296,7 +296,7 @@ class KafkaClient:
                 _check(result.error_code, result.error_message)
 
     def _moving(self) -> dict[str, dict[int, tuple[int, ...]]]:
-        """The partitions whose replicas are being moved, and which they will have."""
+        """The partitions under reassignment, with the replicas that they will have."""
         response = self._send(ListPartitionReassignmentsRequest(timeout_ms=REQUEST_TIMEOUT_MS, topics=None))
         _check(response.error_code, response.error_message)
         return {
@@ -332,7 +332,7 @@ class KafkaClient:
         _check(answer.error_code, answer.error_message)
 
     def _altered(self, actions: Sequence[AlterQuota], *, validate_only: bool = False) -> list[Any]:
-        """The answers to changes of limits, in order."""
+        """The answers of AlterClientQuotas, in the order of the actions."""
         if not actions:
             return []
         request = AlterClientQuotasRequest(entries=list(map(_entry, actions)), validate_only=validate_only)
@@ -364,7 +364,7 @@ def _entry(action: AlterQuota) -> Any:
 
 
 def _fault(action: KafkaAction, answer: Any) -> AdminError | None:
-    """What went wrong with one of many."""
+    """The error in the answer to one of several actions, or None."""
     try:
         with _in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
             _check(answer.error_code, answer.error_message)
@@ -374,7 +374,7 @@ def _fault(action: KafkaAction, answer: Any) -> AdminError | None:
 
 
 def _brokers(described: Any, metadata: Any) -> dict[int, SeenBroker]:
-    """Those that take part. Metadata may name a broker for a moment after it was fenced, DescribeCluster does not."""
+    """The brokers that DescribeCluster names; Metadata may name a broker for a moment after it was fenced."""
     leaders: dict[int, int] = {}
     behind: dict[int, int] = {}
     for topic in metadata.topics:
@@ -414,6 +414,7 @@ def _topic(topic: Any, configs: list[Any], moving: Mapping[int, tuple[int, ...]]
 
 
 def _check(code: int, message: str | None) -> None:
+    """Raise the library's error for an error code."""
     if code:
         error = kafka.errors.for_code(code)
         raise error(message) if message else error()
@@ -421,7 +422,7 @@ def _check(code: int, message: str | None) -> None:
 
 @contextlib.contextmanager
 def _in_words(doing: str) -> Generator[None]:
-    """Errors of the client as `AdminError`, with what was being done."""
+    """Turn errors of the client into AdminError, with words for what was being done."""
     try:
         yield
     except (kafka.errors.KafkaError, OSError) as error:

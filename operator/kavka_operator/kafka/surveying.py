@@ -10,7 +10,7 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 def partitions_of(metadata: Any, in_sync_min: Mapping[str, int]) -> tuple[SeenPartition, ...]:
-    """Every partition, in the order of their names. A topic that was deleted between two answers has no minimum."""
+    """Every partition, by name. `in_sync_min` lacks a topic that was deleted between two answers."""
     return tuple(
         SeenPartition(
             topic=topic.name,

@@ -5,10 +5,10 @@ from uuid import UUID
 
 
 def text_of(topic_id: UUID) -> str:
-    """As Kafka's tools print it."""
+    """The text of a topic id, as Kafka's tools print it."""
     return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
 def uuid_of(text: str) -> UUID:
-    """From Kafka's spelling."""
+    """The UUID of a topic id's text."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))

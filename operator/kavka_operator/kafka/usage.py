@@ -26,7 +26,7 @@ Client = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Page:
-    """The figures of one broker's page that matter here."""
+    """The quota figures of one broker's metrics page."""
 
     limits: dict[Client, tuple[str, float]] = field(default_factory=dict)
     rates: dict[Client, float] = field(default_factory=dict)
@@ -44,7 +44,7 @@ def fetch(address: str) -> str | None:
 
 
 def usage_by_entity(pages: Mapping[int, str]) -> dict[str, tuple[SeenUsage, ...]]:
-    """Usage of each entity, by its description, a line a broker."""
+    """Usage of each entity, by its description, with an item for each broker."""
     found: dict[str, list[SeenUsage]] = {}
     for broker, text in sorted(pages.items()):
         for entity, usage in _on_broker(broker, _read(text)).items():

@@ -42,7 +42,7 @@ Claimant = TypeVar("Claimant", Topic, ClientQuota)
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of it: a status for each resource, the deleted ones that are done with, and what was done."""
+    """The result of `converge`: statuses, deleted resources that can be released, and the actions that were done."""
 
     cluster: SeenCluster
     statuses: dict[Key, Status] = field(default_factory=dict)
@@ -63,9 +63,9 @@ def converge(
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
-    `usage` is what the brokers' metrics tell, where somebody has read them; `brokers_expected` is how many brokers
-    there will be once all of them have joined, where somebody knows; `is_forming` until that was so for the first time.
-    `mishaps` remembers faults from one look to the next; `claimed` are topics that resources name which cannot be read.
+    `usage` is that of the brokers' metrics pages; `brokers_expected` is how many brokers there will be once all have
+    joined; `is_forming` is true until all had joined for the first time. `mishaps` remembers faults from one look to
+    the next; `claimed` are topics that unreadable resources name.
     """
     guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
@@ -110,7 +110,7 @@ def plan_once(
 
 @dataclass(slots=True)
 class _Guard:
-    """What has failed in this look, by resource: the others go on."""
+    """The failures of this look, by resource; the other resources go on."""
 
     mishaps: Mishaps
     now: datetime
@@ -119,7 +119,7 @@ class _Guard:
     faulty: set[Key] = field(default_factory=set)
 
     def hold_back(self, resources: Iterable[Topic | ClientQuota]) -> None:
-        """Those whose last fault is too recent to try them again."""
+        """Leave out the resources whose last fault is too recent to try them again."""
         for resource in resources:
             if words := self.mishaps.waiting(key_of(resource), self.now, _version_of(resource)):
                 self.failures[key_of(resource)] = words
@@ -127,7 +127,7 @@ class _Guard:
 
     @contextmanager
     def over(self, resource: Topic | ClientQuota) -> Generator[None]:
-        """Whatever fails in the block is the failure of this resource alone."""
+        """Note an error in the block as the failure of this resource alone."""
         key = key_of(resource)
         try:
             yield
@@ -140,26 +140,26 @@ class _Guard:
             self.faulty.add(key)
 
     def forgive(self, keys: Iterable[Key]) -> None:
-        """Forget the faults of those that went well."""
+        """Forget the faults of resources that went well."""
         for key in keys:
             if key not in self.faulty:
                 self.mishaps.clear(key)
 
 
 def _version_of(resource: Topic | ClientQuota) -> Hashable:
-    """Changes with whatever a person changes."""
+    """A value that changes with the parts of a resource that a person writes."""
     annotations = tuple(sorted(resource.metadata.annotations.items()))
     return resource.metadata.generation, annotations, resource.metadata.deletion_timestamp
 
 
 def _untold(words: str) -> None:
-    """Nobody listens: the status has the words."""
+    """Drop the words; the status has them."""
 
 
 def plan_all(
     resources: Sequence[Topic | ClientQuota], seen: SeenCluster, now: datetime, guard: _Guard
 ) -> dict[Key, KafkaPlan]:
-    """A plan for each resource; the deleted ones come first, so that a name is free for who takes it over."""
+    """A plan for each resource; deleted ones come first, so that another resource can take their topic or entity."""
     claims = claims_of(resources)
     plans: dict[Key, KafkaPlan] = dict.fromkeys(map(key_of, resources), Plan())
     for resource in sorted(resources, key=lambda resource: resource.metadata.deletion_timestamp is None):
@@ -197,12 +197,12 @@ def _plan_quota(
 
 
 def claim_of(resource: Topic | ClientQuota) -> object:
-    """What only one resource can have: the name of a topic, or an entity."""
+    """The topic name or entity, which only one resource can own."""
     return resource.topic_name if isinstance(resource, Topic) else entity_of(resource.spec.entity)
 
 
 def claims_of(resources: Iterable[Topic | ClientQuota]) -> dict[object, list[Topic | ClientQuota]]:
-    """Who claims what, the oldest first."""
+    """The resources that claim each topic name or entity, the oldest first."""
     claims: dict[object, list[Topic | ClientQuota]] = {}
     for resource in sorted(resources, key=lambda resource: resource.seniority):
         claims.setdefault(claim_of(resource), []).append(resource)
@@ -210,7 +210,7 @@ def claims_of(resources: Iterable[Topic | ClientQuota]) -> dict[object, list[Top
 
 
 def _owner(resource: Claimant, rivals: Sequence[Claimant]) -> Claimant | None:
-    """Who has what `resource` claims, if it is another: the oldest of those that stay. One that goes has no claim."""
+    """The older resource that owns what `resource` claims, or None. A resource that is being deleted owns nothing."""
     staying = [rival for rival in rivals if rival.metadata.deletion_timestamp is None]
     return next((rival for rival in staying if rival.seniority < resource.seniority), None)
 
@@ -218,7 +218,7 @@ def _owner(resource: Claimant, rivals: Sequence[Claimant]) -> Claimant | None:
 def _count_records(
     resources: Iterable[Topic | ClientQuota], seen: SeenCluster, admin: Admin, guard: _Guard
 ) -> SeenCluster:
-    """`seen`, with the number of records where a decision hangs on it."""
+    """`seen`, with the number of records of each topic whose plan depends on it."""
     counted: dict[str, SeenTopic] = dict(seen.topics)
     for resource in resources:
         there = counted.get(resource.topic_name) if isinstance(resource, Topic) else None
@@ -231,7 +231,7 @@ def _count_records(
 
 
 def _groups(plans: Mapping[Key, KafkaPlan]) -> Iterator[list[Key]]:
-    """The plans in turn, those together that are one action of a kind that Kafka takes many of at once."""
+    """The keys of the plans, grouped where each plan is one action that Kafka takes many of in a request."""
     for _, group in groupby(plans, key=lambda key: _batch_of(plans[key]) or key):
         keys = list(group)
         yield from (keys[begin : begin + BATCH_MAX] for begin in range(0, len(keys), BATCH_MAX))
@@ -250,7 +250,7 @@ def _perform_together(
     admin: Admin,
     done: list[KafkaAction],
 ) -> None:
-    """Carry out plans: many in one request where that can be, and each by itself where it was refused among others."""
+    """Carry out plans in one request; those that were refused in it are tried one by one."""
     for key in _not_done_together(keys, plans, admin, done) if len(keys) > 1 else keys:
         with guard.over(managed[key]):
             for action in plans[key].actions:
@@ -261,9 +261,9 @@ def _perform_together(
 def _not_done_together(
     keys: Sequence[Key], plans: Mapping[Key, KafkaPlan], admin: Admin, done: list[KafkaAction]
 ) -> list[Key]:
-    """Carry out one action of each plan in one request; those that have to be asked for one by one.
+    """Carry out one action of each plan in one request; the keys of the plans that were refused.
 
-    What a request is refused for as a whole, such as its size, is said of each of its parts.
+    A request that is refused as a whole, such as for its size, is refused for each of its parts.
     """
     actions = {key: plans[key].actions[0] for key in keys}
     try:
@@ -275,7 +275,7 @@ def _not_done_together(
 
 
 def _remember(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster, now: datetime) -> Topic | ClientQuota:
-    """The resource with what the plan's actions make its own, for the next round."""
+    """The resource with the settings that the plan's actions make its own, for the next round."""
     last = correction(resource, plan, seen, now)
     if isinstance(resource, Topic):
         owned = topics.managed_after(resource, plan)

@@ -28,13 +28,13 @@ class _Mishap:
 
 @dataclass(slots=True)
 class Mishaps:
-    """What went wrong, by what it befell. `tell` takes the words and the traceback."""
+    """The faults that are not over, by subject. `tell` takes the words and the traceback."""
 
     tell: Callable[[str], None]
     _known: dict[Hashable, _Mishap] = field(default_factory=dict)
 
     def note(self, subject: Hashable, error: Exception, now: datetime, version: Hashable = None) -> tuple[Word, ...]:
-        """Take note of a fault; the words for the status."""
+        """Note a fault; the words for the status."""
         words = describe(error)
         before = self._known.get(subject)
         if before is None or before.words != words:
@@ -44,19 +44,19 @@ class Mishaps:
         return _words(words)
 
     def waiting(self, subject: Hashable, now: datetime, version: Hashable = None) -> tuple[Word, ...]:
-        """The words for what is not to be tried again yet; none if it may be tried."""
+        """The words for a subject that is not to be tried again yet; empty if it may be tried."""
         known = self._known.get(subject)
         if known is None or known.version != version or now >= known.retry_at:
             return ()
         return _words(known.words)
 
     def pause_seconds(self, subject: Hashable) -> float:
-        """How long after the last fault it is tried again; 0 if there is none."""
+        """The pause between the last fault and the next try; 0 if there was no fault."""
         known = self._known.get(subject)
         return pause_seconds(known.times) if known is not None else 0.0
 
     def clear(self, subject: Hashable) -> None:
-        """It went well."""
+        """Forget the faults of a subject that went well."""
         self._known.pop(subject, None)
 
 

@@ -13,16 +13,16 @@ class PlatformUnavailableError(Exception):
 
 
 class Platform(Protocol):
-    """A place where nodes run. Actions begin something; `seen` tells when it is done."""
+    """A place where nodes run. An action only begins; `seen` tells when it is done."""
 
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
         """The nodes that the resource wants, as this platform would run them."""
         ...
 
     def seen(self) -> Mapping[int, SeenNode]:
-        """The nodes that there are."""
+        """The nodes that the platform has started."""
         ...
 
     def perform(self, action: NodeAction) -> None:
-        """Begin an action."""
+        """Begin an action. Raises PlatformUnavailableError."""
         ...

@@ -24,11 +24,11 @@ class KubernetesPlatform:
         return [WantedNode(node.id, settings, node.rack, node.roles) for node in nodes]
 
     def seen(self) -> Mapping[int, SeenNode]:
-        """None: nothing was ever started."""
+        """No node: none was ever started."""
         return {}
 
     def perform(self, action: NodeAction) -> None:
-        """Refuse, with the reason."""
+        """Raise PlatformUnavailableError, with the reason."""
         raise PlatformUnavailableError(
             f"cannot {action}: this version runs brokers with `kavka up` on one machine, not as pods yet"
         )

@@ -25,7 +25,7 @@ _STRANGER = "\0"  # stands for a name that no quota has
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What applies to one client for one key.
+    """The limit that applies to one client for one key.
 
     `order` are all levels, most specific first, with what each would allow.
     """
@@ -36,7 +36,7 @@ class Explanation:
 
 
 class Neighbours:
-    """The limits by the parts of their entities, so that of thousands only those are looked at that may meet one."""
+    """The limits by the parts of their entities, to find the few of thousands that may meet an entity."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -48,7 +48,7 @@ class Neighbours:
                 self._by_client.setdefault(entity.client_id, []).append(entity)
 
     def of(self, entity: Entity) -> Iterable[Entity]:
-        """All that may meet `entity`, and some others."""
+        """The entities that may meet `entity`, and some that do not."""
         by_user, by_client = self._meeting(self._by_user, entity.user), self._meeting(self._by_client, entity.client_id)
         shorter = min((by_user, by_client), key=lambda lists: sum(map(len, lists)))
         return chain.from_iterable(shorter)
@@ -62,7 +62,7 @@ class Neighbours:
 
 @lru_cache(maxsize=LEVELS_KEPT_MAX)
 def level_of(entity: AnyEntity) -> int | None:
-    """1, the most specific, to 8; None for an address."""
+    """The level of an entity: 1, the most specific, to 8; None for an address."""
     if not isinstance(entity, Entity):
         return None
     user, client_id = _example(entity.user), _example(entity.client_id)
@@ -80,7 +80,7 @@ def shadows(entity: AnyEntity, limits: Limits | Neighbours) -> tuple[RelatedQuot
 
 
 def explain(limits: Limits, user: str, client_id: str) -> list[Explanation]:
-    """For each key that limits this client: who wins, and what the eight levels say."""
+    """An explanation for each key that limits this client: the winner and all eight levels."""
     clients = {entity: values for entity, values in limits.items() if isinstance(entity, Entity)}
     keys = sorted({key for values in clients.values() for key in values})
     return [_explain(clients, key, user, client_id) for key in keys]

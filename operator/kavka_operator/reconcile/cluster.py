@@ -40,7 +40,7 @@ def reconcile(
     now: datetime,
     volumes: Mapping[int, Sequence[SeenVolume]] = NO_VOLUMES,
 ) -> ClusterPlan:
-    """The plan for the nodes of a cluster. `cluster` and `survey` are None while nobody answers.
+    """The plan for the nodes of a cluster. `cluster` and `survey` are None while no broker answers.
 
     `volumes` are the log directories of each node, as far as the platform knows them.
     """
@@ -67,7 +67,7 @@ def reconcile(
 
 
 def shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> ClusterPlan | None:
-    """What becomes of nodes that are no longer wanted; None if they are gone or cannot be judged now."""
+    """The plan for nodes that are no longer wanted; None if they are gone or cannot be judged now."""
     if survey is None:
         return None
     held = {
@@ -97,7 +97,7 @@ def _kept(number: int, held: Sequence[str]) -> str:
 
 
 def brokers_config(wanted: KafkaCluster, cluster: SeenCluster) -> Plan[AlterBrokers]:
-    """The settings that brokers take while they run: what has to be altered for all of them."""
+    """The plan for the dynamic settings of all brokers."""
     target = {key: value for key, value in wanted.spec.config.items() if dynamic(key)}
     to_set = {key: value for key, value in target.items() if cluster.config.get(key) != value}
     former = [key for key in wanted.status.managed_config if key not in target]

@@ -18,14 +18,14 @@ TOLD_FOR = timedelta(hours=1)
 
 
 def correction(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster, now: datetime) -> Correction | None:
-    """What `plan` puts back; where that is nothing, what was put back before."""
+    """The correction that `plan` makes; if it makes none, the correction before."""
     drifted = _of_topic(resource, plan, seen) if isinstance(resource, Topic) else _of_quota(resource, plan, seen)
     words = ", ".join(drifted)
     return Correction(time=now, message=words[:MESSAGE_LENGTH_MAX]) if words else resource.status.last_correction
 
 
 def told(last: Correction | None, now: datetime) -> str:
-    """What is said of a correction for a while."""
+    """The words for a correction, for an hour."""
     if last is None or now - last.time > TOLD_FOR:
         return ""
     return f"; changed by somebody else and put back at {last.time:%Y-%m-%dT%H:%M:%SZ}: {last.message}"

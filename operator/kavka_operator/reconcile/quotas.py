@@ -52,7 +52,7 @@ def retire(gone: ClientQuota, seen: Mapping[str, float], inherited: Mapping[str,
 
 
 def target_values(wanted: ClientQuota, brokers: int, now: datetime) -> dict[str, float]:
-    """The values that Kafka should have for the entity, each broker for itself."""
+    """The values that Kafka should have for the entity, for each broker."""
     if wanted.spec.mode == "Observe":
         return {}
     values = _wanted_values(wanted, now)
@@ -62,7 +62,7 @@ def target_values(wanted: ClientQuota, brokers: int, now: datetime) -> dict[str,
 
 
 def _share(key: str, value: float, brokers: int) -> float:
-    """What one broker may allow, so that all of them together allow no more than `value`; 0 where that is nothing."""
+    """The limit of one broker, so that all brokers together allow no more than `value`; may be 0."""
     if key in NOT_PER_BROKER:
         return value
     return float(value // brokers) if key in WHOLE_KEYS else value / brokers
@@ -77,13 +77,13 @@ def _wanted_values(wanted: ClientQuota, now: datetime) -> dict[str, float]:
 
 
 def active_override(wanted: ClientQuota, now: datetime) -> Override | None:
-    """The override in force; of several the last in the list."""
+    """The override in force, or None; of several the last in the list."""
     active = [override for override in wanted.spec.overrides if override.begin <= now < override.until]
     return active[-1] if active else None
 
 
 def unmanaged(seen: Mapping[AnyEntity, Mapping[str, float]], quotas: list[ClientQuota]) -> tuple[str, ...]:
-    """Entities that have a quota in Kafka and no resource."""
+    """The entities that have a quota in Kafka and no resource."""
     declared = {entity_of(quota.spec.entity) for quota in quotas}
     return tuple(sorted(entity_text(entity) for entity in seen if entity not in declared))
 
@@ -106,7 +106,7 @@ def _words_at_rest(wanted: ClientQuota, target: Mapping[str, float], brokers: in
 
 
 def _division(wanted: ClientQuota, target: Mapping[str, float], limits: Mapping[str, float], brokers: int) -> str:
-    """What a limit of the whole cluster comes to on each broker."""
+    """Words for the limit of each broker, where the limit is that of the whole cluster."""
     if wanted.spec.scope == "PerBroker" or brokers < 2:
         return ""
     shares = [f"{key}={spell(target[key])} ({spell(limits[key])} / {brokers})" for key in sorted(target)]

@@ -35,7 +35,7 @@ def spread(assignment: Mapping[int, Replicas], factor: int, racks: Mapping[int, 
 def _best(there: Sequence[int], index: int, load: Counter[int], racks: Mapping[int, str | None]) -> int:
     in_rack = Counter(racks.get(broker) for broker in there)
     ring = sorted(racks)
-    turn = index % len(ring)  # equals are taken in turn, each partition beginning one further
+    turn = index % len(ring)  # brokers that are equal are taken in turn, each partition beginning one further
     rest = [broker for broker in [*ring[turn:], *ring[:turn]] if broker not in there]
     return min(rest, key=lambda broker: (in_rack[racks[broker]], load[broker]))
 

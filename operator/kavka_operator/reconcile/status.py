@@ -26,7 +26,7 @@ from kavka_operator.reconcile.topics import FORGET
 Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus
 
 ANONYMOUS = "ANONYMOUS"
-"""Who every client is of a listener that asks nobody."""
+"""The user of every client, as listeners do not authenticate."""
 
 
 def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], now: datetime) -> TopicStatus:
@@ -105,12 +105,12 @@ def _usage_line(seen: SeenUsage) -> BrokerUsage:
 
 
 def _rounded(rate: float) -> int:
-    """To two digits, so that the status does not change with every look."""
+    """The rate to two digits, so that the status does not change with every look."""
     return round(float(f"{rate:.1e}"))
 
 
 def _shadow_words(own: Collection[str], winners: Sequence[RelatedQuota]) -> list[Word]:
-    """A quota that no client ever meets deserves a condition of its own."""
+    """The condition of a quota that no client meets, as other quotas always win."""
     always = [other for other in winners if other.clients == "All"]
     if not own or not set(own) <= {key for other in always for key in other.keys}:
         return []
@@ -151,7 +151,7 @@ def cluster_status(
 
 
 def _last_rollout(before: KafkaClusterStatus, plan: ClusterPlan, now: datetime) -> LastRolloutStatus | None:
-    """The roll that was under way and is over, else the one before."""
+    """The roll that is over now, otherwise the one before."""
     over, is_ready = before.rollout, any((word.type, word.status) == ("Ready", "True") for word in plan.words)
     if over is None or plan.rollout is not None or not is_ready or not (restarted := over.done + len(over.current)):
         return before.last_rollout
@@ -187,12 +187,12 @@ def _common(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word],
 
 
 def _with_correction(word: Word, words: str) -> Word:
-    """What was put back is said beside what is as it should be."""
+    """The word with the correction added, where it says that the resource is ready."""
     return replace(word, message=word.message + words) if (word.type, word.status) == ("Ready", "True") else word
 
 
 def _unserved_words(resource: KafkaCluster | Topic | ClientQuota) -> list[Word]:
-    """Settings that Kafka knows, that are kept, and that change nothing."""
+    """The condition of settings that Kafka knows and that nothing in this version reads."""
     if isinstance(resource, ClientQuota):
         return _user_words(resource)
     is_cluster = isinstance(resource, KafkaCluster)
@@ -204,7 +204,7 @@ def _unserved_words(resource: KafkaCluster | Topic | ClientQuota) -> list[Word]:
 
 
 def _user_words(quota: ClientQuota) -> list[Word]:
-    """A quota of a user whom no client can be, as long as nobody is asked who they are."""
+    """The condition of a quota of a user that no client can be, as there is no authentication."""
     user = quota.spec.entity.user
     if user is None or user.name in {None, ANONYMOUS}:
         return []

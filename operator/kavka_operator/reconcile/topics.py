@@ -28,7 +28,7 @@ from kavka_operator.domain.words import counted, some
 from kavka_operator.reconcile.spread import spread
 
 FORGET = "kavka.dev/forget-topic-id"
-DEFAULT_REPLICAS_MAX = 3  # what default.replication.factor comes to, as far as the brokers go
+DEFAULT_REPLICAS_MAX = 3  # default.replication.factor where there are brokers enough
 RETENTION_KEYS = ("retention.ms", "retention.bytes")
 
 
@@ -52,17 +52,17 @@ def reconcile(wanted: Topic, seen: SeenTopic | None, cluster: SeenCluster, older
 
 
 def needs_records(wanted: Topic, seen: SeenTopic) -> bool:
-    """Whether a decision depends on how many records the topic holds, which costs a request a broker to know."""
+    """Whether the plan depends on how many records the topic holds, which costs a request to each broker."""
     if wanted.metadata.deletion_timestamp is not None:
         return wanted.spec.deletion_policy == "DeleteIfEmpty"
     return wanted.spec.guards.retention_cut == "Refuse" and bool(_retention_cuts(wanted, seen))
 
 
 def retire(gone: Topic, seen: SeenTopic | None, rivals: Sequence[Topic] = ()) -> KafkaPlan:
-    """What is left to do for a topic whose resource is deleted. Only the topic that was ours is ever deleted.
+    """The plan for a topic whose resource is deleted. Only the topic with the id of the status is deleted.
 
-    `rivals` are all others that claim it: while one of them stays, the topic is that one's now; of several that go
-    together, each has to want it gone.
+    `rivals` are all other resources that claim the topic: it stays while one of them stays, and of several that are
+    deleted together each has to want it gone.
     """
     if seen is None or seen.topic_id != gone.status.topic_id:
         return Plan()
@@ -92,7 +92,7 @@ def _create(wanted: Topic, cluster: SeenCluster) -> KafkaPlan:
     if replicas is not None and replicas > expected:
         words = f"{counted(replicas, 'replica')} need {counted(replicas, 'broker')} and there {_are(expected)}"
         return Plan(words=stalled("TooFewBrokers", words))
-    # While the cluster forms, a topic would lie on those that came first; later it needs no more than its replicas.
+    # While the cluster forms, a topic would lie on the first brokers; later it needs no more brokers than replicas.
     if there < (expected if cluster.is_forming else min(replicas or DEFAULT_REPLICAS_MAX, expected)):
         words = f'{there} of {expected} brokers have joined; topic "{wanted.topic_name}" waits for the others'
         return Plan(words=reconciling("WaitingForBrokers", words))
@@ -167,7 +167,7 @@ def _refused_growth(wanted: Topic, seen: SeenTopic) -> Iterator[str]:
 
 
 def _move(wanted: Topic, seen: SeenTopic, cluster: SeenCluster) -> Iterator[TopicAction]:
-    """Another number of replicas; what is already on its way is left to arrive first."""
+    """The action for another number of replicas; a reassignment under way ends first."""
     factor = wanted.spec.replication_factor
     if factor is None or factor > len(cluster.brokers) or seen.moving:
         return
@@ -187,7 +187,7 @@ def _are(count: int) -> str:
 
 
 def _retention_cuts(wanted: Topic, seen: SeenTopic) -> dict[str, tuple[str, str]]:
-    """Retention that gets shorter, as key -> (now, wanted)."""
+    """The retention settings that get shorter, as key -> (now, wanted)."""
     cuts = {}
     for key in RETENTION_KEYS:
         now, then = seen.values.get(key), wanted.spec.config.get(key)
@@ -197,7 +197,7 @@ def _retention_cuts(wanted: Topic, seen: SeenTopic) -> dict[str, tuple[str, str]
 
 
 def _amount(text: str) -> float:
-    """A retention; -1 keeps for ever."""
+    """The amount of a retention; -1 keeps forever."""
     return float("inf") if text.strip() == "-1" else float(text)
 
 

@@ -33,7 +33,7 @@ def refusal(node: WantedNode, seen: Sequence[SeenVolume], given_up: Sequence[str
 
 
 def removals(node: WantedNode, seen: Sequence[SeenVolume]) -> list[str]:
-    """What stands against taking away the volumes that are no longer wanted."""
+    """The reasons against taking away the volumes that are no longer wanted."""
     gone = [volume for volume in seen if volume.name not in node.volumes and volume.is_there]
     return [f"{_name(node, volume)} {_held(volume)}" for volume in gone if not volume.is_empty]
 
@@ -62,7 +62,7 @@ def _name(node: WantedNode, volume: SeenVolume) -> str:
 
 
 def _vanished(node: WantedNode, volume: SeenVolume, given_up: Sequence[str]) -> str | None:
-    """What stands against going on without a volume that was there."""
+    """The reasons against going on without a volume that was there."""
     has_a_vote = volume.has_metadata and "controller" in node.roles
     if volume.is_there or not volume.was_used or (volume.directory_id in given_up and not has_a_vote):
         return None

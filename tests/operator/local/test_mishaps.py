@@ -103,7 +103,7 @@ def test_fields_of_another_version_are_left_out(kavka: Kavka) -> None:
         wait_until(lambda: ready(kavka, kind, name)[0] == "True", f"{name} is ready")  # noqa: B023 - awaited at once
 
 
-def test_a_file_that_is_no_yaml_ends_nothing(kavka: Kavka) -> None:
+def test_a_file_that_is_not_yaml_does_not_end_up(kavka: Kavka) -> None:
     pid = up_detached(kavka)
     for part in ("resources/kafkacluster.quickstart.yaml", "status/topic.flights.yaml", "resources/topic.flights.yaml"):
         write_whole(kavka.cluster / part, "{not: [yaml")
@@ -117,7 +117,7 @@ def test_a_file_that_is_no_yaml_ends_nothing(kavka: Kavka) -> None:
     goes_on(kavka, kavka.broker_pid)
 
 
-def test_a_state_directory_that_takes_no_files_ends_nothing(kavka: Kavka) -> None:
+def test_a_status_directory_that_cannot_be_written_does_not_end_up(kavka: Kavka) -> None:
     pid = up_detached(kavka)
     status = kavka.cluster / "status"
     status.rename(kavka.cluster / "aside")

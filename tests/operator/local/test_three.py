@@ -69,7 +69,7 @@ def is_as_it_should_be(kavka: Kavka) -> bool:
     return all(isr == [0, 1, 2] and leader == replicas[0] for leader, replicas, isr in partitions(kavka).values())
 
 
-def test_a_line_a_broker(cluster: Kavka) -> None:
+def test_get_has_a_line_for_each_node(cluster: Kavka) -> None:
     rows = [line.split() for line in cluster.run("get")[1].splitlines() if line]
     assert rows[1][:3] == ["quickstart", "3", "3"]
     nodes = rows[3:6]
@@ -110,7 +110,7 @@ def test_a_setting_that_needs_a_restart_rolls_all_brokers_and_clients_notice_not
     assert [each["restarts"] for each in cluster.status()["brokers"]] == [0, 0, 0], "none of them died"
 
 
-def test_a_setting_that_brokers_take_while_they_run_restarts_nobody(cluster: Kavka) -> None:
+def test_a_dynamic_setting_restarts_no_broker(cluster: Kavka) -> None:
     before = {node: cluster.pid(node) for node in NODES}
     code, said = cluster.run("apply", "-f", str(three(cluster, "{log.retention.ms: 123456789}")))
     assert code == 0, said
@@ -158,7 +158,7 @@ def test_another_number_of_replicas(kavka: Kavka) -> None:
     assert kavka.run("get", "kt")[1].splitlines()[1].split()[4:6] == ["False", "Refused"]
 
 
-def test_everything_is_there_again_after_a_stop(kavka: Kavka) -> None:
+def test_records_and_resources_are_there_again_after_a_stop(kavka: Kavka) -> None:
     process = kavka.up(three(kavka))
     with writing(kavka) as writer:
         writer.wait_for_more(200)

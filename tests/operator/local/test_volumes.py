@@ -86,7 +86,7 @@ def test_an_empty_volume_may_go(kavka: Kavka) -> None:
     assert sorted(read_all(kavka, "flights", 1)) == values
 
 
-def test_a_volume_that_has_vanished_is_missed_and_only_begun_anew_when_somebody_gives_it_up(kavka: Kavka) -> None:
+def test_a_volume_that_has_vanished_is_formatted_again_only_when_it_is_given_up(kavka: Kavka) -> None:
     process = kavka.up(file(kavka, "data", "data2"))
     values = fill(kavka)
     stop(process)

@@ -91,7 +91,9 @@ def test_the_second_look_writes_nothing(wanted: list[Topic | ClientQuota], there
 
 @settings(max_examples=150)
 @given(resources(), st.dictionaries(names, st.integers(1, 6), min_size=1))
-def test_what_no_resource_declares_is_never_touched(wanted: list[Topic | ClientQuota], there: dict[str, int]) -> None:
+def test_topics_and_quotas_without_a_resource_are_never_touched(
+    wanted: list[Topic | ClientQuota], there: dict[str, int]
+) -> None:
     kafka = FakeKafka(brokers=3)
     for name, partitions in there.items():
         kafka.make(f"foreign-{name}", partitions, config={"retention.ms": "5"})

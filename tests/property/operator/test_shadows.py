@@ -23,7 +23,7 @@ def test_the_wire_form_leads_back(entity: Entity) -> None:
 
 
 @given(pairs)
-def test_texts_tell_entities_apart(pair: tuple[Entity, Entity]) -> None:
+def test_no_two_entities_have_the_same_text(pair: tuple[Entity, Entity]) -> None:
     assert entity_text(pair[0]) != entity_text(pair[1])
 
 
@@ -48,7 +48,7 @@ def test_the_level_is_the_place_among_the_candidates(entity: Entity, client: tup
 
 
 @given(st.lists(entities, unique=True, max_size=12), entities)
-def test_only_what_may_meet_is_looked_at_and_nothing_is_missed(others: list[Entity], one: Entity) -> None:
+def test_neighbours_finds_every_entity_that_meets_another(others: list[Entity], one: Entity) -> None:
     limits: dict[AnyEntity, dict[str, float]] = {each: {KEY: 1.0} for each in [*others, one]}
     expected = [each for each in others if each != one and shadowed_by(one, {one: {KEY: 1.0}, each: {KEY: 1.0}})]
     assert {each.entity for each in shadowed_by(one, limits)} == {entity_text(each) for each in expected}

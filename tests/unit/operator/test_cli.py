@@ -17,7 +17,7 @@ def person(tmp_path: Path) -> Person:
     return Person(tmp_path)
 
 
-def test_nothing_is_there(person: Person) -> None:
+def test_get_and_down_say_that_there_is_nothing(person: Person) -> None:
     assert person.types("get") == (0, 'no resources in namespace "default"\n')
     assert person.types("down") == (
         1,
@@ -165,7 +165,7 @@ def test_a_topic_for_a_cluster_that_exists_needs_no_other_file(person: Person) -
         (("down", "main"), 'there is no KafkaCluster "main" in namespace "default"'),
     ],
 )
-def test_what_makes_no_sense_is_answered(person: Person, words: tuple[str, ...], complaint: str) -> None:
+def test_a_wrong_command_is_answered_with_the_right_one(person: Person, words: tuple[str, ...], complaint: str) -> None:
     assert person.types(*words) == (1, f"error: {complaint}\n")
 
 

@@ -52,7 +52,7 @@ def say(store: Store, name: str, words: tuple[Word, ...], generation: int = 1) -
     store.set_status(one, one.status.model_copy(update=update))
 
 
-def test_all_that_is_ready_is_not_waited_for(person: Person, store: Store) -> None:
+def test_ready_resources_are_not_waited_for(person: Person, store: Store) -> None:
     say(store, "main", ALL_IS_WELL)
     say(store, "orders", ALL_IS_WELL)
     met = "kafkacluster.kavka.dev/main condition met\ntopic.kavka.dev/orders condition met\n"
@@ -62,7 +62,7 @@ def test_all_that_is_ready_is_not_waited_for(person: Person, store: Store) -> No
     assert person.types("wait", "kt", "-l", "!team", "--for=jsonpath={.spec.partitions}=3")[0] == 0
 
 
-def test_what_is_not_so_in_time_is_named_with_its_reason(person: Person, store: Store) -> None:
+def test_a_resource_that_is_not_ready_in_time_is_named_with_its_reason(person: Person, store: Store) -> None:
     say(store, "orders", reconciling("WaitingForBrokers", "1 of 3 brokers have joined"))
     assert person.types("wait", "--for=condition=Ready", "kt/orders", "kc/main", "--timeout=0s") == (
         1,
@@ -100,7 +100,7 @@ def test_a_cluster_that_does_not_run_is_not_ready(person: Person, store: Store, 
     assert (code, said) == (1, f"{TIMED_OUT} topic.kavka.dev/orders: {lack}\n")
 
 
-def test_it_waits_until_it_is_so(person: Person, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_ends_when_the_condition_is_met(person: Person, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = iter(
         (
             lambda: say(store, "orders", reconciling("Creating", "it does not exist yet")),
@@ -115,7 +115,7 @@ def test_it_waits_until_it_is_so(person: Person, store: Store, monkeypatch: pyte
     assert next(turns, None) is None
 
 
-def test_it_waits_for_an_end_and_for_a_beginning(person: Person, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_for_delete_and_create(person: Person, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "sleep", lambda _: store.remove(("Topic", "default", "orders")))
     store.mark_deleted(("Topic", "default", "orders"), NOW)
     assert person.types("wait", "--for=delete", "kt/orders")[0] == 0
@@ -139,18 +139,18 @@ def test_durations(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "5d", "1m30", "--1s", "1 m"])
-def test_what_is_no_duration(text: str) -> None:
+def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(CommandError, match="is no duration"):
         parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["", "Ready", "condition", "condition=", "delete=now", "jsonpath={.a}"])
-def test_what_is_nothing_to_wait_for(text: str) -> None:
+def test_a_text_that_is_no_goal_is_refused(text: str) -> None:
     with pytest.raises(CommandError, match="is nothing to wait for"):
         parse_goal(text)
 
 
-def test_it_is_to_be_said_what_is_waited_for(person: Person) -> None:
+def test_wait_without_a_name_or_goal_is_refused(person: Person) -> None:
     code, said = person.types("wait", "--for=condition=Ready", "kt")
     assert (code, said) == (
         1,

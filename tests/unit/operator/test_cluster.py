@@ -55,7 +55,7 @@ def test_absent_nodes_are_started_together() -> None:
     assert reconcile(cluster(), NODES, seen("Running"), None).actions == (StartNode(1), StartNode(2))
 
 
-def test_running_as_wanted_needs_nothing() -> None:
+def test_a_cluster_that_runs_as_wanted_needs_no_action() -> None:
     plan = reconcile(cluster(), NODES, seen("Running", "Running", "Running"), LIVE)
     assert plan.actions == ()
     assert plan.words[0].message == "3 nodes run; orders-0 has fewer replicas in sync than wanted"
@@ -94,7 +94,7 @@ def test_a_node_that_holds_nothing_goes() -> None:
     assert shrunk("Stopped").words[0].status == "True", "what is gone is not missed"
 
 
-def test_a_node_that_went_and_is_to_hold_something_comes_back() -> None:
+def test_a_stopped_node_that_is_assigned_replicas_is_started_again() -> None:
     assert shrunk("Stopped", replicas=(0, 2)).actions == (StartNode(2),)
 
 
@@ -103,7 +103,7 @@ def test_a_node_with_a_vote_stays() -> None:
     assert (plan.actions, plan.words[0].message) == ((), "node 2 has a vote; want it again")
 
 
-def test_nodes_that_are_to_go_hold_up_no_roll() -> None:
+def test_surplus_nodes_do_not_hold_up_a_roll() -> None:
     survey = Survey((SeenPartition("orders", 0, 0, (0, 1, 2), (0, 1, 2)),), SeenQuorum(0, (0,), {}))
     there = {0: SeenNode(0, "Running", "old"), 1: SeenNode(1, "Running", "old"), 2: SeenNode(2, "Running", "old")}
     plan = clusters.reconcile(cluster(), NODES[:2], there, LIVE, survey, NOW)
@@ -116,14 +116,14 @@ def test_a_setting_that_kafka_does_not_know_starts_nothing() -> None:
     assert plan.words[0].message.endswith('did you mean "num.partitions"?')
 
 
-def test_nobody_answers_and_somebody_has_not_joined() -> None:
+def test_words_while_no_broker_answers_and_while_one_has_not_joined() -> None:
     running = seen("Running", "Running", "Running")
     assert reconcile(cluster(), NODES, running, None).words[0].reason == "NotAnswering"
     lone = SeenCluster("id", 0, {0: SeenBroker(0, "a:1")})
     assert reconcile(cluster(), NODES, running, lone).words[0].message == "brokers 1, 2 have not joined yet"
 
 
-def test_three_brokers_are_a_change_of_a_number() -> None:
+def test_three_brokers_need_only_another_number() -> None:
     three = cluster(nodePools=[{"name": "nodes", "replicas": 3, "racks": ["a", "b"]}])
     nodes = rendered(three)
     settings = [parse_properties(node.properties) for node in nodes]
@@ -139,7 +139,7 @@ def test_three_brokers_are_a_change_of_a_number() -> None:
     assert port_clashes(nodes) == []
 
 
-def test_what_is_rendered_is_a_configuration_that_the_broker_takes() -> None:
+def test_rendered_properties_are_taken_by_the_broker() -> None:
     pools = [{"name": "nodes", "storage": {"volumes": [{"name": "a"}, {"name": "b"}]}}]
     (node,) = rendered(cluster(nodePools=pools, config={"num.partitions": 7}))
     config = BrokerConfig.parse(parse_properties(node.properties))
@@ -147,7 +147,7 @@ def test_what_is_rendered_is_a_configuration_that_the_broker_takes() -> None:
     assert (config["num.partitions"], config["offsets.topic.replication.factor"], config.unknown) == (7, 1, ())
 
 
-def test_roles_apart() -> None:
+def test_nodes_with_one_role_each() -> None:
     apart = cluster(
         nodePools=[
             {"name": "controllers", "roles": ["controller"]},
@@ -166,7 +166,7 @@ def ports(wanted: KafkaCluster, known: Members = NOBODY) -> list[tuple[int, ...]
     return [node.ports for node in rendered(wanted, known)]
 
 
-def test_ports_of_one_node_are_no_other_nodes() -> None:
+def test_no_two_nodes_share_a_port() -> None:
     near = cluster(
         nodePools=[{"name": "nodes", "replicas": 2}],
         listeners=[{"name": "PLAINTEXT", "port": 9092}, {"name": "CONTROLLER", "port": 9093}],
@@ -191,7 +191,7 @@ def test_a_node_keeps_its_ports_when_another_pool_grows() -> None:
     assert known.joined_by(pools(2), lambda _: True) == Members({0: 0, 1: 3, 100: 1, 101: 2}, (0,))
 
 
-def test_members_are_remembered_and_guessed_from_what_the_first_version_left(tmp_path: Path) -> None:
+def test_members_are_kept_and_read_from_the_files_of_the_first_version(tmp_path: Path) -> None:
     layout = Layout.of(tmp_path, "default", "main")
     layout.make()
     assert members.read(layout) == Members()
@@ -201,7 +201,7 @@ def test_members_are_remembered_and_guessed_from_what_the_first_version_left(tmp
     assert members.read(layout) == Members({0: 0, 1: 4}, (0, 1))
 
 
-def test_ports_that_cannot_be_are_named() -> None:
+def test_ports_out_of_range_or_used_twice_are_named() -> None:
     high = cluster(listeners=[{"name": "PLAINTEXT", "port": 65_000}])
     assert port_clashes(rendered(high)) == ["node 0 would listen on port 66000; choose lower ports"]
     moved = cluster(
@@ -243,11 +243,11 @@ def test_clients_are_told_what_a_listener_advertises_and_nodes_talk_on_another()
         ("kafka-{id}:{port}{id}", "node 0 would advertise kafka-0:190920; write a port from 1 to 65535"),
     ],
 )
-def test_what_is_advertised_must_be_an_address_of_one_node(template: str, words: str) -> None:
+def test_two_nodes_cannot_advertise_one_address(template: str, words: str) -> None:
     assert port_clashes(advertising(template))[0] == words
 
 
-def test_what_this_version_cannot_run_is_said() -> None:
+def test_a_cluster_that_this_version_cannot_run_is_refused_in_words() -> None:
     three = cluster(nodePools=[{"name": "nodes", "replicas": 3}])
     assert unsupported(three, LAYOUT, Members()) is None
     words = unsupported(three, LAYOUT, Members({0: 0}, (0,))) or ""
@@ -258,7 +258,7 @@ def test_what_this_version_cannot_run_is_said() -> None:
     assert len(ignored(cluster(audit={"topic": "audit"}))) == 1
 
 
-def test_what_brokers_take_while_they_run_is_altered_and_not_written_into_their_files() -> None:
+def test_dynamic_settings_are_altered_and_not_written_into_properties() -> None:
     wanted = cluster(config={"log.retention.ms": 5, "num.partitions": 7})
     (node,) = rendered(wanted)
     assert "log.retention.ms" not in parse_properties(node.properties)

@@ -85,7 +85,7 @@ def test_two_resources_for_one_topic() -> None:
     assert ready(outcome.statuses[key_of(older)]) == ("True", "Ready")
 
 
-def test_a_topic_passes_to_who_else_declares_it_when_its_owner_is_deleted() -> None:
+def test_a_topic_passes_to_the_other_resource_that_declares_it_when_its_owner_is_deleted() -> None:
     kafka = FakeKafka()
     owner = topic("owner", topicName="t", deletionPolicy="Delete")
     heir = topic("heir", topicName="t", metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
@@ -112,7 +112,7 @@ def test_what_the_heir_wants_counts_even_if_it_changed_its_mind_while_it_waited(
     assert [str(each) for each in converge([deleted(owner), deleted(heir)], kafka, NOW).done] == ['delete topic "t"']
 
 
-def test_a_limit_passes_to_who_else_declares_it_and_is_never_away() -> None:
+def test_a_limit_passes_to_the_other_resource_that_declares_it_and_is_never_away() -> None:
     kafka = FakeKafka()
     owner = quota("owner", limits={"producerByteRate": 5, "consumerByteRate": 7})
     heir = quota("heir", limits={"producerByteRate": 9}, metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
@@ -142,7 +142,7 @@ def test_a_refusal_is_said_and_does_not_stop_the_others(retriable: bool, reason:
     assert ready(outcome.statuses[key_of(good)]) == ("True", "Ready")
 
 
-def test_what_cannot_be_seen_is_an_error() -> None:
+def test_a_cluster_that_does_not_answer_is_an_error() -> None:
     class Silent(FakeKafka):
         def look(self, topics: object) -> object:  # type: ignore[override]
             raise AdminError("could not look", retriable=True)
@@ -180,7 +180,7 @@ def test_a_quota_knows_its_level_and_what_hides_it() -> None:
     assert shadowed.message == "has no effect on any client; user=<default> always wins"
 
 
-def test_a_quota_of_a_user_that_nobody_can_be_says_so() -> None:
+def test_a_quota_of_a_user_that_no_client_can_be_says_so() -> None:
     kafka = FakeKafka()
     named, anonymous = quota("a", {"user": {"name": "alice"}}), quota("b", {"user": {"name": "ANONYMOUS"}})
     everybody = quota("c", {"user": {"default": True}})
@@ -190,7 +190,7 @@ def test_a_quota_of_a_user_that_nobody_can_be_says_so() -> None:
     assert (told[0].reason, told[1:]) == ("NobodyIsThisUser", [None, None])
 
 
-def test_a_broker_that_is_away_changes_nobodys_share() -> None:
+def test_a_broker_that_is_down_does_not_change_the_share_of_the_others() -> None:
     kafka = FakeKafka(brokers=3)
     wanted = quota(limits={"producerByteRate": "10Mi"}, scope="Cluster")
     outcome = converge([wanted], kafka, NOW, brokers_expected=3)
@@ -255,7 +255,7 @@ def message_of(status: object) -> str:
     return condition.message
 
 
-def test_what_somebody_else_has_changed_is_put_back_and_told() -> None:
+def test_a_change_by_somebody_else_is_put_back_and_told() -> None:
     kafka, etl = FakeKafka(), Entity(client_id="etl")
     wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
     made = [after(each, converge(wanted, kafka, NOW)) for each in wanted]
@@ -291,7 +291,7 @@ def test_what_the_resource_itself_changes_is_no_correction() -> None:
     assert [status.last_correction for status in outcome.statuses.values()] == [None, None]  # type: ignore[union-attr]
 
 
-def test_what_others_have_set_on_the_same_topic_and_entity_is_shown_and_stays() -> None:
+def test_settings_that_others_have_made_are_shown_and_stay() -> None:
     kafka, etl = FakeKafka(), Entity(client_id="etl")
     wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
     made = [after(each, converge(wanted, kafka, NOW)) for each in wanted]

@@ -99,7 +99,7 @@ def pulses(*numbers: int) -> list[Reader]:
     return [Reader("reader-1", pulses={0: list(numbers)}), Reader("reader-2", pulses={1: [7]})]
 
 
-def test_what_was_acknowledged_stands_once() -> None:
+def test_every_acknowledged_pulse_is_read_once() -> None:
     check_pulses(pulses(1, 2, 3), {0: [1, 3], 1: [7]})
 
 
@@ -149,7 +149,7 @@ def load(client_id: str, rate: float, throttled: int = 0, failure: str | None = 
 GOOD = load("unlimited", UNLIMITED_RATE)
 
 
-def test_held_at_the_limit_is_good() -> None:
+def test_a_client_held_at_its_limit_is_good() -> None:
     check_loads(load("backfill", 1.02 * MIB, throttled=5), GOOD, MIB)
 
 
@@ -164,6 +164,6 @@ def test_held_at_the_limit_is_good() -> None:
         (load("backfill", MIB, 5, "gone"), GOOD, "client backfill: gone"),
     ],
 )
-def test_another_rate_is_named(limited: Load, unlimited: Load, complaint: str) -> None:
+def test_a_rate_beside_the_limit_is_named(limited: Load, unlimited: Load, complaint: str) -> None:
     with pytest.raises(MismatchError, match=complaint):
         check_loads(limited, unlimited, MIB)

@@ -77,13 +77,13 @@ def test_a_handler_decodes_delegates_and_writes_into_the_patch() -> None:
     assert patch["status"]["topicId"] == "id-1"
 
 
-def test_brokers_cannot_be_run_here_and_that_is_said() -> None:
+def test_a_cluster_on_kubernetes_says_that_brokers_cannot_run_there_yet() -> None:
     change = Office().hand_in(body("KafkaCluster", "main", {"nodePools": [{"name": "nodes"}]}))
     assert condition(change) == ("False", "PlatformUnavailable")
     assert condition(change, "Stalled") == ("True", "PlatformUnavailable")
 
 
-def test_the_second_time_nothing_is_written_back() -> None:
+def test_an_object_seen_twice_is_written_once() -> None:
     office = Office()
     office.hand_in(live_cluster())
     first = office.hand_in(a_topic())
@@ -94,7 +94,7 @@ def test_the_second_time_nothing_is_written_back() -> None:
     assert office.hand_in(merged(live_cluster(), refused)) == {}
 
 
-def test_without_a_cluster_it_is_unknown() -> None:
+def test_a_topic_without_its_cluster_is_unknown() -> None:
     change = Office().hand_in(a_topic())
     assert condition(change) == ("Unknown", "ClusterUnavailable")
 
@@ -135,7 +135,7 @@ def test_an_object_that_goes_late_does_not_take_another_of_its_name_along() -> N
     assert condition(office.hand_in(other)) == ("False", "Conflict")
 
 
-def test_deleting_does_its_work_and_lets_go() -> None:
+def test_the_deletion_of_a_topic_is_carried_out_and_released() -> None:
     office = Office()
     office.hand_in(live_cluster())
     value = a_topic()
@@ -146,7 +146,7 @@ def test_deleting_does_its_work_and_lets_go() -> None:
     assert office.hand_in(value, gone=True) == {}
 
 
-def test_a_namespace_can_go_though_its_cluster_is_gone() -> None:
+def test_a_topic_is_released_when_its_cluster_is_gone() -> None:
     value = a_topic(metadata={"finalizers": ["other/one", FINALIZER], "deletionTimestamp": "2026-11-21T12:00:00Z"})
     assert Office().hand_in(value) == {"metadata": {"finalizers": ["other/one"]}}
 

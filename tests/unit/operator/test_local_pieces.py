@@ -212,7 +212,7 @@ def test_only_the_answer_of_a_broker_counts(answer: bytes, good: bool) -> None:
         assert probe.answers("127.0.0.1", port) == good
 
 
-def test_nobody_listens() -> None:
+def test_a_port_on_which_no_server_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert probe.port_is_taken("127.0.0.1", port)
@@ -220,7 +220,7 @@ def test_nobody_listens() -> None:
     assert not probe.port_is_taken("127.0.0.1", port)
 
 
-def test_a_stranger_with_our_pid_is_not_touched() -> None:
+def test_another_process_with_our_pid_is_not_stopped() -> None:
     stranger = subprocess.Popen(SLEEPER)
     try:
         until_outside(lambda: "time.sleep" in processes.command_line(stranger.pid))
@@ -233,7 +233,7 @@ def test_a_stranger_with_our_pid_is_not_touched() -> None:
         stranger.wait()
 
 
-def test_a_process_that_is_gone_is_nobody() -> None:
+def test_a_process_that_is_gone_is_not_stopped() -> None:
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
     assert not processes.stop_known(done.pid, [""], 1.0)
@@ -257,7 +257,7 @@ def test_a_log_that_is_too_long_is_put_aside(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
-def test_the_leash_ends_with_who_holds_it(tmp_path: Path) -> None:
+def test_a_leashed_process_dies_with_its_parent(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     code = (
         "import subprocess, sys, os, time\n"
@@ -283,7 +283,7 @@ def test_a_signal_becomes_an_exception() -> None:
         signal.raise_signal(signal.SIGTERM)
 
 
-def test_a_signal_waits_for_what_must_not_be_torn_apart() -> None:
+def test_a_signal_waits_for_the_end_of_a_held_block() -> None:
     steps = []
 
     def guarded(signals: Signals) -> None:

@@ -97,7 +97,7 @@ def test_a_look_converges_topics_and_settings_and_tells_what_it_did() -> None:
     assert looker.elect(ElectLeaders((("orders", 0),))) is None
 
 
-def test_nobody_answers_and_the_next_look_begins_anew() -> None:
+def test_a_look_without_an_answer_closes_the_connection_for_the_next() -> None:
     kafka = FakeKafka()
     connections = Connections(kafka)
     looker = Looker(connections, Mishaps(print))
@@ -123,7 +123,7 @@ def test_topics_wait_while_the_cluster_forms() -> None:
     assert (kafka.topics, answer.is_at_rest) == ({}, False)
 
 
-def test_a_line_a_node() -> None:
+def test_the_node_table_has_a_line_for_each_node() -> None:
     status = {
         "activeController": 1,
         "brokers": [

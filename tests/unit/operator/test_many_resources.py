@@ -113,7 +113,7 @@ def test_the_cluster_is_looked_at_once_all_of_a_change_is_written(
     assert looks == [2, 3, 4], "a look that is due waits for nobody"
 
 
-def test_who_waits_reads_when_something_has_changed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apply_reads_files_again_only_when_one_has_changed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([10.0, 10.1, 10.2, 10.3, 10.9, 11.9])
     monkeypatch.setattr(time, "monotonic", lambda: next(times))
     store = Store(layout)

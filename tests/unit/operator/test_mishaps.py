@@ -186,7 +186,7 @@ def test_a_stored_resource_that_cannot_be_understood_is_told_of_and_mended_by_ap
 
 
 @pytest.mark.parametrize("text", ["{not: [yaml", "", "- a\n- b\n", "{spec: 5, metadata: [1], status: 7}", "2026-99-99"])
-def test_whatever_stands_in_a_file(store: Store, text: str) -> None:
+def test_any_bytes_in_a_file_are_read_or_refused_in_words(store: Store, text: str) -> None:
     path = store.layout.resources / "topic.orders.yaml"
     path.write_text(text)
     (store.layout.status / "topic.orders.yaml").write_text(text)

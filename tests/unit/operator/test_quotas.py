@@ -17,18 +17,18 @@ ETL = Entity(client_id="etl")
 MIB = 1024.0**2
 
 
-def test_absent_is_set() -> None:
+def test_a_quota_that_is_missing_is_set() -> None:
     plan = reconcile(quota(), {}, 1, NOW)
     assert plan.actions == (AlterQuota(ETL, {"producer_byte_rate": MIB}),)
     assert plan.words[0].message == "set producer_byte_rate=1Mi for client-id=etl"
 
 
-def test_there_as_wanted_needs_nothing() -> None:
+def test_a_converged_resource_needs_no_action() -> None:
     plan = reconcile(quota(), {"producer_byte_rate": MIB}, 1, NOW)
     assert (plan.actions, plan.words[0].status) == ((), "True")
 
 
-def test_keys_set_by_hand_stay() -> None:
+def test_quota_keys_set_by_hand_stay() -> None:
     assert not reconcile(quota(), {"producer_byte_rate": MIB, "request_percentage": 50.0}, 1, NOW).actions
 
 
@@ -38,13 +38,13 @@ def test_keys_taken_out_of_the_resource_go() -> None:
     assert reconcile(wanted, seen, 1, NOW).actions == (AlterQuota(ETL, {}, ("consumer_byte_rate",)),)
 
 
-def test_drift_is_put_right() -> None:
+def test_a_drifted_limit_is_set_again() -> None:
     assert reconcile(quota(), {"producer_byte_rate": 7.0}, 1, NOW).actions == (
         AlterQuota(ETL, {"producer_byte_rate": MIB}),
     )
 
 
-def test_a_budget_of_the_cluster_is_divided_but_for_what_the_controller_counts() -> None:
+def test_a_limit_of_the_cluster_is_divided_except_for_controller_mutations() -> None:
     wanted = quota(limits={"producerByteRate": "3Mi", "controllerMutationRate": 6.0}, scope="Cluster")
     (action,) = reconcile(wanted, {}, 3, NOW).actions
     assert action == AlterQuota(ETL, {"producer_byte_rate": MIB, "controller_mutation_rate": 6.0})
@@ -63,7 +63,7 @@ def test_all_brokers_together_never_allow_more_than_the_cluster_may(amount: obje
     assert (f"/ {brokers})" in words.message) == (brokers > 1), words.message
 
 
-def test_what_is_too_small_to_be_divided_is_said() -> None:
+def test_a_limit_too_small_to_be_divided_is_refused_in_words() -> None:
     wanted = quota(limits={"producerByteRate": 2, "consumerByteRate": 9}, scope="Cluster")
     assert target_values(wanted, 3, NOW) == {"consumer_byte_rate": 3.0}
     words = reconcile(wanted, {"consumer_byte_rate": 3.0}, 3, NOW).words[0]
@@ -126,7 +126,7 @@ def test_deleting_takes_back_only_what_was_set() -> None:
     assert not retire(quota(), {"producer_byte_rate": MIB}).actions
 
 
-def test_what_nobody_declares_is_named() -> None:
+def test_quotas_without_a_resource_are_named() -> None:
     seen: dict[AnyEntity, dict[str, float]] = {ETL: {}, Entity(DEFAULT): {}, IpEntity(): {}}
     assert unmanaged(seen, [quota()]) == ("ip=<default>", "user=<default>")
 

@@ -76,7 +76,7 @@ def words(found: ClusterPlan) -> str:
     return found.words[0].message
 
 
-def test_the_first_goes_and_the_plan_says_how_far_it_is() -> None:
+def test_the_first_node_restarts_and_the_status_says_how_far_the_roll_is() -> None:
     found = step(nodes("old", "old", "old"))
     assert found.actions == (RestartNode(1, "num.partitions has changed"),)
     assert words(found) == "0 of 3 nodes restarted; restart node 1: num.partitions has changed"
@@ -104,7 +104,7 @@ def test_nothing_is_begun_while_a_node_is_on_its_way() -> None:
     assert (found.actions, words(found)[-21:]) == ((), "; broker 1 is starting"[-21:])
 
 
-def test_back_is_only_who_is_in_every_isr_and_has_caught_up() -> None:
+def test_a_restarted_node_is_back_once_it_is_in_every_isr_and_has_caught_up() -> None:
     behind = survey(partition((0, 2)), partition((0, 2), index=8), quorum=SeenQuorum(0, (0, 1, 2), {1: 9_000, 2: 0}))
     (found,) = [each for each in diagnose(NODES, nodes("old", "new", "old"), LIVE, behind) if each.id == 1]
     assert found.standing is Standing.RETURNING
@@ -117,14 +117,14 @@ def test_back_is_only_who_is_in_every_isr_and_has_caught_up() -> None:
     assert found.words == "has not joined yet, or is fenced (log directories are being loaded)"
 
 
-def test_then_it_leads_again_what_it_should_lead() -> None:
+def test_a_node_that_is_back_leads_its_preferred_partitions_again() -> None:
     begun = rolling(RolloutStatus(plan=plan_hash(NODES), total=3, current=(0,)))
     found = step(nodes("new", "old", "old"), survey(partition(leader=1)), begun)
     assert found.actions == (ElectLeaders((("orders", 7),)),)
     assert words(found) == "1 of 3 nodes restarted; orders-7 back to where they are to be led"
 
 
-def test_then_the_next_one_goes() -> None:
+def test_the_next_node_restarts_once_the_first_is_back() -> None:
     begun = rolling(RolloutStatus(plan=plan_hash(NODES), total=3, current=(1,)))
     found = step(nodes("old", "new", "old"), wanted=begun)
     assert found.actions == (RestartNode(2, "num.partitions has changed"),)
@@ -132,7 +132,7 @@ def test_then_the_next_one_goes() -> None:
     assert (found.rollout.done, found.rollout.current) == (1, (2,))
 
 
-def test_the_end() -> None:
+def test_a_roll_without_nodes_left_is_over() -> None:
     begun = rolling(RolloutStatus(plan=plan_hash(NODES), total=3, current=(0,)))
     assert is_on(begun, NODES, nodes("new", "new", "new"))
     assert roll(begun, NODES, nodes("new", "new", "new"), LIVE, survey(), NOW) is None
@@ -143,7 +143,7 @@ def test_the_end() -> None:
     )
 
 
-def test_it_waits_for_a_partition_and_says_since_when() -> None:
+def test_a_roll_waits_for_a_partition_and_says_since_when() -> None:
     thin = survey(partition((0, 1)))
     found = step(nodes("old", "old", "old"), thin)
     assert found.actions == ()
@@ -157,7 +157,7 @@ def test_it_waits_for_a_partition_and_says_since_when() -> None:
     assert words(later) == words(found), "a status that waits is not written again and again"
 
 
-def test_it_waits_for_the_controllers() -> None:
+def test_a_roll_waits_for_the_controllers() -> None:
     lagging = SeenQuorum(0, (0, 1, 2), {1: 0, 2: None})
     assert obstacles({1}, survey(quorum=lagging)) == [
         "of 2 other controllers 2 must have all that was decided (behind: 2)"
@@ -231,7 +231,7 @@ def test_a_lone_controller_is_at_risk_and_no_obstacle() -> None:
     assert (obstacles({1}, alone), at_risk([1], alone)) == ([], ["the controllers"])
 
 
-def test_what_does_not_run_is_mended_at_once() -> None:
+def test_nodes_that_do_not_run_are_restarted_at_once() -> None:
     found = step(nodes("old", "old", "old", n2="Failed"), survey(partition((0, 1))))
     assert [action.node for action in found.actions if isinstance(action, RestartNode)] == [2]
 

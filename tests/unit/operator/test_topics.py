@@ -26,19 +26,19 @@ def said(plan: KafkaPlan) -> tuple[str, str]:
     return ready.reason, ready.message
 
 
-def test_absent_is_created() -> None:
+def test_a_topic_that_is_missing_is_created() -> None:
     plan = reconcile(topic(partitions=6, config={"retention.ms": 1000}), None, ONE_BROKER)
     assert plan.actions == (CreateTopic("orders", 6, None, {"retention.ms": "1000"}),)
     assert said(plan) == ("Creating", 'topic "orders" does not exist yet')
 
 
-def test_there_as_wanted_needs_nothing() -> None:
+def test_a_converged_resource_needs_no_action() -> None:
     plan = reconcile(topic(partitions=6, config={"retention.ms": 1000}), seen(retention_ms="1000"), ONE_BROKER)
     assert plan.actions == ()
     assert said(plan) == ("Ready", "6 partitions with 1 replica")
 
 
-def test_left_out_is_left_alone() -> None:
+def test_a_field_that_is_left_out_is_left_alone() -> None:
     assert not reconcile(topic(), seen(12, 3, retention_ms="5", cleanup_policy="compact"), ONE_BROKER).actions
 
 
@@ -47,11 +47,11 @@ def test_spellings_of_one_value_are_one_value() -> None:
     assert not reconcile(wanted, seen(cleanup_policy="compact,delete"), ONE_BROKER).actions
 
 
-def test_grows() -> None:
+def test_a_topic_grows() -> None:
     assert reconcile(topic(partitions=8), seen(6), ONE_BROKER).actions == (AddPartitions("orders", 8),)
 
 
-def test_never_shrinks_but_does_the_rest() -> None:
+def test_a_topic_never_shrinks_and_its_settings_are_altered_all_the_same() -> None:
     plan = reconcile(topic(partitions=3, config={"segment.ms": 9}), seen(6), ONE_BROKER)
     assert plan.actions == (AlterTopic("orders", {"segment.ms": "9"}),)
     assert said(plan) == ("Refused", "the topic has 6 partitions and 3 are wanted; partitions may only grow")
@@ -109,7 +109,7 @@ def test_the_older_resource_wins() -> None:
 
 
 @pytest.mark.parametrize("there", [None, SeenTopic("orders", "id-2", 6, 1)])
-def test_a_topic_that_was_lost_is_not_made_again_in_silence(there: SeenTopic | None) -> None:
+def test_a_topic_that_somebody_deleted_is_not_created_again_without_a_word(there: SeenTopic | None) -> None:
     plan = reconcile(topic(partitions=8, status={"topicId": "id-1"}), there, ONE_BROKER)
     assert plan.actions == ()
     reason, message = said(plan)
@@ -152,7 +152,7 @@ def test_a_retention_cut_that_may_delete_records_is_asked_for_by_name(key: str, 
     assert reconcile(allowed, seen(records=1500), ONE_BROKER).actions == (AlterTopic("orders", {key: str(value)}),)
 
 
-def test_longer_retention_needs_no_leave() -> None:
+def test_longer_retention_needs_no_guard() -> None:
     wanted = topic(config={"retention.ms": -1})
     assert not needs_records(wanted, seen())
     assert reconcile(wanted, seen(), ONE_BROKER).actions == (AlterTopic("orders", {"retention.ms": "-1"}),)
@@ -167,7 +167,7 @@ def test_a_setting_that_kafka_does_not_know_is_refused() -> None:
     )
 
 
-def test_no_leader_is_not_ready() -> None:
+def test_a_topic_without_leaders_is_not_ready() -> None:
     there = SeenTopic("orders", "id-1", 6, 1, offline=2)
     assert said(reconcile(topic(), there, ONE_BROKER)) == ("Offline", "2 of 6 partitions have no leader")
 

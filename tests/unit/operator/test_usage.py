@@ -27,14 +27,14 @@ kavka_client_throttle_seconds_total{{user="__other__",client_id="",quota_type="p
 """
 
 
-def test_clients_are_summed_up_under_whose_limit_they_are() -> None:
+def test_usage_is_summed_up_by_the_entity_whose_limit_applies() -> None:
     assert usage_by_entity({0: PAGE}) == {
         ETL: (SeenUsage(0, 1234.5, 0.0, 12.9, 1.2345),),
         USERS: (SeenUsage(0, 0.0, 500.0, 0.0, 0.8),),
     }
 
 
-def test_a_line_a_broker() -> None:
+def test_usage_has_an_item_for_each_broker() -> None:
     assert [line.broker for line in usage_by_entity({2: PAGE, 1: PAGE})[ETL]] == [1, 2]
 
 
@@ -43,7 +43,7 @@ def test_a_page_without_clients_and_a_broker_that_is_silent() -> None:
     assert fetch("127.0.0.1:1") is None
 
 
-def test_the_status_shows_it_rounded() -> None:
+def test_the_status_shows_rounded_usage() -> None:
     outcome = converge([quota()], FakeKafka(), NOW, usage_by_entity({0: PAGE}))
     status = outcome.statuses[key_of(quota())]
     assert isinstance(status, ClientQuotaStatus)

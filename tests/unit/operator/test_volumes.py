@@ -55,18 +55,18 @@ def two_volumes(*names: str) -> KafkaCluster:
         (node("data", "more"), [DATA, SeenVolume("more", "/more", was_used=False, is_there=False)], None),
     ],
 )
-def test_what_stands_against_a_start(wanted: WantedNode, seen: list[SeenVolume], words: str | None) -> None:
+def test_reasons_against_the_start_of_a_node(wanted: WantedNode, seen: list[SeenVolume], words: str | None) -> None:
     found = refusal(wanted, seen)
     assert found == words or (words is not None and words in (found or ""))
 
 
-def test_what_a_person_gives_up_is_begun_anew_but_never_a_vote() -> None:
+def test_a_volume_that_a_person_gives_up_is_formatted_again_unless_it_has_the_metadata_log() -> None:
     assert refusal(node("data", "more"), [DATA, VANISHED], ("two",)) is None
     assert refusal(node("data"), [DATA, VANISHED], ("two",)) is None
     assert refusal(node("data"), [LOST_VOTE], ("one",)) is not None
 
 
-def test_the_others_are_started_and_nothing_is_restarted() -> None:
+def test_other_nodes_are_started_and_none_is_restarted() -> None:
     nodes = [node("data", "more", number=number) for number in range(2)]
     seen = {0: [DATA, FULL], 1: [DATA, VANISHED]}
     plan = clusters.reconcile(two_volumes("data", "more"), nodes, {}, None, None, NOW, seen)

@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 class Background(Generic[Result]):
-    """Work that was begun and is to be fetched once."""
+    """Work in a thread, whose result is taken once."""
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._work = work
@@ -27,7 +27,7 @@ class Background(Generic[Result]):
         return not self._thread.is_alive()
 
     def result(self) -> Result:
-        """What came of it; raises what the work raised."""
+        """The result of the work. Raises what the work raised."""
         self._thread.join()
         if self._error is not None:
             raise self._error

@@ -30,7 +30,7 @@ class Lock:
         self._descriptor = -1
 
     def take(self, *, wait: bool = False) -> bool:
-        """Whether the lock is ours now."""
+        """Take the lock; whether it is ours now."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -41,13 +41,13 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def is_held_elsewhere(self) -> bool:
-        """Whether another process holds it now."""
+        """Whether another process holds the lock now."""
         if not self._path.exists():
             return False
         if self.take():
@@ -58,7 +58,7 @@ class Lock:
 
 @contextmanager
 def locked(path: Path) -> Generator[None]:
-    """Alone with what `path` guards, for a moment."""
+    """Hold the lock at `path` for the time of the block."""
     lock = Lock(path)
     lock.take(wait=True)
     try:

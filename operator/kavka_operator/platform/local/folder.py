@@ -29,7 +29,7 @@ class Folder:
     _parsed: dict[str, tuple[Stamp, dict[str, Any]]] = field(default_factory=dict)
 
     def stamp(self) -> Stamp:
-        """Changes whenever a file comes, goes or is replaced."""
+        """A value that changes whenever a file comes, goes or is replaced."""
         try:
             info = self.path.stat()
         except FileNotFoundError:
@@ -37,7 +37,7 @@ class Folder:
         return info.st_mtime_ns, info.st_ctime_ns
 
     def stamps(self) -> dict[str, Stamp]:
-        """The names of all files, each with what changes when somebody replaces it."""
+        """The names of all files, each with a value that changes when the file is replaced."""
         try:
             with os.scandir(self.path) as entries:
                 names = [entry for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith(".")]
@@ -70,7 +70,7 @@ class Folder:
 
 
 def _stamp(file: Path | os.DirEntry[str]) -> Stamp:
-    """Changes with whatever replaces the file; empty where there is none."""
+    """A value that changes when the file is replaced; empty where there is none."""
     try:
         info = file.stat()
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def _stamp(file: Path | os.DirEntry[str]) -> Stamp:
 def _map_in(path: Path) -> dict[str, Any]:
     try:
         value = parsed(read_text(path) or "")
-    except (yaml.YAMLError, ValueError):  # a date that is none, bytes that are no text
+    except (yaml.YAMLError, ValueError):  # such as a date that does not exist, or bytes that are not UTF-8
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -93,13 +93,13 @@ def _text_of(value: dict[str, Any]) -> str:
             return text if text.isascii() or is_utf8(text) else json.dumps(value, indent=2) + "\n"
     except TypeError:
         pass
-    # JSON has no dates, and no keys but text: whoever reads it shall find what was written.
+    # JSON has no dates and only text as keys; such a value is written as YAML, so that it reads back the same.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=110))
 
 
 def is_utf8(text: str) -> bool:
-    """Whether it can be written as it is: half of a surrogate pair cannot."""
+    """Whether the text can be written as UTF-8: half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -108,7 +108,7 @@ def is_utf8(text: str) -> bool:
 
 
 def parsed(text: str) -> Any:
-    """What a YAML text says; where it is not JSON by the C parser, if PyYAML has it: ten times as fast as the other."""
+    """The value of a YAML text. What is not JSON is read by PyYAML's C parser if it is there: ten times as fast."""
     if text.startswith("{"):
         with suppress(ValueError):
             return json.loads(text)

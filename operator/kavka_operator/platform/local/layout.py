@@ -74,15 +74,15 @@ class Layout:
         return self.root / "config" / f"node-{node}.properties"
 
     def data(self, node: int) -> Path:
-        """What a node keeps."""
+        """The directory of a node's volumes."""
         return self.root / "data" / f"node-{node}"
 
     def log(self, node: int) -> Path:
-        """What a node says."""
+        """The log of a node."""
         return self.root / "logs" / f"node-{node}.log"
 
     def pid(self, node: int) -> Path:
-        """Which process a node is."""
+        """The file with the process id of a node."""
         return self.root / f"node-{node}.pid"
 
     def make(self) -> None:

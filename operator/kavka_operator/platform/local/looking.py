@@ -23,7 +23,7 @@ USAGE = "the usage of quotas"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be looked at. `nodes` are the running ones, with the addresses of their admin ports."""
+    """The input of a look. `nodes` are the running nodes, with the addresses of their admin ports."""
 
     cluster: KafkaCluster
     resources: Sequence[Topic | ClientQuota]
@@ -37,9 +37,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class LookResult:
-    """What was seen and done.
+    """The result of a look: what was seen and done.
 
-    `error` where nobody answered, `refused` where brokers did not take a setting, `fault` where our own code failed.
+    `error` is set where no broker answered, `refused` where brokers refused a setting, `fault` where our code failed.
     """
 
     outcome: Outcome | None = None
@@ -52,7 +52,7 @@ class LookResult:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether all was seen and every topic and quota is as it should be, or stays as it is."""
+        """Whether every topic and quota was seen, and none is on its way to another state."""
         if self.outcome is None:
             return False
         return not any(status.condition("Reconciling") for status in self.outcome.statuses.values())
@@ -75,7 +75,7 @@ class Looker:
     _bootstrap: str = ""
 
     def look(self, question: Question) -> LookResult:
-        """Ask, act, and ask again."""
+        """Look at the cluster, do what follows, and look again."""
         obstacles = {number: found for number, at in question.nodes.items() if (found := probe.obstacles(at))}
         try:
             if self._admin is None or self._bootstrap != question.bootstrap:
@@ -90,7 +90,7 @@ class Looker:
             return LookResult(obstacles=obstacles, error=describe(error), fault=error)
 
     def elect(self, action: ElectLeaders) -> str | None:
-        """Carry out an election that a roll asks for; what went wrong, in words."""
+        """Carry out an election that a roll asks for; the error in words, or None."""
         try:
             assert self._admin is not None, "an election follows a look"
             self._admin.perform(action)
@@ -101,7 +101,7 @@ class Looker:
         return None
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         admin, self._admin = self._admin, None
         if admin is not None:
             admin.close()
@@ -126,7 +126,7 @@ class Looker:
             return LookResult(outcome, done=tuple(outcome.done), fault=error)
 
     def _usage(self, question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:
-        """What clients use; nothing where it cannot be told, as nothing hangs on it."""
+        """Usage of quotas; empty where a metrics page cannot be read, as no action depends on it."""
         if not any(isinstance(resource, ClientQuota) for resource in question.resources):
             return {}
         try:
@@ -140,7 +140,7 @@ class Looker:
 
 
 def _configure(admin: Admin, cluster: KafkaCluster, outcome: Outcome) -> tuple[tuple[Action, ...], str | None]:
-    """Bring the settings that brokers take while they run to what is wanted: what was done, what was refused."""
+    """Alter the dynamic settings of brokers as wanted: the actions done, and why brokers refused, if they did."""
     actions = brokers_config(cluster, outcome.cluster).actions
     try:
         for action in actions:

@@ -1,6 +1,6 @@
 """What a node is given when it is first seen, and keeps: its ports, its volumes, and a vote.
 
-The first broker has the ports of the resource, every other node the next ones that nobody uses, all of its ports the
+The first broker has the ports of the resource, every other node the next ones that are free, all of its ports the
 same distance (`offset`) above. They are kept because clients have them in their configuration. Who votes is fixed
 when the cluster is first started: were controllers added to a quorum of a given size, the newcomers could be a majority
 that knows nothing of what was decided before. The volumes are noted once they are formatted, the one with the metadata
@@ -33,7 +33,7 @@ class Members:
     volumes: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # by name, the ids of their directories
 
     def formatted(self, node: int, volumes: Mapping[str, str]) -> "Members":
-        """With the volumes that a node has now; the one with the metadata log stays the first."""
+        """The members with the volumes that a node has now; the volume with the metadata log stays the first."""
         first = self.metadata_volume(node)
         ordered = sorted(volumes, key=lambda name: name != first)
         return replace(self, volumes={**self.volumes, node: {name: volumes[name] for name in ordered}})
@@ -43,7 +43,7 @@ class Members:
         return next(iter(self.volumes.get(node, ())), None)
 
     def joined_by(self, cluster: KafkaCluster, is_free: Callable[[int], bool]) -> "Members":
-        """With the nodes that the resource wants now. `is_free` tells whether a port can be used."""
+        """The members with the nodes that the resource wants now. `is_free` tells whether a port can be used."""
         nodes = sorted(nodes_of(cluster), key=lambda node: (not node.is_broker, node.id))
         offsets = dict(self.offsets)
         taken = {port for node in nodes if node.id in offsets for port in ports_of(cluster, node, offsets[node.id])}
@@ -56,7 +56,7 @@ class Members:
 
 
 def read(layout: Layout) -> Members:
-    """Who is known of a cluster; nobody before its first start."""
+    """The members of a cluster; none before its first start."""
     text = read_text(layout.members)
     if text is None:
         return _of_one_node(layout)
@@ -68,14 +68,14 @@ def read(layout: Layout) -> Members:
 
 
 def _of_one_node(layout: Layout) -> Members:
-    """What the first version kept: it ran one node, and only the node's settings say that there was one."""
+    """The members of a cluster of the first version, which ran one node and kept only its settings."""
     if not layout.properties(0).exists():
         return Members()
     return Members({0: 0}, (0,), {0: names} if (names := _volumes_of(layout, 0)) else {})
 
 
 def _volumes_of(layout: Layout, node: int) -> dict[str, str]:
-    """The volumes of a node whose volumes nobody noted, as in earlier versions: those of its settings, once it ran."""
+    """The volumes of a node that an earlier version ran, which did not note them: those of its settings."""
     settings = parse_properties(read_text(layout.properties(node)) or "")
     paths = [Path(path) for path in settings.get("log.dirs", "").split(",") if path]
     has_run = any(path.is_dir() and any(entry.is_dir() for entry in path.iterdir()) for path in paths)
@@ -88,7 +88,7 @@ def directory_id(path: Path) -> str | None:
 
 
 def keep(layout: Layout, members: Members) -> None:
-    """Remember them."""
+    """Write the members."""
     value = {
         "portOffsets": {str(node): offset for node, offset in members.offsets.items()},
         "voters": members.voters,

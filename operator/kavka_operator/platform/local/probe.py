@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 1.0
 
 
 def answers(host: str, port: int, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
-    """Whether a broker answers there."""
+    """Whether a broker answers at an address."""
     try:
         with socket.create_connection((host, port), timeout_seconds) as connection:
             connection.settimeout(timeout_seconds)
@@ -34,10 +34,12 @@ def answers(host: str, port: int, timeout_seconds: float = TIMEOUT_SECONDS) -> b
 
 
 def port_is_taken(host: str, port: int) -> bool:
-    """Whether a server could not have this port: somebody listens on it, or a connection goes out from it."""
+    """Whether a server could not bind this port: another one listens on it, or a connection goes out from it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: what is closing does not count
+        trial.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as servers do: a connection that is closing does not count
         try:
             trial.bind((host, port))
             trial.listen()
@@ -47,6 +49,7 @@ def port_is_taken(host: str, port: int) -> bool:
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
+    """So many bytes of a connection. Raises ConnectionError."""
     data = b""
     while len(data) < size:
         if not (piece := connection.recv(size - len(data))):
@@ -56,7 +59,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def obstacles(address: str) -> tuple[str, ...]:
-    """What a node says on its admin port about why it does not serve; nothing if it serves or does not say."""
+    """The reasons that a node gives on its admin port for not serving; empty if it serves or does not answer."""
     try:
         urllib.request.urlopen(f"http://{address}/readyz", timeout=TIMEOUT_SECONDS).close()
     except urllib.error.HTTPError as error:

@@ -69,7 +69,7 @@ def stop_known(pid: int, marks: Sequence[str], patience_seconds: float) -> bool:
 
 
 def stop_children(children: Sequence[subprocess.Popen[Any]], patience_seconds: float) -> None:
-    """Ask all to end, wait together, and end those that do not."""
+    """Ask all children to end, wait for all together, and kill those that do not end."""
     for child in children:
         child.terminate()
     deadline = time.monotonic() + patience_seconds

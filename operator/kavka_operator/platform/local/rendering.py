@@ -101,7 +101,7 @@ def _local(
 
 
 def _advertised(listener: Listener, node: Node) -> Listener:
-    """The listener as clients are told it."""
+    """The listener with the address that clients are told."""
     if listener.advertised is None:
         return listener
     host, _, port = (
@@ -131,7 +131,7 @@ def wanted_node(node: LocalNode) -> WantedNode:
 
 
 def fingerprint(node: LocalNode) -> str:
-    """Tells one set of settings from another."""
+    """A hash of the node's settings."""
     return sha256(node.properties.encode()).hexdigest()[:16]
 
 
@@ -140,7 +140,7 @@ def _url(listener: Listener) -> str:
 
 
 def port_clashes(nodes: list[LocalNode]) -> list[str]:
-    """What is wrong with the ports, in words; each may be used once and must be one. Of what is advertised likewise."""
+    """Faults of the ports and of the advertised addresses, in words: a port out of range, or one used twice."""
     taken: dict[int, int] = {}
     words = list(_advertised_clashes(nodes))
     for node in nodes:

@@ -36,7 +36,7 @@ class Signals:
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Signals wait until the block is done."""
+        """Hold signals back until the block is done. Raises Stopped at its end if one came."""
         self._held += 1
         try:
             yield

@@ -49,7 +49,7 @@ class Unreadable:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether somebody has asked for its deletion."""
+        """Whether its deletion was asked for."""
         return bool(_part(self.document, "metadata").get("deletionTimestamp"))
 
     @property
@@ -71,7 +71,7 @@ class Store:
         self._wanted, self._seen = Folder(self.layout.resources), Folder(self.layout.status)
 
     def apply(self, declared: Iterable[Declared], now: datetime) -> list[Edit]:
-        """Write what is wanted; what became of each."""
+        """Write what is wanted; the edit of each resource."""
         with self._alone():
             edits = self.preview(declared, now)
             for edit in edits:
@@ -80,7 +80,7 @@ class Store:
             return edits
 
     def preview(self, declared: Iterable[Declared], now: datetime) -> list[Edit]:
-        """What `apply` would do; nothing is written."""
+        """The edits that `apply` would make; nothing is written."""
         return [self._edit(entry.resource, entry.document.value, now) for entry in declared]
 
     def mark_deleted(self, key: Key, now: datetime) -> None:
@@ -93,7 +93,7 @@ class Store:
             self._wanted.write(_file(kind, name), {**value, "kind": kind, "metadata": metadata})
 
     def remove(self, key: Key) -> bool:
-        """Forget a resource whose deletion is done; False if somebody has applied it again meanwhile."""
+        """Forget a resource whose deletion is done; False if it was applied again meanwhile."""
         with self._alone():
             file = _file(key[0], key[2])
             value = self._wanted.value(file)
@@ -104,7 +104,7 @@ class Store:
             return True
 
     def set_status(self, resource: AnyResource, status: Status) -> bool:
-        """Write a status if it says anything new; whether it did."""
+        """Write a status if it says anything new; whether it was written."""
         if status == resource.status:
             return False
         self._seen.write(_file(resource.kind, resource.name), status.to_dict())
@@ -141,7 +141,7 @@ class Store:
         return [stored for stored in every if not isinstance(stored, Unreadable)], unreadable
 
     def _read(self, file: str, stamp: Stamp) -> tuple[Stamp, AnyResource | Unreadable]:
-        """A resource, and by what to know that its files are still the same: then it is not made again."""
+        """A resource with the stamps of its files; while they are the same it is not parsed again."""
         before = self._read_before.get(file)
         if before is not None and before[0] == stamp:
             return before
@@ -164,11 +164,11 @@ class Store:
         return self._document(_file(key[0], key[2])) if self.has(key) else None
 
     def stamp(self) -> Stamp:
-        """Changes whenever a wanted resource does. Costs one system call."""
+        """A value that changes whenever a wanted resource does. Costs one system call."""
         return self._wanted.stamp()
 
     def sight(self) -> Stamp:
-        """Changes whenever a wanted resource or a status does, but for two changes within a few milliseconds."""
+        """A value that changes with a wanted resource or a status, except for two changes within a few milliseconds."""
         return *self._wanted.stamp(), *self._seen.stamp()
 
     @property
@@ -177,7 +177,7 @@ class Store:
         return Lock(self._lock).is_held_elsewhere()
 
     def _key(self, file: str) -> Key:
-        """What a file is of, by its name: that stays legible whatever is in the file."""
+        """The key of the resource in a file, from the file's name, which is legible whatever is in the file."""
         kind, name = _kind_and_name(file)
         return kind, self.layout.namespace, name
 
@@ -217,7 +217,7 @@ def _order(file: str) -> tuple[int, str]:
 
 
 def _rank(kind: str) -> int:
-    """Where a kind stands in the order of kinds."""
+    """The place of a kind in the order of kinds."""
     return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
 
 
@@ -243,7 +243,7 @@ def _merged(
     spec = _plain(document["spec"])
     if old is not None:
         kept: dict[str, Any] = {
-            key: old["metadata"][key]  # a mark of deletion is not kept: the later word counts
+            key: old["metadata"][key]  # a mark of deletion is not kept: the resource was applied after it
             for key in ("uid", "creationTimestamp", "generation")
             if key in _part(old, "metadata")
         }
@@ -255,13 +255,13 @@ def _merged(
 
 
 def _orders(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The annotations that ask the operator for something: an approval is seen to when its generation is."""
+    """The annotations that ask the operator for something; a change of one makes a new generation."""
     annotations = _part(metadata, "annotations")
     return {key: value for key, value in annotations.items() if key.startswith(f"{GROUP}/")}
 
 
 def _plain(value: Any) -> Any:
-    """Times as text, so that a document read back equals the one that was written."""
+    """The value with times as text, so that a document read back equals the one that was written."""
     match value:
         case dict():
             return {key: _plain(part) for key, part in value.items()}

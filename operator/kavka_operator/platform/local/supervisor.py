@@ -40,7 +40,7 @@ BROKER = (sys.executable, "-m", "kavka_broker")
 
 @dataclass(slots=True)
 class Running:
-    """A node that was to be started. `state` follows the process."""
+    """A node that was started, or could not be. `state` follows the process."""
 
     node: LocalNode
     fingerprint: str
@@ -67,11 +67,11 @@ class Supervisor:
     cluster_id: str
     _wanted: dict[int, LocalNode] = field(default_factory=dict)
     _nodes: dict[int, Running] = field(default_factory=dict)
-    _given_up: tuple[str, ...] = ()  # the volumes that may be begun anew
+    _given_up: tuple[str, ...] = ()  # the volumes that may be formatted again
     moves: int = 0  # counts the changes of any node's state, so that a look can tell whether it is out of date
 
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
-        """The nodes that the resource wants; remembered, so that actions know what to start."""
+        """The nodes that the resource wants. `perform` starts them as they were told here."""
         known = members.read(self.layout)
         host = next(listener.host for listener in cluster.spec.listeners)
         now = known.joined_by(cluster, lambda port: not probe.port_is_taken(host, port))
@@ -114,12 +114,12 @@ class Supervisor:
         return [number for number, node in self._wanted.items() if node.node.is_broker]
 
     def addresses(self) -> list[str]:
-        """Where brokers that run answer."""
+        """The addresses of running brokers."""
         nodes = [running.node for running in self._nodes.values() if running.state == "Running"]
         return [node.address for node in nodes if node.node.is_broker]
 
     def metrics_addresses(self) -> Mapping[int, str]:
-        """Where the running nodes show their metrics."""
+        """The addresses of the running nodes' metrics pages."""
         nodes = {number: running.node for number, running in self._nodes.items() if running.state == "Running"}
         return {number: node.metrics for number, node in nodes.items() if node.metrics is not None}
 
@@ -146,11 +146,11 @@ class Supervisor:
 
     @property
     def is_moving(self) -> bool:
-        """Whether some node is on its way up, so that looking often is worth it."""
+        """Whether a node is on its way up or down, so that looking often is worth it."""
         return any(running.state in {"Starting", "Stopping", "Restarting"} for running in self._nodes.values())
 
     def tick(self) -> bool:
-        """Look after the nodes; whether the state of one has changed."""
+        """Look after the nodes; whether the state of one has changed. Raises a fault once all were looked after."""
         changed, fault = 0, None
         for number in list(self._nodes):
             try:
@@ -163,7 +163,7 @@ class Supervisor:
         return changed > 0
 
     def stop(self) -> None:
-        """Stop every node, all together: leaders have nobody to move to when the whole cluster goes."""
+        """Stop every node, all together: no broker is left to lead partitions when the whole cluster stops."""
         alive = [running.process for running in self._nodes.values() if running.process is not None]
         try:
             processes.stop_children(alive, STOP_SECONDS_MAX)
@@ -200,6 +200,7 @@ class Supervisor:
             self._nodes[node.id].restarts = before.restarts
 
     def _start(self, node: LocalNode) -> None:
+        """Format a node if it is new, and start it. Raises PlatformUnavailableError."""
         for port in node.ports:
             if probe.port_is_taken(node.host, port):
                 raise PlatformUnavailableError(
@@ -216,7 +217,7 @@ class Supervisor:
             self._nodes[node.id] = Running(node, fingerprint(node), self._launch(node), self.clock())
 
     def _volume_fault(self, node: LocalNode) -> str | None:
-        """Why the node may not be started: it would lack what a volume holds, or begin one anew."""
+        """The reason why the node may not be started, or None: it would lack a volume, or format one again."""
         known = members.read(self.layout).volumes.get(node.id, {})
         return refusal(wanted_node(node), volumes.look(self.layout, node.id, known), self._given_up)
 
@@ -228,7 +229,7 @@ class Supervisor:
             members.keep(self.layout, now)
 
     def _is_formatted(self, node: LocalNode) -> bool:
-        """Whether every log directory is prepared; one of another cluster is refused, not overwritten."""
+        """Whether every log directory is formatted. Raises PlatformUnavailableError for one of another cluster."""
         texts = []
         for name in node.volumes:
             path = self.layout.data(node.id) / name / members.META_PROPERTIES
@@ -242,6 +243,7 @@ class Supervisor:
         return all(text is not None for text in texts)
 
     def _format(self, node: LocalNode) -> None:
+        """Format the directories of a node. Raises PlatformUnavailableError."""
         for name in node.volumes:
             (self.layout.data(node.id) / name).mkdir(parents=True, exist_ok=True)
         config = str(self.layout.properties(node.id))
@@ -258,7 +260,7 @@ class Supervisor:
             raise PlatformUnavailableError(f"node {node.id} could not be formatted: {processes.tail(log)} (see {log})")
 
     def _launch(self, node: LocalNode) -> subprocess.Popen[bytes]:
-        """Signals are held by the caller until the process is noted, so that none is ever forgotten."""
+        """The process of a node. The caller holds signals until it is noted, so that none is forgotten."""
         command = [*BROKER, "run", "--config", str(self.layout.properties(node.id))]
         process = processes.start(command, self.layout.log(node.id))
         with suppress(OSError):  # no room: the kernel ends it with this process all the same
@@ -284,7 +286,7 @@ class Supervisor:
         return number not in self._nodes or self._nodes[number].state != before
 
     def _start_again(self, running: Running, now: float) -> None:
-        """A node that has died, with the settings that it had."""
+        """Start a node that has died, with the settings that it had."""
         if self._volume_fault(running.node):
             self._begin(running.node)  # says why not, and tries again
             return
@@ -292,7 +294,7 @@ class Supervisor:
             running.process, running.started, running.state = self._launch(running.node), now, "Starting"
 
     def _wait_for_the_end(self, number: int, running: Running, now: float) -> None:
-        """Once a node that is to be restarted has ended: start it with what is wanted now, or as it was."""
+        """Start a node again once its process has ended, with the settings wanted now, or as it was."""
         if running.process is not None and running.process.poll() is None:
             if now > running.stop_by:
                 self.tell(f"node {number} did not stop within {STOP_SECONDS_MAX:.0f} s and is killed")

@@ -44,7 +44,7 @@ TURN_SECONDS = 0.1
 MOVING_TURN_SECONDS = 0.02
 DRIFT_SECONDS = 5.0
 DRIFT_SECONDS_MAX = 60.0
-LOOKS_APART = 20.0  # a look at thousands of resources takes a while, and rest is to cost little
+LOOKS_APART = 20.0  # seconds of rest for a second of look: one at thousands of resources takes a while
 RETRY_SECONDS = 1.0
 HASTE_SECONDS = 0.2
 
@@ -71,7 +71,7 @@ class Up:
     _looking: Background[LookResult] | None = None
     _moves_before: int = 0
     _began: float = 0.0
-    _took: float = 0.0  # how long the last look did
+    _took: float = 0.0  # how long the last look took
     _next_look_at: float = 0.0
     _stamp: tuple[int, ...] = ()
     _said: str = ""
@@ -81,7 +81,7 @@ class Up:
     _unreadable: dict[Key, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Run the cluster until a signal arrives (as `Stopped`) or it cannot go on (`UpError`)."""
+        """Run the cluster. Raises Stopped when a signal arrives, and UpError if it cannot go on."""
         self._lock = Lock(self.layout.lock)
         self._store = Store(self.layout)
         self._mishaps = Mishaps(self.tell)
@@ -102,7 +102,7 @@ class Up:
             self._leave()
 
     def _safely(self, subject: str, work: Callable[[], None]) -> None:
-        """Do a part of a turn. A fault in it is told and noted; only what `up` itself decides ends it."""
+        """Do a part of a turn. A fault in it is told and noted; only UpError is raised."""
         try:
             work()
         except UpError:
@@ -116,13 +116,13 @@ class Up:
                 self._mishaps.clear(subject)
 
     def _show(self, words: tuple[Word, ...]) -> None:
-        """The words as the condition of the cluster, whose status stays as it was otherwise."""
+        """Write the words as the condition of the KafkaCluster; the rest of its status stays."""
         for cluster in self._store.all():
             if isinstance(cluster, KafkaCluster):
                 self._store.set_status(cluster, with_words(cluster, words, _now()))
 
     def _introduce(self) -> None:
-        """Say who runs the cluster, for `kavka down`."""
+        """Write which process runs the cluster, for `kavka down`."""
         write_whole(self.layout.supervisor, json.dumps({"pid": os.getpid()}) + "\n")
 
     def _tend(self) -> None:
@@ -144,14 +144,16 @@ class Up:
                     self._next_look_at = 0.0  # a node has come or gone since the look began: look again before acting
             return
         now, stamp = time.monotonic(), self._store.stamp()
-        is_changed = stamp != self._stamp and not self._store.is_being_changed  # half of a change makes two looks
+        is_changed = (
+            stamp != self._stamp and not self._store.is_being_changed
+        )  # half of a change would cost a second look
         if is_changed or now >= self._next_look_at:
             self._stamp = stamp
-            self._next_look_at = now + DRIFT_SECONDS_MAX  # what comes of it says when to look again
+            self._next_look_at = now + DRIFT_SECONDS_MAX  # `_step` says when to look again
             self._look()
 
     def _look(self) -> None:
-        """Begin a look; where no node runs there is nothing to look at, only something to start."""
+        """Begin a look; where no node runs, only start nodes."""
         question = self._question()
         self._moves_before = self._supervisor.moves
         if question.bootstrap:
@@ -176,7 +178,7 @@ class Up:
         )
 
     def _newest_cluster(self, resources: list[AnyResource]) -> KafkaCluster:
-        """The KafkaCluster as it is wanted now, or as it was when it could last be understood."""
+        """The KafkaCluster as it is wanted now, or as it could last be understood. Raises UpError."""
         self._cluster = next((resource for resource in resources if isinstance(resource, KafkaCluster)), self._cluster)
         if self._cluster is None:
             raise UpError(f"{self._where()} cannot be understood; mend {self.layout.resources}, or apply it again")
@@ -228,7 +230,7 @@ class Up:
         }
 
     def _pause(self, result: LookResult, plan: ClusterPlan) -> float:
-        """How long until the next look."""
+        """The seconds until the next look."""
         if result.fault is not None:
             return self._mishaps.pause_seconds(LOOK)
         if plan.rollout is not None or plan.actions or not (self._is_ready or plan.is_at_rest):
@@ -246,13 +248,13 @@ class Up:
             self._say_once(f"roll: {plan.rollout.blocked_by[0]}")
 
     def _say_once(self, words: str) -> None:
-        """Say something that may be so for a while."""
+        """Say words that may hold for a while, once."""
         if words != self._said:
             self._said = words
             self.tell(words)
 
     def _note(self, result: LookResult) -> None:
-        """What was done about topics, quotas and settings."""
+        """Tell and write what a look has done about topics, quotas and settings."""
         if result.error is not None and self._is_ready:
             self._say_once(result.error)
         for action in result.done:
@@ -270,14 +272,14 @@ class Up:
             self._stamp = self._store.stamp()
 
     def _set_status(self, resource: AnyResource, status: Status) -> None:
-        """Write a status, as far as there is room: nothing else waits for it."""
+        """Write a status; on a full disk, say so and go on."""
         try:
             self._store.set_status(resource, status)
         except OSError as error:
             self._say_once(f"the status of {resource.identity} cannot be written: {error}")
 
     def _note_unreadable(self, unreadable: list[Unreadable], now: datetime) -> None:
-        """Show what cannot be understood; let go of what is to be deleted, as nobody knows what it has set."""
+        """Show which resources cannot be understood; release deleted ones, as what they have set is unknown."""
         for unread in unreadable:
             name = f'{unread.key[0]} "{unread.key[2]}"'
             if unread.is_deleted and unread.key[0] != KafkaCluster.kind_name:
@@ -292,13 +294,14 @@ class Up:
         self._unreadable = {unread.key: unread.words for unread in unreadable}
 
     def _refuse(self, cluster: KafkaCluster, problem: str, now: datetime) -> None:
-        """A cluster that cannot be run is refused at the start; one changed into such is left as it runs."""
+        """Raise UpError for a cluster that cannot be run, or leave it as it runs if a change made it so."""
         if all(node.state == "Stopped" for node in self._supervisor.seen().values()):
             raise UpError(problem)
         plan: ClusterPlan = Plan(words=stalled("Unsupported", problem))
         self._store.set_status(cluster, cluster_status(cluster, [], {}, None, plan, now))
 
     def _note_readiness(self, status: KafkaClusterStatus, plan: ClusterPlan) -> None:
+        """Say what keeps the cluster from being ready, or that it is. Raises UpError if no node runs."""
         stalled_words = [word.message for word in plan.words if word.type == "Stalled"]
         if stalled_words and not self._is_ready:
             if all(node.state in {"Failed", "Stopped"} for node in status.brokers):
@@ -310,13 +313,13 @@ class Up:
             self.on_ready()
 
     def _leave(self) -> None:
-        """Stop the nodes and leave the place as the next `up` wants to find it."""
+        """Stop the nodes and clean up for the next `up`."""
         try:
             self._supervisor.stop()
             if self._looking is None:
                 self._looker.close()
         finally:
-            with suppress(Exception):  # what stands in the way of a status must not stand in the way of the rest
+            with suppress(Exception):  # whatever keeps the status from being written must not keep the rest from it
                 self._note_stopped()
             self.layout.supervisor.unlink(missing_ok=True)
             self._lock.release()

@@ -39,7 +39,7 @@ def _look(path: Path, *, is_first: bool, was_used: bool) -> SeenVolume:
 
 
 def _directories(path: Path) -> list[str]:
-    """The names of the directories in one, sorted; none if it is not there."""
+    """The names of the directories in a directory, sorted; empty if it is not there."""
     try:
         with os.scandir(path) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir())

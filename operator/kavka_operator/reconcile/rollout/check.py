@@ -4,7 +4,7 @@ Two promises hold at every moment of a roll. Every partition keeps as many in-sy
 asks for, so that acks=all goes on. The controllers keep a majority that has all that was decided, so that leaders can
 still be moved.
 
-Where a promise cannot be kept whatever one waits for (one replica, a lone controller), waiting would be for ever: such
+Where a promise cannot be kept whatever one waits for (one replica, a lone controller), waiting would be forever: such
 partitions are named before the roll begins, and the next best is kept: every other replica in sync, every other
 controller caught up.
 """
@@ -20,7 +20,7 @@ PARTITIONS_SHOWN_MAX = 512
 
 
 def obstacles(nodes: AbstractSet[int], survey: Survey, *, serving: bool = True) -> list[str]:
-    """Why the nodes may not go down now; empty if they may.
+    """The reasons why nodes may not go down now; empty if they may.
 
     A node that is not `serving` takes away only what still counts on it.
     """
@@ -34,12 +34,12 @@ def obstacles(nodes: AbstractSet[int], survey: Survey, *, serving: bool = True) 
 
 
 def needed(partition: SeenPartition, gone: int = 1) -> int:
-    """How many in-sync replicas must be left while `gone` of its replicas are down."""
+    """The number of in-sync replicas that a partition needs while `gone` of its replicas are down."""
     return min(partition.in_sync_min, len(partition.replicas) - gone)
 
 
 def at_risk(nodes: Sequence[int], survey: Survey) -> list[str]:
-    """What will be unavailable while one of the nodes is down, whatever the roll waits for."""
+    """The partitions that will be unavailable while one of the nodes is down, whatever the roll waits for."""
     partitions: dict[str, list[int]] = {}
     for partition in survey.partitions:
         count = len(partition.replicas)
@@ -51,7 +51,7 @@ def at_risk(nodes: Sequence[int], survey: Survey) -> list[str]:
 
 
 def _together(topic: str, indexes: Sequence[int]) -> str:
-    """Partitions of one topic in one word: orders-7, or orders-0,3..5."""
+    """The partitions of one topic in one word: orders-7, or orders-0,3..5."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][-1] == index - 1:

@@ -17,9 +17,9 @@ UNSEEN = "cannot be seen"
 
 
 class Standing(Enum):
-    """What a node is, as far as a roll is concerned."""
+    """The state of a node, as far as a roll is concerned."""
 
-    CURRENT = auto()  # as wanted, and back in all that it takes part in
+    CURRENT = auto()  # as wanted, and back in all its partitions and the quorum
     RETURNING = auto()  # as wanted, and on its way
     LOST = auto()  # as wanted, and given up
     STALE = auto()  # serves, with other settings than wanted
@@ -48,7 +48,7 @@ class Diagnosis:
 def diagnose(
     nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], cluster: SeenCluster | None, survey: Survey | None
 ) -> list[Diagnosis]:
-    """A diagnosis of every node that is wanted and was started. `survey` is None while nobody answers."""
+    """A diagnosis of every node that is wanted and was started. `survey` is None while no broker answers."""
     return [_diagnose(node, seen[node.id], cluster, survey) for node in nodes if node.id in seen]
 
 
@@ -66,7 +66,7 @@ def _diagnose(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, sur
 
 
 def have_changed(settings: Sequence[str]) -> str:
-    """That these settings have changed, in words."""
+    """Words for settings that have changed."""
     if not settings:
         return "its settings have changed"
     return some(settings) + (" has changed" if len(settings) == 1 else " have changed")
@@ -77,7 +77,7 @@ def _has_joined(node: WantedNode, cluster: SeenCluster | None) -> bool:
 
 
 def _missing(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, survey: Survey | None) -> Iterator[str]:
-    """What keeps the node from being back."""
+    """The reasons why a restarted node is not back yet."""
     if seen.state != "Running":
         yield f"is {seen.state.lower()}" + (f" ({seen.message})" if seen.message else "")
         return

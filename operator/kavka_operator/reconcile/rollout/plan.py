@@ -26,7 +26,7 @@ class RollPlan:
 
 
 def plan(nodes: Sequence[WantedNode], diagnoses: Sequence[Diagnosis], survey: Survey | None) -> RollPlan:
-    """What is left to do."""
+    """The plan for the restarts that are left to do."""
     active = survey.quorum.leader if survey is not None else None
     to_do = [diagnosis for diagnosis in diagnoses if diagnosis.standing in {Standing.STALE, Standing.UNREADY}]
     order = sorted(
@@ -37,6 +37,6 @@ def plan(nodes: Sequence[WantedNode], diagnoses: Sequence[Diagnosis], survey: Su
 
 
 def plan_hash(nodes: Sequence[WantedNode]) -> str:
-    """Names a roll, so that an approval does not outlive a change of mind."""
+    """The name of a roll, a hash of the wanted settings, so that an approval ends with a change of them."""
     text = " ".join(f"{node.id}:{node.fingerprint}" for node in sorted(nodes, key=lambda node: node.id))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -31,7 +31,7 @@ BLOCKED_BY_MAX = 16
 
 
 def is_on(cluster: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> bool:
-    """Whether there is anything to restart, or a restart to be brought to its end."""
+    """Whether a node is to be restarted, or a restart is not over yet."""
     stale = any(node.id in seen and seen[node.id].fingerprint != node.fingerprint for node in nodes)
     return stale or cluster.status.rollout is not None
 
@@ -51,7 +51,7 @@ def roll(
 
 @dataclass(frozen=True, slots=True)
 class _Roll:
-    """One look at a roll."""
+    """The state of a roll at one look."""
 
     cluster: KafkaCluster
     diagnoses: Sequence[Diagnosis]
@@ -143,7 +143,7 @@ class _Roll:
         return [diagnosis for diagnosis in self.diagnoses if diagnosis.standing in standings]
 
     def _without_preferred_leader(self, survey: Survey) -> tuple[tuple[str, int], ...]:
-        """Partitions that a node could lead again which was restarted and is back."""
+        """The partitions whose preferred leader was restarted, is back, and does not lead yet."""
         back = {diagnosis.id for diagnosis in self._those(Standing.CURRENT)}
         return tuple(
             partition.key
@@ -167,7 +167,7 @@ class _Roll:
         )
 
     def _resume_time(self) -> datetime | None:
-        """When the pause after the last node is over: counted from the look that found it back."""
+        """The end of the pause after the last node, counted from the look that found it back."""
         before, delay = self._before, self.cluster.spec.rollout.delay_seconds
         if before is None or not delay:
             return None

@@ -15,7 +15,7 @@ def is_open(windows: Iterable[Window], now: datetime) -> bool:
 
 
 def shown(windows: Iterable[Window]) -> str:
-    """The windows, for a message."""
+    """The windows in words."""
     return "; ".join(
         f"{', '.join(window.days)} {window.start_time} UTC for {window.duration_minutes} min" for window in windows
     )
