@@ -49,7 +49,7 @@ from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
 from kavka_broker.storage.disk import RealDisk
-from kavka_broker.storage.log import Log
+from kavka_broker.storage.recovery import open_log
 
 NODE_ID: Final = 1
 TOPIC: Final = "bench"
@@ -86,7 +86,7 @@ class RequestPath:
     def __init__(self, directory: Path) -> None:
         self.clock = WallClock()
         now_ms = self.clock.now_ms()
-        self.log = Log.open(RealDisk(), str(directory / f"{TOPIC}-0"), LogConfig(), now_ms=now_ms)
+        self.log = open_log(RealDisk(), str(directory / f"{TOPIC}-0"), LogConfig(), now_ms=now_ms)
         state = PartitionState((NODE_ID,), (NODE_ID,), NODE_ID)
         host: Any = SimpleNamespace(lag_ms_max=0.0, contact=None, eligible=None, hurries_high_watermark=False)
         self.partition = Partition(TOPIC, 0, self.log, state, NODE_ID, self.clock, host)

@@ -17,7 +17,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.records.batch import set_base_offset
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.disk import RealDisk
-from kavka_broker.storage.log import Log
+from kavka_broker.storage.recovery import open_log
 
 SIZES = {"100 B": 100, "16 KiB": 16 * 1024, "1 MiB": 1024 * 1024 - 4096}
 BYTES_A_ROUND = 64 * 1024 * 1024
@@ -42,7 +42,7 @@ def batch_of(size: int, now_ms: int, producer_id: int = -1) -> bytearray:
 
 def append_us(directory: str, size: int, *, idempotent: bool) -> float:
     now_ms = int(time.time() * 1000)
-    log = Log.open(RealDisk(), os.path.join(directory, f"bench-{size}"), LogConfig(), now_ms=now_ms)
+    log = open_log(RealDisk(), os.path.join(directory, f"bench-{size}"), LogConfig(), now_ms=now_ms)
     batch = memoryview(batch_of(size, now_ms))
     count = min(APPENDS_A_ROUND_MAX, BYTES_A_ROUND // len(batch))
     if idempotent:

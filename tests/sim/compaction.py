@@ -134,8 +134,8 @@ class Compaction(Workload):
         if seen.is_leader:
             self._committed = max(self._committed, seen.high_watermark)
         log = log_on(invariants.simulation.nodes[seen.node_id - 1])
-        if log is not None and log.cleaned_offset > self._committed:
-            yield f"it is clean up to {log.cleaned_offset}; committed is what is below {self._committed}"
+        if log is not None and log.state.cleaned_offset > self._committed:
+            yield f"it is clean up to {log.state.cleaned_offset}; committed is what is below {self._committed}"
 
     async def judge(self) -> list[str]:
         last = self.as_client(KeyedReader, "last reader of keys", [PLACE])

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.replica.hosting.moves import Moves
+from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.log_sync import SyncedLog
 from tests.sim.events import Events
 from tests.sim.loop import Process
 
@@ -20,7 +20,7 @@ ON_LOOP: Final[dict[CodeType, str]] = {
     MetadataLog.start_behind.__code__: "or begins behind a snapshot",
     Moves._carry_out.__code__: "a copy in another log directory is cut as its log was, or takes the place of that",
     Log.append_as_follower.__code__: "an empty log begins anew within its append, in front of where its leader begins",
-    SyncedLog.secure.__code__: "the first record of a log has come sooner than the thread that syncs its topic's id",
+    Durability.secure.__code__: "the first record of a log has come sooner than the thread that syncs its topic's id",
 }
 FRAMES_TOLD: Final = 5
 

@@ -141,7 +141,7 @@ class View:
 
     def follow(self, log: Any) -> list[Written]:
         """Catch up with the log; the batches that are new to this view."""
-        files, segments = self._files, log.segments
+        files, segments = self._files, log.segments.all
         if segments is self._segments and len(segments) == len(files) and files[-1].is_as_it_was:
             files = files[-1:]
         else:
@@ -161,7 +161,7 @@ class View:
             known[old.base_offset] = old, batches[start : start + old.count]
             start += old.count
         there = log.disk.peek(log.directory)
-        self._segments, self._files, self.batches = log.segments, [], []
+        self._segments, self._files, self.batches = log.segments.all, [], []
         is_same = True
         for segment in log.segments:
             inode = there.get(f"{segment.base_offset:020}.log")

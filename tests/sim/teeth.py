@@ -22,7 +22,7 @@ from kavka_broker.replica.following import taking
 from kavka_broker.replica.leading import partition as replica_partition
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving import follower_reads
-from kavka_broker.storage.log_reading import ReadableLog
+from kavka_broker.storage.log_reading import Reader
 from tests.sim import teeth_of_cleaning, teeth_of_clients, teeth_of_disks, teeth_of_mends, teeth_of_strangers
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
 
@@ -103,7 +103,7 @@ def leader_epoch_fence_off_in_fetch(patch: Patch) -> None:
 
 @tooth("a batch is served as the disk has it, whatever its CRC", "flipped_bit controlled_restart", 10)
 def damage_not_looked_for(patch: Patch) -> None:
-    patch.setattr(ReadableLog, "_check", lambda *_: None)
+    patch.setattr(Reader, "_check", lambda *_: None)
 
 
 @tooth("a batch that is sent again is appended again", "reset bad_weather kill", 5)

@@ -98,8 +98,8 @@ def log_starts_forgotten(patch: Patch) -> None:
 def one_segment_too_many(patch: Patch) -> None:
     is_expired = retention._is_expired
 
-    def is_nearly_expired(log: Any, segment: Any, size_bytes: int, now_ms: int) -> bool:
-        return is_expired(log, segment, size_bytes + segment.size_bytes, now_ms)
+    def is_nearly_expired(config: Any, segment: Any, size_bytes: int, now_ms: int) -> bool:
+        return is_expired(config, segment, size_bytes + segment.size_bytes, now_ms)
 
     patch.setattr(retention, "_is_expired", is_nearly_expired)
 

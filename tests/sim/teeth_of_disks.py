@@ -10,11 +10,11 @@ from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import log_manager, segment
 from kavka_broker.storage.disk import is_passing
+from kavka_broker.storage.durability import Durability
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.log_reading import ReadableLog
-from kavka_broker.storage.log_segments import SegmentedLog
-from kavka_broker.storage.log_sync import SyncedLog
+from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.set_aside import Aside, SetAside
 from tests.sim.teething import Patch, tooth
@@ -50,7 +50,7 @@ def recovery_believes_the_disk(patch: Patch) -> None:
 @tooth("records are answered for, and read by consumers, before the sync that flush.messages wants",
        "power_loss_of_several kill", 2, is_synced=True)  # fmt: skip
 def answers_wait_for_no_sync(patch: Patch) -> None:
-    patch.setattr(SyncedLog, "answerable_end", property(lambda self: self.log_end_offset))
+    patch.setattr(Durability, "answerable_end", property(lambda self: self._state.end_offset))
 
 
 @tooth("a follower says that it has what it has not synced", "power_loss_of_several kill", 2, is_synced=True)
@@ -92,8 +92,8 @@ def damage_at_a_start_not_told(patch: Patch) -> None:
 
 
 def reading(tell: Callable[[Any, int, Exception], Exception], kind: type[Exception]) -> Callable[..., Any]:
-    """`ReadableLog.read` with another word on one kind of error."""
-    read = ReadableLog.read
+    """`Log.read` with another word on one kind of error."""
+    read = Log.read
 
     def wrapped(self: Any, offset: int, *args: Any, **options: Any) -> Any:
         try:
@@ -109,12 +109,12 @@ def reading(tell: Callable[[Any, int, Exception], Exception], kind: type[Excepti
 
 @tooth("a batch that cannot be, such as one of a wrong length, fails the whole fetch", "damaged_log", 5)
 def damage_fails_the_fetch(patch: Patch) -> None:
-    patch.setattr(ReadableLog, "read", reading(lambda log, offset, cause: cause, ProtocolViolation))
+    patch.setattr(Log, "read", reading(lambda log, offset, cause: cause, ProtocolViolation))
 
 
 @tooth("a leader that cannot read what it has goes on leading", "bad_sector", 10)
 def unreadable_leader_leads(patch: Patch) -> None:
-    patch.setattr(ReadableLog, "read", reading(lambda log, offset, cause: log._storage_error("read", cause), OSError))
+    patch.setattr(Log, "read", reading(lambda log, offset, cause: log.state.storage_error("read", cause), OSError))
 
 
 @tooth("a snapshot of producers is believed whoever wrote it, if it says whose it is", "damaged_files", 20)
@@ -124,15 +124,15 @@ def another_logs_snapshot_believed(patch: Patch) -> None:
 
 @tooth("a snapshot of producers that does not say whose it is is not held against the batches", "damaged_files", 10)
 def unmarked_snapshot_believed(patch: Patch) -> None:
-    patch.setattr(SegmentedLog, "bears_out", lambda *_: True)
+    patch.setattr(ProducerFiles, "bears_out", lambda *_: True)
 
 
 @tooth("a sync that has failed counts as done", "failing_disk dropped_pages kill", 5, is_synced=True)
 def failed_sync_counts(patch: Patch) -> None:
-    sync = SyncedLog._sync
+    sync = Durability._sync
 
-    def try_to(self: SyncedLog, *args: Any, **how: Any) -> None:
+    def try_to(self: Durability, *args: Any, **how: Any) -> None:
         with suppress(OSError):
             sync(self, *args, **how)
 
-    patch.setattr(SyncedLog, "_sync", try_to)
+    patch.setattr(Durability, "_sync", try_to)

@@ -8,7 +8,7 @@ from kavka_broker.membership.lifecycle import Lifecycle
 from kavka_broker.replica.following import taking
 from kavka_broker.replica.hosting.missing import MissingLogs
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.storage import log_sync, recovery
+from kavka_broker.storage import durability, recovery
 from tests.sim.teething import Patch, tooth
 
 # --- logs at a start --------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def loss_not_told_before_a_new_log(patch: Patch) -> None:
 
 @tooth("a sync without a free descriptor takes its directory offline", "out_of_files", 5, is_synced=True)
 def no_descriptor_fails_the_log(patch: Patch) -> None:
-    patch.setattr(log_sync, "is_out_of_files", lambda problem: False)
+    patch.setattr(durability, "is_out_of_files", lambda problem: False)
 
 
 @tooth("a follower's log is cut, and the cut is synced, on the loop", "kill isolate", 10)

@@ -21,11 +21,12 @@ from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.purgatory import OffsetWaiters
 from kavka_broker.replica.serving.fetch_sessions import FetchSession
 from kavka_broker.storage import checkpoints, log_directory, retention
+from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_cutting import Cutting
 from kavka_broker.storage.log_directory import LogDirectory
-from kavka_broker.storage.log_segments import SegmentedLog
-from kavka_broker.storage.log_sync import SyncedLog
 from kavka_broker.storage.open_logs import OpenLogs
+from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import Segment
 from tests.sim.teething import Patch, tooth
@@ -35,8 +36,8 @@ from tests.sim.teething import Patch, tooth
 
 @tooth("a follower keeps the record at which its log parts from its leader's", "", 20)
 def truncation_one_too_late(patch: Patch) -> None:
-    plan = SegmentedLog.plan_cut
-    patch.setattr(SegmentedLog, "plan_cut", lambda self, offset: plan(self, offset + 1))
+    plan = Cutting.plan_cut
+    patch.setattr(Cutting, "plan_cut", lambda self, offset: plan(self, offset + 1))
 
 
 @tooth("epochs that began in what was cut off stay", "", 20)
@@ -46,14 +47,7 @@ def epochs_outlive_their_records(patch: Patch) -> None:
 
 @tooth("producers are not worked out anew where a log is cut", "kill isolate", 15)
 def producers_outlive_their_records(patch: Patch) -> None:
-    seal = SyncedLog.seal
-
-    def seal_alone(self: SyncedLog) -> None:
-        before = self.producers
-        seal(self)
-        self.producers = before
-
-    patch.setattr(SyncedLog, "seal", seal_alone)
+    patch.setattr(ProducerFiles, "walked", lambda self: self.states)
 
 
 @tooth("a snapshot of producers lacks the newest of them", "kill controlled_restart", 5)
@@ -68,12 +62,12 @@ def snapshot_lacks_a_producer(patch: Patch) -> None:
 
 @tooth("a segment that was rolled is not synced any more", "kill", 5, is_synced=True)
 def rolled_segments_not_synced(patch: Patch) -> None:
-    sync = SyncedLog._sync_segments
+    sync = Durability._sync_segments
 
     def sync_active(self: Any, segments: list[Segment], **how: Any) -> None:
         sync(self, segments[-1:], **how)
 
-    patch.setattr(SyncedLog, "_sync_segments", sync_active)
+    patch.setattr(Durability, "_sync_segments", sync_active)
 
 
 @tooth("recovery points are written down ahead of the sync", "kill slow_disk", 8, is_synced=False)
@@ -99,7 +93,7 @@ def deleted_records_not_replicated(patch: Patch) -> None:
 @tooth("retention deletes what is not committed yet", "isolate kill", 20, workloads="trimming")
 def retention_above_the_high_watermark(patch: Patch) -> None:
     count = retention.expired_count
-    patch.setattr(retention, "expired_count", lambda log, now_ms, high_watermark: count(log, now_ms, 2**62))
+    patch.setattr(retention, "expired_count", lambda *rest, **how: count(*rest, **(how | {"up_to": 2**62})))
 
 
 @tooth("a replica takes the end of its log for its high watermark when it starts", "kill", 15)

@@ -8,7 +8,10 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.records import batch as batches_of_the_broker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.recovery import open_log
+from kavka_broker.storage.retention import delete_expired
 from kavka_broker.storage.segment import Segment
+from kavka_broker.storage.segments import Segments
 from tests.sim.observed import View, written_at
 from tests.support.sim_disk import SimDisk
 
@@ -26,7 +29,7 @@ class Followed:
         self.disk = SimDisk()
         self.disk.make_directory(DIRECTORY)
         config = LogConfig(internal_segment_bytes=200)
-        self.log = Log.open(self.disk, DIRECTORY, config, now_ms=0)
+        self.log = open_log(self.disk, DIRECTORY, config, now_ms=0)
         self.view = View(1, ("t", 0))
         for value in "abc":
             self.append(value)
@@ -75,7 +78,7 @@ def test_what_retention_has_taken_is_below_the_start() -> None:
     for value in "defgh":
         followed.append(value)
     followed.log.advance_start(4)
-    followed.log.delete_expired(0, followed.log.log_end_offset)
+    delete_expired(followed.log, 0, followed.log.log_end_offset)
     followed.view.follow(followed.log)
     assert followed.view.start_offset == followed.log.log_start_offset == 4
     assert len(followed.view.batches) < 8
@@ -116,7 +119,7 @@ def test_no_code_of_the_broker_reads_for_it(monkeypatch: pytest.MonkeyPatch) -> 
 
     followed = Followed()
     monkeypatch.setattr(Segment, "batches", blind)
-    monkeypatch.setattr(Log, "segments_from", blind)
+    monkeypatch.setattr(Segments, "from_offset", blind)
     monkeypatch.setattr(Log, "read", blind)
     monkeypatch.setattr(batches_of_the_broker, "split_batches", blind)
     anew = View(2, ("t", 0))

@@ -23,7 +23,7 @@ class Alone:
         raise AssertionError(f"{partition} proposes {change} and has nobody to ask")
 
     def sync(self, partition: Partition) -> None:
-        partition.log.sync_records()
+        partition.log.durability.sync_records()
         partition.synced()
 
     def damaged(self, partition: Partition) -> None:

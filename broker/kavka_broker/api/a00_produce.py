@@ -237,7 +237,7 @@ def is_first(request: ProduceRequest, broker: Broker, client: Client) -> bool:
             continue
         for data in topic.partition_data:
             partition = broker.replicas.get(name, data.index)
-            if partition is not None and not partition.log.is_secured and not partition.log.is_failed:
+            if partition is not None and not partition.log.durability.is_secured and not partition.log.is_failed:
                 return True
     return False
 
@@ -397,7 +397,7 @@ def append(
         data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.log_start_offset
     )
     for_others = acks == ACKS_ALL and partition.has_followers
-    if appended.last_offset >= (partition.high_watermark if for_others else partition.log.answerable_end):
+    if appended.last_offset >= (partition.high_watermark if for_others else partition.log.durability.answerable_end):
         share = Share(response, partial(name_leader, topic, broker, client, pending), waits_for_others=for_others)
         (partition.committed if for_others else partition.unsynced).push(appended.last_offset + 1, share)
         pending.waiting.append(share)

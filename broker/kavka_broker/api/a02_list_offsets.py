@@ -136,7 +136,7 @@ def check_end(partition: Partition, reach: Reach) -> None:
 def find(partition: Partition, timestamp_ms: int, reach: Reach, pace: Pace) -> Work[Found]:
     log = partition.log
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
-        return log.log_start_offset, -1, log.epoch_at(log.log_start_offset)
+        return log.log_start_offset, -1, log.epochs.epoch_at(log.log_start_offset)
     if timestamp_ms in TIERED:
         return NOT_FOUND
     if timestamp_ms == LATEST:

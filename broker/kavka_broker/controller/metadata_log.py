@@ -24,9 +24,11 @@ from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Buffer, Message
 from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.uuids import ONE, to_text
+from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import PARTITION_METADATA
+from kavka_broker.storage.retention import delete_expired
 
 log = get("controller")
 
@@ -56,7 +58,7 @@ class MetadataLog:
         self.promises = promises
         # Where the log cannot be read any further though it goes on, and why.
         self.damage: tuple[int, str] | None = None
-        log.on_recovery_point_lowered = promises.forget_synced
+        log.durability.on_recovery_point_lowered = promises.forget_synced
 
     @classmethod
     def open(cls, disk: Disk, config: BrokerConfig, *, now_ms: int) -> "MetadataLog":
@@ -65,7 +67,7 @@ class MetadataLog:
         disk.make_directory(directory)
         snapshots, promises = Snapshots(disk, directory), Promises(disk, directory)
         newest, oldest = snapshots.newest(), next(iter(snapshots.ids), None)
-        records = Log.open(
+        records = recovery.open_log(
             disk,
             directory,
             log_config(config),
@@ -131,7 +133,7 @@ class MetadataLog:
         """
         if self.end_offset == snapshot.end_offset == self.start_offset:
             return False
-        return (snapshot.epoch, snapshot.end_offset) > (self._log.latest_epoch, self.end_offset)
+        return (snapshot.epoch, snapshot.end_offset) > (self._log.epochs.latest, self.end_offset)
 
     # --- what the rules see -------------------------------------------------------------------------------------
 
@@ -150,7 +152,7 @@ class MetadataLog:
     @property
     def latest_epoch(self) -> int:
         newest = self.files.newest()
-        return max(self._log.latest_epoch, newest.epoch if newest is not None else 0)
+        return max(self._log.epochs.latest, newest.epoch if newest is not None else 0)
 
     @property
     def snapshots(self) -> Sequence[SnapshotId]:
@@ -204,12 +206,12 @@ class MetadataLog:
         """Sync. Blocks; called in a thread, beside appends."""
         truncations, log = self._log.truncations, self._log
         log.flush()
-        self.promises.note_synced(log.latest_epoch, log.recovery_point, truncations, log.truncations)
+        self.promises.note_synced(log.epochs.latest, log.recovery_point, truncations, log.truncations)
 
     def start_behind(self, snapshot: SnapshotId) -> None:
         """Forget log and snapshots below `snapshot`, which is there, and go on where it ends."""
         self._log.start_at(snapshot.end_offset)
-        self._log.discarded.remove()
+        self._log.segments.discarded.remove()
         self.drop_superseded()
 
     def drop_superseded(self) -> None:
@@ -246,7 +248,7 @@ class MetadataLog:
         newest = self.files.newest()
         if newest is not None and newest.end_offset >= end_offset:
             return None
-        return SnapshotId(end_offset, max(self._log.epoch_at(end_offset - 1), 0))
+        return SnapshotId(end_offset, max(self._log.epochs.epoch_at(end_offset - 1), 0))
 
     def load_state(self) -> QuorumState:
         """Raises UnreadableState where it is lost; nothing to remember is a node that has no log yet."""
@@ -277,8 +279,8 @@ class MetadataLog:
             deleted.append(oldest)
         if kept and kept[0].end_offset > self.start_offset:
             self._log.advance_start(kept[0].end_offset)
-            self._log.delete_expired(now_ms, self.end_offset)
-            self._log.discarded.remove()
+            delete_expired(self._log, now_ms, self.end_offset)
+            self._log.segments.discarded.remove()
         return deleted
 
     def _is_over_bounds(self, kept: list[SnapshotId], now_ms: int) -> bool:

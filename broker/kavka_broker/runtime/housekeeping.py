@@ -75,7 +75,7 @@ class Housekeeping:
 
     def high_watermark_of(self, one: Log) -> int:
         """The high watermark of the partition that a log belongs to."""
-        partition = self._replicas.get(one.topic, one.partition)
+        partition = self._replicas.get(*one.name)
         return one.log_start_offset if partition is None else partition.high_watermark
 
     def _chores(self) -> list[Chore]:
@@ -105,7 +105,7 @@ class Housekeeping:
                 log.exception("housekeeping.failed", error, chore=chore.name)  # noqa: TRY401
 
     async def _flush(self) -> None:
-        if any(one.unflushed_messages for one in self._logs.changed):
+        if any(one.durability.unflushed_messages for one in self._logs.changed):
             await asyncio.to_thread(self._logs.flush_due, self._clock.now_ms())
 
     async def _checkpoint(self) -> None:

@@ -35,8 +35,8 @@ from kavka_broker.protocol.records.compression import (
     compress,
     decompress,
 )
-from kavka_broker.protocol.records.judgement import UNBOUNDED, TooLong
-from kavka_broker.storage.record_check import check_records, steps_on_loop
+from kavka_broker.protocol.records.judgement import UNBOUNDED, TooLong, time_span
+from kavka_broker.storage.record_check import check_records, check_times, steps_on_loop
 
 # Base offset and length, epoch, magic and CRC: a length below this cannot be a batch of any format.
 _BATCH_LENGTH_MIN: Final = 14
@@ -103,6 +103,28 @@ def first_batch(batches: memoryview) -> tuple[BatchHeader, memoryview]:
     if header.size_bytes < HEADER_BYTES:
         raise corrupt(f"a batch of {header.size_bytes} bytes is shorter than its header")
     return header, batches[: header.size_bytes]
+
+
+def judged(
+    batch: memoryview, records_count: int, base_timestamp: int, max_timestamp: int, now_ms: int, config: LogConfig
+) -> int:
+    """The largest timestamp of the records, once they are as the header says; it says that one from now on. Raises
+    BrokerError, and NotOnLoop where there are many.
+    """
+    steps_max = steps_on_loop(records_count)
+    try:
+        earliest, latest = time_span(bytes(batch[HEADER_BYTES:]), records_count, steps_max)
+        is_timely = now_ms - base_timestamp - earliest <= config.message_timestamp_before_max_ms
+        if base_timestamp + latest == max_timestamp and is_timely:
+            return max_timestamp
+        largest = check_times(earliest, latest, batch, read_header(batch), config, now_ms, steps_max)
+    except TooLong:
+        raise NotOnLoop from None
+    except ProtocolViolation as problem:
+        raise invalid(f"the batch cannot be read: {problem}") from None
+    if largest != max_timestamp:
+        set_max_timestamp(batch, largest)
+    return largest
 
 
 def prepare(batch: memoryview, header: BatchHeader, config: LogConfig, origin: Origin, now_ms: int) -> memoryview:

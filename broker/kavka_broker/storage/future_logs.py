@@ -15,7 +15,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.follower import truncation_offset
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.storage import partition_metadata
+from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
@@ -83,7 +83,7 @@ class FutureLogs:
             future = begin(self._disk, path, one.topic_id, one.config, now_ms)
         except OSError as problem:
             raise _refused(one.name, "begin to move", problem) from problem
-        future.on_failed = partial(self._failed, directory)
+        future.state.on_failed = partial(self._failed, directory)
         if one.log_start_offset:
             future.start_at(one.log_start_offset)
         return future
@@ -93,10 +93,10 @@ class FutureLogs:
         KAFKA_STORAGE_ERROR.
         """
         try:
-            future = Log.open(self._disk, found.path, config, recover=True, now_ms=now_ms)
+            future = recovery.open_log(self._disk, found.path, config, recover=True, now_ms=now_ms)
         except OSError as problem:
             raise _refused(found.name, "go on moving", problem) from problem
-        future.on_failed = partial(self._failed, found.directory)
+        future.state.on_failed = partial(self._failed, found.directory)
         return future
 
     def settle(self, future: Log, former: Log, directory: LogDirectory, now_ms: int) -> Log:
@@ -107,7 +107,7 @@ class FutureLogs:
         try:
             self._disk.rename(future.directory, path)
             self._disk.sync_directory(directory.path)
-            opened = Log.open(
+            opened = recovery.open_log(
                 self._disk,
                 path,
                 future.config,
@@ -121,8 +121,8 @@ class FutureLogs:
                 self._disk.rename(path, future.directory)
             raise _refused(future.name, "move", problem) from problem
         # Files have the last batch of each producer. The ones before it, too, may be sent again.
-        opened.producers = former.producers
-        opened.cleaned_offset = min(former.cleaned_offset, end_offset)
+        opened.producer_files.states = former.producers
+        opened.state.cleaned_offset = min(former.state.cleaned_offset, end_offset)
         return opened
 
     def set_aside(self, found: FoundCopy) -> None:
@@ -134,12 +134,12 @@ def cut_to_common(future: Log, one: Log) -> None:
     """Cut off a copy what its log does not have, or not any more."""
     while future.log_end_offset:
         # The log may have lost its newest epoch with its end.
-        shared = one.epoch_end_offset(min(future.latest_epoch, one.latest_epoch))
-        if shared.epoch == future.latest_epoch and shared.end_offset >= future.log_end_offset:
+        shared = one.epoch_end_offset(min(future.epochs.latest, one.epochs.latest))
+        if shared.epoch == future.epochs.latest and shared.end_offset >= future.log_end_offset:
             return
-        before = (future.latest_epoch, future.log_end_offset)
+        before = (future.epochs.latest, future.log_end_offset)
         future.truncate_to(truncation_offset(shared, future.epochs, future.log_end_offset, 0))
-        assert (future.latest_epoch, future.log_end_offset) < before, f"{future.directory} goes back at every round"
+        assert (future.epochs.latest, future.log_end_offset) < before, f"{future.directory} goes back at every round"
 
 
 def _refused(name: PartitionName, what: str, problem: OSError) -> BrokerError:

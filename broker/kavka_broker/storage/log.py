@@ -19,36 +19,42 @@ what is not ordinary goes to `batch_check`, which says what is wrong with it or 
 """
 
 import struct
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.core.partition.producer_state import SEQUENCE_MAX, WrittenBatch
+from kavka_broker.core.partition.leader_epochs import EpochEnd, LeaderEpochs
+from kavka_broker.core.partition.producer_state import SEQUENCE_MAX, ProducerStates, WrittenBatch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     HEADER,
-    HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     MAGIC,
     PREFIX_BYTES,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    crc_is_valid,
     set_log_append_time,
-    set_max_timestamp,
-    split_batches,
 )
 from kavka_broker.protocol.records.compression import Compression
-from kavka_broker.protocol.records.judgement import TooLong, time_span
-from kavka_broker.storage.batch_check import NotOnLoop, Origin, Prepared, corrupt, first_batch, invalid, prepare
+from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage.batch_check import NotOnLoop, Origin, Prepared, first_batch, judged, prepare
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.log_reading import Chunk, ReadableLog
-from kavka_broker.storage.record_check import check_times, steps_on_loop
+from kavka_broker.storage.durability import Durability
+from kavka_broker.storage.epoch_file import EpochFile
+from kavka_broker.storage.fetched_check import judge_fetched
+from kavka_broker.storage.log_cutting import Cutting
+from kavka_broker.storage.log_reading import EMPTY, Chunk, Reader
+from kavka_broker.storage.log_state import LogState
+from kavka_broker.storage.names import PartitionName
+from kavka_broker.storage.producer_files import ProducerFiles
+from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import OFFSETS_MAX, Found, Segment
+from kavka_broker.storage.segments import Segments
 
 __all__ = ["Appended", "Chunk", "Found", "Log", "Origin"]
 
@@ -69,42 +75,103 @@ class Appended(NamedTuple):
     duplicate: bool = False
 
 
-class Log(ReadableLog):
-    """One partition's log. Made by `Log.open`."""
+class Log:
+    """One partition's log. Made by `recovery.open_log`."""
 
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         disk: Disk,
         directory: str,
+        name: PartitionName,
         config: LogConfig,
+        segments: list[Segment],
         *,
-        recover: bool = True,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        now_ms: int,
-        keeps_end: bool = True,
-        cleaned_offset: int = 0,
-        topic_id: bytes | None = None,
-    ) -> "Log":
-        """Open a log as it is on disk, or begin it; with `recover` check what a crash may have torn. Below
-        `cleaned_offset` it has been cleaned, whatever its topic says now. `topic_id` is what its directory says, if
-        that was read already.
-        """
-        from kavka_broker.storage.recovery import open_log
-
-        return open_log(
+        epochs: LeaderEpochs,
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        is_as_left: bool,
+        topic_id: bytes = ZERO,
+    ) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.name = name
+        self.topic_id = topic_id
+        self.found_end_offset = log_end_offset
+        self.damage = ""  # what the start found, of what was synced once
+        self.is_foreign = False  # and that it is another partition's
+        is_secured = is_as_left or log_end_offset > 0
+        self.state = state = LogState(name, log_start_offset, log_end_offset, has_begun=is_secured)
+        self.segments = Segments(disk, directory, segments, name_changes=int(not is_as_left))
+        self.epochs = epochs
+        # Nothing of a log that was closed and opened again needs a sync.
+        is_unsynced = not is_as_left and (bool(epochs.entries) or log_end_offset > log_start_offset)
+        self.epoch_file = EpochFile(disk, directory, state, self.segments, epochs, is_unsynced=is_unsynced)
+        snapshots = ProducerSnapshots(disk, directory, topic_id, name.partition)
+        self.producer_files = ProducerFiles(state, self.segments, snapshots)
+        self.durability = Durability(
             disk,
             directory,
-            config,
-            recover=recover,
+            state,
+            self.segments,
+            self.epoch_file,
+            self.producer_files,
             recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            now_ms=now_ms,
-            keeps_end=keeps_end,
-            cleaned_offset=cleaned_offset,
-            topic_id=topic_id,
+            is_secured=is_secured,
         )
+        self.cutting = Cutting(state, self.segments, self.epoch_file, self.producer_files, self.durability)
+        self.reader = Reader(state, self.segments, self.epoch_file)
+        self.config = config
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._is_plain = config.compression_type == "producer" and not config.log_append_time and not config.compacts
+        self._message_bytes_max = config.max_message_bytes
+        self._before_max_ms = config.message_timestamp_before_max_ms
+        self._after_max_ms = config.message_timestamp_after_max_ms
+        self._flush_messages = config.flush_messages
+        self.segments.configure(config)
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.state.start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.state.end_offset
+
+    @property
+    def recovery_point(self) -> int:
+        return self.durability.recovery_point
+
+    @property
+    def truncations(self) -> int:
+        return self.state.truncations
+
+    @property
+    def is_failed(self) -> bool:
+        return self.state.is_failed
+
+    @property
+    def is_closed(self) -> bool:
+        return self.state.is_closed
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    @property
+    def producers(self) -> ProducerStates:
+        return self.producer_files.states
+
+    def epoch_end_offset(self, epoch: int) -> EpochEnd:
+        """Where the epoch ended; the newest one ends with the log."""
+        return self.epochs.end_offset(epoch, self.state.end_offset)
 
     # --- append -------------------------------------------------------------------------------------------------
 
@@ -116,7 +183,7 @@ class Log(ReadableLog):
         Raises BrokerError with Kafka's code, or NotOnLoop for a client's batch that takes long to make ready (see
         `append_prepared`); then nothing was appended.
         """
-        size = len(batches)
+        size, state = len(batches), self.state
         try:
             (
                 given_offset,
@@ -138,6 +205,7 @@ class Log(ReadableLog):
             raise
         if not (
             self._is_plain
+            and state.has_begun
             and length + PREFIX_BYTES == size
             and magic == MAGIC
             and given_offset == 0
@@ -153,45 +221,26 @@ class Log(ReadableLog):
             and (producer_id < 0 or base_sequence >= 0)
         ):
             return self._append_unusual(batches, leader_epoch, now_ms, origin)
-        if size > self._segment_bytes_max:
+        if size > self.segments.bytes_max:
             raise self._too_large_for_segment(size)
         if origin is Origin.CLIENT:
-            max_timestamp = self._judged(batches, records_count, base_timestamp, max_timestamp, now_ms)
+            max_timestamp = judged(batches, records_count, base_timestamp, max_timestamp, now_ms, self._config)
         last_sequence = -1
         if producer_id >= 0:
             last_sequence = (base_sequence + last_offset_delta) & SEQUENCE_MAX
-            earlier = self.producers.check(producer_id, producer_epoch, base_sequence, last_sequence)
+            earlier = self.producer_files.states.check(producer_id, producer_epoch, base_sequence, last_sequence)
             if earlier is not None:
                 return Appended(earlier.base_offset, earlier.last_offset, -1, True)
-        base_offset = self.log_end_offset
+        base_offset = state.end_offset
         last_offset = base_offset + last_offset_delta
         _pack_place(batches, 0, base_offset, length, leader_epoch)
         self._write(batches, size, leader_epoch, base_offset, last_offset, max_timestamp, now_ms)
         if producer_id >= 0:
             written = WrittenBatch(base_sequence, last_sequence, base_offset, last_offset, max_timestamp)
-            self.producers.append(
+            self.producer_files.states.append(
                 producer_id, producer_epoch, written, is_transactional=bool(attributes & TRANSACTIONAL_BIT)
             )
         return Appended(base_offset, last_offset)
-
-    def _judged(
-        self, batch: memoryview, records_count: int, base_timestamp: int, max_timestamp: int, now_ms: int
-    ) -> int:
-        """The largest timestamp of the records, once they are as the header says; it says that one from now on."""
-        steps_max = steps_on_loop(records_count)
-        try:
-            earliest, latest = time_span(bytes(batch[HEADER_BYTES:]), records_count, steps_max)
-            if base_timestamp + latest == max_timestamp and now_ms - base_timestamp - earliest <= self._before_max_ms:
-                return max_timestamp
-            header = BatchHeader._make(_unpack_header(batch))
-            largest = check_times(earliest, latest, batch, header, self._config, now_ms, steps_max)
-        except TooLong:
-            raise NotOnLoop from None
-        except ProtocolViolation as problem:
-            raise invalid(f"the batch cannot be read: {problem}") from None
-        if largest != max_timestamp:
-            set_max_timestamp(batch, largest)
-        return largest
 
     def _append_unusual(self, batches: memoryview, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
         """Batches that are refused, rewritten, of the broker's own, or more than one; and the first of a new log."""
@@ -227,22 +276,22 @@ class Log(ReadableLog):
 
     def _append_ready(self, batch: memoryview, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
         header = BatchHeader._make(_unpack_header(batch))
-        if len(batch) > self._segment_bytes_max:
+        if len(batch) > self.segments.bytes_max:
             raise self._too_large_for_segment(len(batch))
         append_time_ms = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else -1
         if header.has_producer_id and not header.is_control and origin is Origin.CLIENT:
-            earlier = self.producers.check(
+            earlier = self.producer_files.states.check(
                 header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence
             )
             if earlier is not None:
                 return Appended(
                     earlier.base_offset, earlier.last_offset, min(append_time_ms, earlier.timestamp_ms), True
                 )
-        _pack_place(batch, 0, self.log_end_offset, header.length, leader_epoch)
-        header = header._replace(base_offset=self.log_end_offset)
+        _pack_place(batch, 0, self.state.end_offset, header.length, leader_epoch)
+        header = header._replace(base_offset=self.state.end_offset)
         last_offset = header.last_offset
         self._write(batch, len(batch), leader_epoch, header.base_offset, last_offset, header.max_timestamp, now_ms)
-        self.note_producer(header, batch, self._active)
+        self.producer_files.note(header, batch, self.segments.active)
         return Appended(header.base_offset, last_offset, append_time_ms)
 
     def append_as_follower(self, batches: memoryview, now_ms: int = 0, *, leader_epoch: int = EPOCH_MAX) -> Appended:
@@ -256,59 +305,29 @@ class Log(ReadableLog):
         the whole batch.
         """
         self._begin_records()
-        first_offset = end_offset = self.log_end_offset
-        latest_epoch = self.epochs.latest
-        whole = self._whole(batches)
-        begins_within = bool(whole) and whole[0][0].base_offset < end_offset <= whole[0][0].last_offset
-        if begins_within and self.log_start_offset == end_offset:
-            end_offset = whole[0][0].base_offset
-        for header, batch in whole:
-            if header.magic != MAGIC or not crc_is_valid(batch):
-                raise corrupt(f"{self.name}: a fetched batch at offset {header.base_offset} has a wrong CRC")
-            if header.base_offset < end_offset or header.last_offset_delta < 0:
-                raise self._unexpected(header, f"the log ends at {end_offset}")
-            if not latest_epoch <= header.leader_epoch <= leader_epoch:
-                if header.leader_epoch < self.epochs.latest:
-                    self._were_epochs_wrong()  # the leader knows of no divergence; the next fetch names what is true
-                raise self._unexpected(header, f"the log is at epoch {latest_epoch}, the leader at {leader_epoch}")
-            end_offset, latest_epoch = header.next_offset, header.leader_epoch
+        state = self.state
+        first_offset = state.end_offset
+        whole, begins_within = judge_fetched(batches, state, self.epoch_file, leader_epoch)
         if begins_within:
             self.start_at(whole[0][0].base_offset)
         for header, batch in whole:
             size, epoch, base_offset = len(batch), header.leader_epoch, header.base_offset
             self._write(batch, size, epoch, base_offset, header.last_offset, header.max_timestamp, now_ms)
-            self.note_producer(header, batch, self._active)
+            self.producer_files.note(header, batch, self.segments.active)
         if begins_within:
             self.advance_start(first_offset)
-        return Appended(first_offset, self.log_end_offset - 1)
-
-    def _whole(self, batches: memoryview) -> list[tuple[BatchHeader, memoryview]]:
-        try:
-            whole = list(split_batches(batches))
-        except ProtocolViolation as problem:
-            raise corrupt(f"{self.name}: what was fetched at offset {self.log_end_offset}: {problem}") from None
-        if len(batches) and not whole:
-            raise corrupt(f"{self.name}: not one whole batch in what was fetched at offset {self.log_end_offset}")
-        return whole
-
-    def _unexpected(self, header: BatchHeader, why: str) -> BrokerError:
-        return BrokerError(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"{self.name}: a fetched batch of epoch {header.leader_epoch} spans {header.base_offset} to "
-            f"{header.last_offset}; {why}",
-        )
+        return Appended(first_offset, state.end_offset - 1)
 
     def _begin_records(self) -> None:
         """The topic's id is synced before the first record; by a thread already, unless the record came very soon.
 
         Raises NOT_LEADER_OR_FOLLOWER while the log is being cut: it has come to lead meanwhile, and will soon.
         """
-        if not self._has_begun:
-            if self.is_being_cut:
+        if not self.state.has_begun:
+            if self.durability.is_being_cut:
                 raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} was cut, and is not synced yet")
-            self.secure()
-            self._has_begun = True
-            self.config = self._config
+            self.durability.secure()
+            self.state.has_begun = True
 
     def _write(
         self,
@@ -321,52 +340,145 @@ class Log(ReadableLog):
         now_ms: int,
     ) -> None:
         """The one place where a log grows."""
-        if self.is_failed:
+        state = self.state
+        if state.is_failed:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: an earlier sync failed")
-        active = self._active
+        segments = self.segments
+        active = segments.active
         if (
-            active.file.size + size > self._segment_bytes_max
-            or max_timestamp - active.first_timestamp_ms > self._segment_ms
+            active.file.size + size > segments.bytes_max
+            or max_timestamp - active.first_timestamp_ms > segments.roll_ms
             or max_timestamp < 0
             or last_offset > active.offset_max
             or active.is_index_full
-        ) and self._must_roll(active, size, last_offset, max_timestamp, now_ms):
+        ) and segments.must_roll(size, last_offset, max_timestamp, now_ms):
             # Where the leader's log has a gap this one's segments still follow on each other: nothing is missing there.
-            has_reach = last_offset - self.log_end_offset <= OFFSETS_MAX
+            has_reach = last_offset - state.end_offset <= OFFSETS_MAX
             active = self.roll(now_ms, None if has_reach else base_offset)
         if leader_epoch > self.epochs.begun:
-            self._begin_epoch(leader_epoch, base_offset)
+            self.epoch_file.begin(leader_epoch, base_offset)
         try:
             active.append(batch, last_offset, max_timestamp)
         except OSError as problem:
-            raise self._storage_error("append", problem) from problem
-        end_offset = self.log_end_offset = last_offset + 1
-        if not self.is_changed:
-            self.note_changed()
+            raise state.storage_error("append", problem) from problem
+        end_offset = state.end_offset = last_offset + 1
+        if not state.is_changed:
+            state.note_changed()
         # What an earlier append wants synced will be; from there on it counts anew.
-        flush_messages = self._flush_messages
+        durability, flush_messages = self.durability, self._flush_messages
         if (
-            end_offset - self.recovery_point >= flush_messages
-            and end_offset - self.sync_wanted_offset >= flush_messages
+            end_offset - durability.recovery_point >= flush_messages
+            and end_offset - durability.sync_wanted_offset >= flush_messages
         ):
-            self.sync_wanted_offset = end_offset
+            durability.sync_wanted_offset = end_offset
 
     def _too_large_for_segment(self, size: int) -> BrokerError:
         return BrokerError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"the batch has {size} bytes, segment.bytes is {self._segment_bytes_max}",
+            f"the batch has {size} bytes, segment.bytes is {self.segments.bytes_max}",
         )
 
-    def _must_roll(self, active: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        if not active.file.size:
-            return last_offset > active.offset_max
-        if active.first_timestamp_ms >= 0 and max_timestamp >= 0:
-            age_ms = max_timestamp - active.first_timestamp_ms
-        else:
-            age_ms = now_ms - active.created_ms
-        return (
-            active.file.size + size > self._segment_bytes_max
-            or age_ms > self._segment_ms
-            or last_offset > active.offset_max
-            or active.is_index_full
-        )
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Begin a new active segment at the end of the log (as a follower, at its leader's next offset)."""
+        base_offset = self.state.end_offset if base_offset is None else base_offset
+        try:
+            segment = self.segments.roll(base_offset, now_ms)
+        except OSError as problem:
+            raise self.state.storage_error("roll", problem) from problem
+        with suppress(OSError):
+            # Without it the next start reads more batches, no more than that.
+            self.durability.sync_later(self.producer_files.write_snapshot(base_offset, durable=False), is_named=True)
+        return segment
+
+    # --- read ---------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        offset: int,
+        bytes_max: int,
+        *,
+        upper_offset: int | None = None,
+        at_least_one: bool = True,
+        is_doubted: bool = False,
+    ) -> Chunk:
+        """Whole batches below `upper_offset`, from the one that holds `offset`, at most `bytes_max` of one segment.
+
+        With `at_least_one` the first batch comes also where it alone is larger. What `is_doubted` is checked in any
+        case. Raises OFFSET_OUT_OF_RANGE, and CORRUPT_MESSAGE.
+        """
+        state = self.state
+        end_offset = state.end_offset
+        upper = end_offset if upper_offset is None else min(upper_offset, end_offset)
+        if not state.start_offset <= offset <= end_offset:
+            raise BrokerError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is outside {state.start_offset} to {end_offset} of {self.name}",
+            )
+        if offset >= upper:
+            return EMPTY
+        try:
+            return self.reader.read(offset, bytes_max, upper, at_least_one, is_doubted)
+        except (ProtocolViolation, OSError) as problem:
+            raise self.reader.told(offset, problem) from problem
+
+    # --- sync and cut -------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Make everything appended so far survive a loss of power. Blocks; may run in a thread beside appends."""
+        self.durability.flush()
+
+    def truncate_to(self, offset: int) -> bool:
+        """Cut off the batch that holds `offset`, and all that follow. Returns whether there was anything. Blocks."""
+        return self.cutting.truncate_to(offset)
+
+    def start_at(self, offset: int) -> None:
+        """Forget everything and go on at `offset`. Blocks."""
+        self.cutting.start_at(offset)
+
+    # --- the start moves ----------------------------------------------------------------------------------------
+
+    def advance_start(self, offset: int) -> bool:
+        """Records below `offset` are not served any more; retention deletes their segments."""
+        state = self.state
+        if offset > state.end_offset:
+            raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.name} ends at {state.end_offset}, below {offset}")
+        if offset <= state.start_offset:
+            return False
+        state.start_offset = offset
+        state.note_changed()
+        self.epoch_file.truncate_from_start(offset)
+        return True
+
+    # --- the end ------------------------------------------------------------------------------------------------
+
+    def release_idle(self) -> None:
+        """Let go of the maps and descriptors that nobody has used lately."""
+        self.reader.forget_gone()
+        self.segments.release_idle(self.state.end_offset)
+
+    def close(self) -> None:
+        """Flush, and leave the log as a clean start wants to find it. Blocks."""
+        if self.state.is_closed:
+            return
+        self.durability.give_up_cut()
+        try:
+            if not self.state.is_failed:
+                self.durability.seal()  # a snapshot of the producers is to come
+                self.segments.active.finish()
+                self.durability.flush()
+                self.producer_files.finish()
+        except OSError as problem:
+            raise self.state.storage_error("close", problem) from problem
+        finally:
+            self.abandon()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether to close it waits for no disk: there is nothing to sync, nor to write down."""
+        is_settled = not (self.state.is_changed or self.durability.is_being_cut)
+        return is_settled and not self.producer_files.lacks_snapshot
+
+    def abandon(self) -> None:
+        """Let go of all files as they are: the log is deleted, or its disk has failed."""
+        self.state.is_closed = True
+        self.segments.close()

@@ -195,7 +195,7 @@ class LogDirectory:
             self._write_cleaned_offsets(logs_of(), kept)
 
     def _write_cleaned_offsets(self, logs: Iterable["Log"], kept: Iterable[PartitionName]) -> None:
-        cleaned = {one.name: one.cleaned_offset for one in logs if one.cleaned_offset}
+        cleaned = {one.name: one.state.cleaned_offset for one in logs if one.state.cleaned_offset}
         offsets = _only(self.cleaned_offsets, kept) | cleaned
         if offsets != self.cleaned_offsets:
             self.write(checkpoints.CLEANED_OFFSETS, offsets)
@@ -209,7 +209,7 @@ class LogDirectory:
 
     def _write_recovery_points(self, logs: Iterable["Log"], kept: Iterable[PartitionName]) -> None:
         # Of a log that is named here the topic's id is synced: after a crash it is not synced anew, of very many logs.
-        named = {one.name: one.recovery_point for one in logs if one.is_secured}
+        named = {one.name: one.recovery_point for one in logs if one.durability.is_secured}
         points = _only(self.recovery_points, kept) | named
         self.write(checkpoints.RECOVERY_POINTS, points)
 

@@ -19,6 +19,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import Disk, is_passing
 from kavka_broker.storage.found_logs import FoundLog, KnownId, Search, Unusable
 from kavka_broker.storage.log import Log
@@ -118,7 +119,7 @@ class LogManager(OpenLogs):
                     ErrorCode.KAFKA_STORAGE_ERROR,
                     f"{one.path} has records and no topic id; write it into partition.metadata, or remove the log",
                 )
-            opened = Log.open(
+            opened = recovery.open_log(
                 self.disk,
                 one.path,
                 config_of(name.topic),
@@ -129,8 +130,8 @@ class LogManager(OpenLogs):
                 cleaned_offset=directory.cleaned_offsets.get(name, 0),
                 topic_id=one.topic_id,
             )
-            opened.is_secured |= name in directory.recovery_points
-            opened.release()  # or a start would need as many descriptors as there are logs
+            opened.durability.is_secured |= name in directory.recovery_points
+            opened.segments.release()  # or a start would need as many descriptors as there are logs
             return opened
         except UNREADABLE as problem:
             log.error("log.not_opened", log=str(name), directory=directory.path, reason=str(problem))
@@ -143,16 +144,16 @@ class LogManager(OpenLogs):
         twin = self._logs.get(opened.name)
         if twin is not None and not self._give_way(twin, opened, directory):
             return
-        opened.on_recovery_point_lowered = partial(self._write_recovery_points, directory)
-        opened.on_failed = partial(self._log_failed, opened)
-        opened.on_changed = partial(self._note_changed, opened)
-        opened.is_failed |= not directory.is_online
-        opened.cleaned_offset = max(opened.cleaned_offset, directory.cleaned_offset_of(opened))
+        opened.durability.on_recovery_point_lowered = partial(self._write_recovery_points, directory)
+        opened.state.on_failed = partial(self._log_failed, opened)
+        opened.state.on_changed = partial(self._note_changed, opened)
+        opened.state.is_failed |= not directory.is_online
+        opened.state.cleaned_offset = max(opened.state.cleaned_offset, directory.cleaned_offset_of(opened))
         self._logs[opened.name] = opened
         self._homes[opened.name] = directory
         self._changed[opened.name] = opened
         directory.logs_count += 1
-        if not opened.is_secured:
+        if not opened.durability.is_secured:
             self._unsecured.append(opened)
 
     def _give_way(self, twin: Log, opened: Log, directory: LogDirectory) -> bool:
@@ -162,8 +163,8 @@ class LogManager(OpenLogs):
         lost. Whichever reaches further has everything.
         """
         name, home = opened.name, self._homes[opened.name]
-        is_further = twin.topic_id == opened.topic_id and (opened.latest_epoch, opened.log_end_offset) > (
-            twin.latest_epoch,
+        is_further = twin.topic_id == opened.topic_id and (opened.epochs.latest, opened.log_end_offset) > (
+            twin.epochs.latest,
             twin.log_end_offset,
         )
         log.warning("log.duplicated", log=str(name), kept=(directory if is_further else home).path)

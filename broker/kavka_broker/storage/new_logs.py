@@ -5,7 +5,7 @@ from contextlib import suppress
 from errno import ENOSPC
 
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.storage import partition_metadata
+from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
@@ -33,8 +33,8 @@ def begin(disk: Disk, path: str, topic_id: bytes, config: LogConfig, now_ms: int
     try:
         disk.make_directory(path)
         partition_metadata.write(disk, path, topic_id)
-        made = Log.open(disk, path, config, recover=False, now_ms=now_ms, topic_id=topic_id)
-        made.release()  # there may be very many that nobody writes to yet
+        made = recovery.open_log(disk, path, config, recover=False, now_ms=now_ms, topic_id=topic_id)
+        made.segments.release()  # there may be very many that nobody writes to yet
         return made
     except OSError:
         with suppress(OSError):

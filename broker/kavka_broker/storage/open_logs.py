@@ -20,6 +20,7 @@ from kavka_broker.storage.future_logs import FutureLogs
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.names import PartitionName
+from kavka_broker.storage.retention import delete_expired
 from kavka_broker.storage.set_aside import STRAY_RETENTION_MS, SetAside
 from kavka_broker.storage.side_by_side import side_by_side
 
@@ -106,13 +107,13 @@ class OpenLogs:
         logs, self._unsecured = self._unsecured, []
         for directory in self.online:
             inside = [one for one in logs if self._homes.get(one.name) is directory and not one.is_closed]
-            changes = [one.name_changes for one in inside]
+            changes = [one.segments.name_changes for one in inside]
             try:
                 with side_by_side(SECURING_THREADS_MAX if self._threads_max > 1 else 1, "securing") as mapped:
                     list(mapped(self._sync_id, inside))
                 self.disk.sync_directory(directory.path)
                 for one, seen in zip(inside, changes, strict=True):
-                    one.note_secured(seen)
+                    one.durability.note_secured(seen)
             except OSError as problem:
                 if not is_out_of_files(problem):  # else each log tries again with its first record
                     self._fail(directory, problem)
@@ -135,7 +136,7 @@ class OpenLogs:
 
     def _sync_id(self, one: Log) -> None:
         try:
-            one.sync_id(is_named=True)
+            one.durability.sync_id(is_named=True)
         except FileNotFoundError:
             if not one.is_closed:
                 raise
@@ -153,21 +154,23 @@ class OpenLogs:
         """Look at this log no more until it changes, if it `is_written` as it is now and has nothing else to do."""
         if self._changed.pop(one.name, None) is None:
             return
-        one.is_changed = False  # before it is compared: a thread may be changing it just now
-        if one.unflushed_messages or len(one.discarded) or not is_written(one):
-            one.note_changed()
+        one.state.is_changed = False  # before it is compared: a thread may be changing it just now
+        if one.durability.unflushed_messages or len(one.segments.discarded) or not is_written(one):
+            one.state.note_changed()
 
     def flush_due(self, now_ms: int) -> None:
         """Sync rolled segments, and what is older than `flush.ms`. Blocks: call it in a thread."""
         for one in self.changed:
-            is_late = one.unflushed_messages > 0 and now_ms - one.flushed_ms >= one.config.flush_ms
-            if not one.is_failed and (is_late or one.has_unflushed_segments):
+            is_late = (
+                one.durability.unflushed_messages > 0 and now_ms - one.durability.flushed_ms >= one.config.flush_ms
+            )
+            if not one.is_failed and (is_late or one.durability.has_unflushed_segments):
                 self._try_flush(one, now_ms)
 
     def _try_flush(self, one: Log, now_ms: int) -> None:
         with suppress(BrokerError):  # its directory knows already, or there was no descriptor
             one.flush()
-            one.flushed_ms = now_ms
+            one.durability.flushed_ms = now_ms
 
     def _log_failed(self, one: Log) -> None:
         """Wherever it was found: in a sync within an append too, whose leader must not go on refusing for ever."""
@@ -192,7 +195,7 @@ class OpenLogs:
             high_watermark = one.log_end_offset if high_watermark_of is None else high_watermark_of(one)
             before = count
             try:
-                count += one.delete_expired(now_ms, high_watermark)
+                count += delete_expired(one, now_ms, high_watermark)
             except BrokerError as problem:
                 log.error("retention.failed", log=str(one.name), reason=str(problem))
             one.release_idle()
@@ -203,12 +206,12 @@ class OpenLogs:
     @property
     def has_deleted(self) -> bool:
         """Whether something waits to be removed."""
-        return len(self.aside) > 0 or any(len(one.discarded) for one in self.changed)
+        return len(self.aside) > 0 or any(len(one.segments.discarded) for one in self.changed)
 
     def remove_deleted(self, now_ms: int, *, stray_retention_ms: int = STRAY_RETENTION_MS) -> None:
         """Remove what was renamed away long enough ago. Blocks: call it in a thread."""
         for one in self.changed:
-            one.discarded.remove()
+            one.segments.discarded.remove()
         self.aside.free(now_ms, stray_retention_ms=stray_retention_ms)
 
     @property
@@ -219,7 +222,7 @@ class OpenLogs:
     @property
     def have_unnamed(self) -> bool:
         """Whether checkpoints do not speak yet of a log whose topic's id is synced."""
-        return any(one.is_secured and not self.is_named(one) for one in self.changed)
+        return any(one.durability.is_secured and not self.is_named(one) for one in self.changed)
 
     def is_named(self, one: Log) -> bool:
         """Whether the recovery points on the disk name this log: its topic's id is synced then. Of one in a directory
@@ -260,7 +263,7 @@ class OpenLogs:
         reason = "" if problem is None else str(problem)
         log.error("directory.failed", directory=directory.path, logs=len(self._logs_in(directory)), reason=reason)
         for one in self._logs_in(directory):
-            one.is_failed = True
+            one.state.is_failed = True
         self.on_offline(directory)
 
     # --- stop ---------------------------------------------------------------------------------------------------

@@ -8,13 +8,42 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from kavka_broker.core.partition.producer_state import Producer, ProducerStates
+from kavka_broker.core.partition.producer_state import Producer, ProducerStates, WrittenBatch
 from kavka_broker.core.partition.transactions import Ended
+from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.storage.disk import File
 from kavka_broker.storage.segment import Segment
-from kavka_broker.storage.transaction_proof import entry_of, note_batch
+from kavka_broker.storage.transaction_index import AbortedTransaction
 
 NOT_READ: Final = memoryview(b"")  # of a batch of data its header is enough
+
+
+def note_batch(producers: ProducerStates, header: BatchHeader, batch: memoryview) -> Ended | None:
+    """Keep `producers` up with a batch of the log, without judging it; the transaction that it has ended, if any."""
+    if not header.has_producer_id:
+        return None
+    if header.is_control:
+        marker = read_marker(batch)
+        if marker is None:
+            return None
+        return producers.end_transaction(
+            header.producer_id,
+            header.producer_epoch,
+            marker.coordinator_epoch,
+            header.max_timestamp,
+            header.base_offset,
+            is_aborted=marker.kind is ControlType.ABORT,
+        )
+    written = WrittenBatch(
+        header.base_sequence, header.last_sequence, header.base_offset, header.last_offset, header.max_timestamp
+    )
+    producers.append(header.producer_id, header.producer_epoch, written, is_transactional=header.is_transactional)
+    return None
+
+
+def entry_of(ended: Ended) -> AbortedTransaction:
+    return AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, ended.stable_offset)
 
 
 class ProducerWalk:

@@ -78,17 +78,17 @@ def open_log(
     directory: str,
     config: LogConfig,
     *,
-    recover: bool,
-    recovery_point: int,
-    log_start_offset: int,
+    recover: bool = True,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
     now_ms: int,
     keeps_end: bool = True,
     cleaned_offset: int = 0,
     topic_id: bytes | None = None,
 ) -> Log:
-    """The log in `directory`, which is made where it does not exist. Unless it `keeps_end`, it may end below the
-    recovery point, and gives out those offsets again. `topic_id` is what `partition.metadata` says; None where nobody
-    has read it yet.
+    """The log in `directory`, made where there is none; with `recover` what a crash may have torn is checked. Unless it
+    `keeps_end`, it may end below the recovery point, and gives out those offsets again. Below `cleaned_offset` it has
+    been cleaned, whatever its topic says now. `topic_id` is that of `partition.metadata`, if somebody has read it.
 
     A broker may start with very many logs: the directory is listed once, and no file is asked for that is not in it.
     """
@@ -133,12 +133,12 @@ def open_log(
         topic_id=opening.topic_id,
     )
     opened.damage, opened.is_foreign = opening.damage, opening.is_foreign
-    opened.load_producers(opening.snapshot_offsets)
+    opened.producer_files.load(opening.snapshot_offsets)
     if opening.is_cut:
         # What was cut off must not come back with the next crash, beside what is appended until then.
-        opened.segments[-1].sync()
-        opened.seal_names()
-    if opened.unflushed_messages >= config.flush_messages:
+        opened.segments.active.sync()
+        opened.durability.seal_names()
+    if opened.durability.unflushed_messages >= config.flush_messages:
         # A killed process left it in the page cache only. It will count as committed, so it is synced as it would have
         # been within its append.
         opened.flush()

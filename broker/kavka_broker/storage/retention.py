@@ -1,4 +1,4 @@
-"""Which segments of a log have outlived their topic's retention.
+"""Deleting the segments of a log that have outlived their topic's retention.
 
 From the oldest on, a segment goes when one of these holds:
 
@@ -11,28 +11,57 @@ the first segment that stays keeps all that follow. The active segment may go to
 place.
 """
 
-from typing import TYPE_CHECKING
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.segment import Segment
+from kavka_broker.storage.segments import Segments
 
-if TYPE_CHECKING:
-    from kavka_broker.storage.log_segments import SegmentedLog
-    from kavka_broker.storage.segment import Segment
+log = get("storage")
 
 
-def expired_count(log: "SegmentedLog", now_ms: int, high_watermark: int) -> int:
-    """How many of the oldest segments are to be deleted."""
-    ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
-    size_bytes = log.size_bytes
-    for count, (segment, end_offset) in enumerate(zip(log.segments, ends, strict=True)):
-        is_expired = end_offset <= log.log_start_offset or _is_expired(log, segment, size_bytes, now_ms)
-        is_empty_active = segment is log.segments[-1] and not segment.size_bytes
-        if not is_expired or is_empty_active or end_offset > high_watermark:
+def delete_expired(log_: Log, now_ms: int, high_watermark: int) -> int:
+    """Delete old segments as the topic's retention says; returns how many. None above the high watermark goes, and none
+    that a cut is planned for, or that is yet to be synced after one. Raises KAFKA_STORAGE_ERROR.
+    """
+    state, segments = log_.state, log_.segments
+    up_to = min(high_watermark, log_.durability.untouched_end)
+    count = expired_count(segments, log_.config, state.start_offset, state.end_offset, up_to=up_to, now_ms=now_ms)
+    if not count:
+        return 0
+    if count == len(segments):
+        try:
+            log_.roll(now_ms)
+        except BrokerError:
+            count -= 1  # the disk may be full; the older ones make room
+    state.note_changed()
+    try:
+        segments.discard(segments.all[:count])
+    except OSError as problem:
+        raise state.storage_error("delete", problem) from problem
+    segments.replace(segments.all[count:])
+    log_.advance_start(segments.first_base)
+    log.info("segments.deleted", log=str(state.name), count=count, log_start_offset=state.start_offset)
+    return count
+
+
+def expired_count(
+    segments: Segments, config: LogConfig, log_start_offset: int, log_end_offset: int, *, up_to: int, now_ms: int
+) -> int:
+    """How many of the oldest segments are to be deleted; none that reaches behind `up_to`."""
+    ends = [segment.base_offset for segment in segments.all[1:]] + [log_end_offset]
+    size_bytes = segments.size_bytes
+    for count, (segment, end_offset) in enumerate(zip(segments, ends, strict=True)):
+        is_expired = end_offset <= log_start_offset or _is_expired(config, segment, size_bytes, now_ms)
+        is_empty_active = segment is segments.active and not segment.size_bytes
+        if not is_expired or is_empty_active or end_offset > up_to:
             return count
         size_bytes -= segment.size_bytes
-    return len(log.segments)
+    return len(segments)
 
 
-def _is_expired(log: "SegmentedLog", segment: "Segment", size_bytes: int, now_ms: int) -> bool:
-    config = log.config
+def _is_expired(config: LogConfig, segment: Segment, size_bytes: int, now_ms: int) -> bool:
     if not config.deletes:
         return False
     if config.retention_bytes >= 0 and size_bytes - segment.size_bytes >= config.retention_bytes:

@@ -6,15 +6,13 @@ log may be cut, and retention or the cleaner may take a segment: then what was l
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.scan import Seen, scan
 from kavka_broker.slices import Pace, Work
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import Found, Segment
-
-if TYPE_CHECKING:
-    from kavka_broker.storage.log_reading import ReadableLog
 
 #: In units of `Pace`: looking at a header, unpacking a piece, finding the place to begin.
 HEADER_UNITS: Final = 4
@@ -26,7 +24,7 @@ class _Gone(Exception):
     """A segment that was being searched is not part of the log any more."""
 
 
-def find_by_timestamp(log: "ReadableLog", timestamp_ms: int, pace: Pace) -> Work[Found | None]:
+def find_by_timestamp(log: Log, timestamp_ms: int, pace: Pace) -> Work[Found | None]:
     """The first record whose timestamp is not below `timestamp_ms`. Raises BrokerError: CORRUPT_MESSAGE, a disk's
     error, NOT_LEADER_OR_FOLLOWER where the log was cut or closed meanwhile.
     """
@@ -37,7 +35,7 @@ def find_by_timestamp(log: "ReadableLog", timestamp_ms: int, pace: Pace) -> Work
             continue
 
 
-def max_timestamp(log: "ReadableLog", pace: Pace) -> Work[Found | None]:
+def max_timestamp(log: Log, pace: Pace) -> Work[Found | None]:
     """The record with the largest timestamp, the first of them. Raises as `find_by_timestamp`."""
     while True:
         youngest = max(log.segments, key=lambda segment: segment.largest.timestamp_ms)
@@ -49,7 +47,7 @@ def max_timestamp(log: "ReadableLog", pace: Pace) -> Work[Found | None]:
             continue
 
 
-def _first(log: "ReadableLog", timestamp_ms: int, pace: Pace) -> Work[Found | None]:
+def _first(log: Log, timestamp_ms: int, pace: Pace) -> Work[Found | None]:
     for segment in list(log.segments):
         if segment.largest.timestamp_ms >= timestamp_ms:
             found = yield from _Search(log, segment, timestamp_ms, pace).run()
@@ -61,7 +59,7 @@ def _first(log: "ReadableLog", timestamp_ms: int, pace: Pace) -> Work[Found | No
 class _Search:
     """In one segment."""
 
-    def __init__(self, log: "ReadableLog", segment: Segment, timestamp_ms: int, pace: Pace) -> None:
+    def __init__(self, log: Log, segment: Segment, timestamp_ms: int, pace: Pace) -> None:
         self._log = log
         self._segment = segment
         self._timestamp_ms = timestamp_ms
@@ -75,7 +73,7 @@ class _Search:
             # Only headers are judged when a batch is taken; what a client put behind them shows here.
             raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self._log.name}: {problem}") from None
         except OSError as problem:
-            raise self._log.unreadable(self._segment, problem) from problem
+            raise self._log.reader.told(self._segment.base_offset, problem) from problem
 
     def _batches(self) -> Work[Found | None]:
         if self._segment not in self._log.segments:

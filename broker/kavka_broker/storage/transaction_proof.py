@@ -5,19 +5,16 @@ waits on the loop for a long log: the work goes in slices, and what is appended 
 """
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kavka_broker.core.partition.producer_state import ProducerStates, WrittenBatch
-from kavka_broker.core.partition.transactions import NO_OFFSET, Ended
+from kavka_broker.core.partition.producer_state import ProducerStates
+from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.logs import get
-from kavka_broker.protocol.records.batch import BatchHeader
-from kavka_broker.protocol.records.control import ControlType, read_marker
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
+from kavka_broker.storage.producer_walk import entry_of, note_batch
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.transaction_index import AbortedTransaction, Trust
-
-if TYPE_CHECKING:
-    from kavka_broker.storage.log_segments import SegmentedLog
 
 log = get("storage")
 
@@ -25,34 +22,7 @@ HEADERS_PER_SLICE_MAX: Final = 1_000
 """Takes a few milliseconds."""
 
 
-def note_batch(producers: ProducerStates, header: BatchHeader, batch: memoryview) -> Ended | None:
-    """Keep `producers` up with a batch of the log, without judging it; the transaction that it has ended, if any."""
-    if not header.has_producer_id:
-        return None
-    if header.is_control:
-        marker = read_marker(batch)
-        if marker is None:
-            return None
-        return producers.end_transaction(
-            header.producer_id,
-            header.producer_epoch,
-            marker.coordinator_epoch,
-            header.max_timestamp,
-            header.base_offset,
-            is_aborted=marker.kind is ControlType.ABORT,
-        )
-    written = WrittenBatch(
-        header.base_sequence, header.last_sequence, header.base_offset, header.last_offset, header.max_timestamp
-    )
-    producers.append(header.producer_id, header.producer_epoch, written, is_transactional=header.is_transactional)
-    return None
-
-
-def entry_of(ended: Ended) -> AbortedTransaction:
-    return AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, ended.stable_offset)
-
-
-def prove(log_: "SegmentedLog") -> Iterator[None]:
+def prove(log_: Log) -> Iterator[None]:
     """Compare an index that is in doubt with the batches, and those behind it until its transactions have ended; one
     that is wrong is made anew. A step of this iterator is a slice.
 
@@ -60,14 +30,14 @@ def prove(log_: "SegmentedLog") -> Iterator[None]:
     """
     first = next((segment for segment in log_.segments if segment.aborted.trust is Trust.DOUBTED), None)
     if first is None:
-        log_.look_at_indexes()  # retention may have taken it
+        log_.segments.look_at_indexes()  # retention may have taken it
         return
     producers = ProducerStates()
-    snapshots = ProducerSnapshots(log_.disk, log_.directory, log_.topic_id, log_.partition)
-    producers.replace(snapshots.load(first.base_offset, log_.log_end_offset, log_.bears_out))
+    snapshots = ProducerSnapshots(log_.disk, log_.directory, log_.topic_id, log_.name.partition)
+    producers.replace(snapshots.load(first.base_offset, log_.log_end_offset, log_.producer_files.bears_out))
     start = snapshots.newest if snapshots.newest >= 0 else log_.log_start_offset
     first_end_offset = first.offset_max
-    for segment in log_.segments_from(start):
+    for segment in log_.segments.from_offset(start):
         if segment.base_offset > first.base_offset:
             first_end_offset = min(first_end_offset, segment.base_offset)
             if segment.aborted.trust is Trust.WHOLE or _is_settled(producers, first_end_offset):
@@ -79,12 +49,12 @@ def prove(log_: "SegmentedLog") -> Iterator[None]:
         if segment.base_offset >= first.base_offset:
             is_right = _settle(segment, found, end_offset, knows_all=snapshots.newest >= 0 or not start)
             if not is_right:
-                log_.sync_later(segment.aborted.path)
-    log_.look_at_indexes()
+                log_.durability.sync_later(segment.aborted.path)
+    log_.segments.look_at_indexes()
 
 
 def _walk(
-    log_: "SegmentedLog", segment: Segment, start: int, producers: ProducerStates, found: list[AbortedTransaction]
+    log_: Log, segment: Segment, start: int, producers: ProducerStates, found: list[AbortedTransaction]
 ) -> Generator[None, None, int | None]:
     """Take note of the batches from `start` on, and find what they have aborted. Returns where they end; None where the
     log was cut or closed meanwhile.

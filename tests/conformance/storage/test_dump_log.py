@@ -12,6 +12,7 @@ from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import Record, build_batch
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Log, Origin
+from kavka_broker.storage.recovery import open_log
 from tools.kafka_jars import class_path
 
 pytestmark = pytest.mark.java
@@ -85,7 +86,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """A log of several segments: closed in good order, or torn and recovered."""
     directory = tmp_path_factory.mktemp("logs") / "orders.eu-7"
     config = LogConfig(internal_segment_bytes=64 * 1024, index_interval_bytes=4096)
-    log = Log.open(RealDisk(), str(directory), config, now_ms=NOW_MS)
+    log = open_log(RealDisk(), str(directory), config, now_ms=NOW_MS)
     count = write(log)
     if request.param == "recovered":
         log.abandon()
@@ -93,7 +94,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         last.write_bytes(last.read_bytes() + b"\0" * 100)
         for index in directory.glob("*index"):
             index.write_bytes(b"")
-        log = Log.open(RealDisk(), str(directory), config, recover=True, now_ms=NOW_MS)
+        log = open_log(RealDisk(), str(directory), config, recover=True, now_ms=NOW_MS)
         assert log.log_end_offset == count
     log.close()
     return directory, count

@@ -91,11 +91,11 @@ def test_back_and_forth(kafka: Server, stop: Callable[[Server], int]) -> None:
         manager, log = open_directory(kafka)
         assert manager.directories[0].is_clean == (stop is Server.stop)
         assert values(log) == [value_of(number) for number in range(count)]
-        assert log.latest_epoch >= 0
+        assert log.epochs.latest >= 0
         assert len(log.producers) == len(CODECS)
         for compression in Compression:
             batch = build_batch([(b"k", value_of(count))], timestamp_ms=1, compression=compression)
-            log.append_as_leader(memoryview(batch), log.latest_epoch, 1)
+            log.append_as_leader(memoryview(batch), log.epochs.latest, 1)
             count += 1
         manager.close()
 
@@ -137,7 +137,7 @@ def test_snapshots_of_producers_are_taken_over(kafka: Server, is_clean: bool) ->
             batch = build_batch(
                 [(b"k", bytes(1000))], timestamp_ms=1, producer_id=7, producer_epoch=3, base_sequence=sequence
             )
-            log.append_as_leader(memoryview(batch), max(0, log.latest_epoch), 1)
+            log.append_as_leader(memoryview(batch), max(0, log.epochs.latest), 1)
         rolled = max(segment.base_offset for segment in log.segments)
         manager.close()
         if not is_clean:

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.recovery import open_log
 from tests.support.sim_disk import SimDisk
 
 DIRECTORY = "/data/t-0"
@@ -28,8 +29,8 @@ class LogOnADisk(RuleBasedStateMachine):
         self.log = self.open(recover=True)
 
     def open(self, *, recover: bool) -> Log:
-        log = Log.open(self.disk, DIRECTORY, self.CONFIG, recover=recover, recovery_point=self.checkpoint, now_ms=0)
-        log.on_recovery_point_lowered = self.write_checkpoint
+        log = open_log(self.disk, DIRECTORY, self.CONFIG, recover=recover, recovery_point=self.checkpoint, now_ms=0)
+        log.durability.on_recovery_point_lowered = self.write_checkpoint
         return log
 
     def write_checkpoint(self) -> None:

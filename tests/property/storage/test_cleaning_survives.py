@@ -14,6 +14,7 @@ import pytest
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import Record
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.recovery import open_log
 from tests.support.sim_disk import Operation, SimDisk
 from tests.unit.storage.cleaning import COMPACTED, clean, end, put, roll
 from tests.unit.storage.support import DIRECTORY, NOW_MS, everything, headers
@@ -46,7 +47,7 @@ def written() -> tuple[CutDisk, Log]:
     disk = CutDisk(now_ms=NOW_MS)
     disk.make_directory("/data")
     disk.sync_directory("/data")
-    log = Log.open(disk, DIRECTORY, COMPACTED, now_ms=NOW_MS)
+    log = open_log(disk, DIRECTORY, COMPACTED, now_ms=NOW_MS)
     put(log, ("a", "1"), ("gone", "1"), ("b", "x" * 300))
     put(log, ("gone", None), ("c", "1"), producer_id=PRODUCER_ID, producer_epoch=2, base_sequence=10)
     roll(log)
@@ -63,7 +64,7 @@ def written() -> tuple[CutDisk, Log]:
     roll(log)
     put(log, ("a", "3"))
     log.flush()
-    log.discarded.remove()
+    log.segments.discarded.remove()
     return disk, log
 
 
@@ -90,7 +91,7 @@ def expect_nothing_lost(log: Log, before: list[Record], expected: list[Record]) 
 
 
 def reopen(disk: CutDisk, recovery_point: int) -> Log:
-    return Log.open(disk, DIRECTORY, COMPACTED, recover=True, recovery_point=recovery_point, now_ms=LATER_MS)
+    return open_log(disk, DIRECTORY, COMPACTED, recover=True, recovery_point=recovery_point, now_ms=LATER_MS)
 
 
 def end_process(disk: CutDisk, random: Random | None) -> None:

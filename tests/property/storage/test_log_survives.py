@@ -54,7 +54,7 @@ class LogMachine(LogOnADisk):
     @rule()
     def elect(self) -> None:
         self.epoch += 1
-        self.log.assign_epoch(self.epoch, self.log.log_end_offset)
+        self.log.epochs.assign(self.epoch, self.log.log_end_offset)
 
     @rule()
     def flush(self) -> None:
@@ -63,7 +63,7 @@ class LogMachine(LogOnADisk):
 
     @rule()
     def remove_deleted(self) -> None:
-        self.log.discarded.remove()
+        self.log.segments.discarded.remove()
 
     @rule(share=st.floats(0, 1))
     def truncate(self, share: float) -> None:
@@ -75,20 +75,20 @@ class LogMachine(LogOnADisk):
     def cut_in_steps(self, share: float, steps: int, seed: int | None) -> None:
         """As a follower does, which may come to lead, or lose its power, between any two."""
         whole = [*self.model], [*self.epochs], self.sequence
-        self.log.plan_cut(int(len(self.model) * share))
+        self.log.cutting.plan_cut(int(len(self.model) * share))
         if steps:
             self.flush()  # of another thread, which makes durable what is about to go
-            self.log.sync_records()
-        if steps > 1 and self.log.may_be_cut:
-            self.log.carry_out_cut()
+            self.log.durability.sync_records()
+        if steps > 1 and self.log.durability.may_be_cut:
+            self.log.cutting.carry_out()
             self.forget_the_end()
             self.synced = min(self.synced, len(self.model))
         if steps > 2:
-            self.log.sync_records()
-            assert not self.log.is_being_cut
+            self.log.durability.sync_records()
+            assert not self.log.durability.is_being_cut
         if seed is None:
-            self.log.give_up_cut()
-            self.log.sync_records()
+            self.log.durability.give_up_cut()
+            self.log.durability.sync_records()
             self.shorten()
         else:
             if steps < 3:
@@ -139,7 +139,7 @@ class LogMachine(LogOnADisk):
                 for header, batch in split_batches(part):
                     records = read_records(batch)
                     assert [record.offset for record in records] == list(range(offset, header.next_offset))
-                    assert header.leader_epoch == self.epochs[offset] == self.log.epoch_at(offset)
+                    assert header.leader_epoch == self.epochs[offset] == self.log.epochs.epoch_at(offset)
                     found += [record.value for record in records]
                     offset = header.next_offset
         assert found == self.model

@@ -18,6 +18,7 @@ from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.control import ControlType, build_marker, read_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log, Origin
+from kavka_broker.storage.recovery import open_log
 from kavka_broker.storage.transaction_index import ENTRY, AbortedTransaction
 from kavka_broker.storage.transaction_proof import prove
 from tests.property.storage.machines import LogOnADisk, Step, play_by_chance
@@ -156,7 +157,7 @@ class TransactionMachine(LogOnADisk):
         self.was_mended |= self.is_mended
         self.look_again()
 
-    @precondition(lambda self: self.log.has_aborted)
+    @precondition(lambda self: self.log.segments.has_aborted)
     @rule(which=st.integers(0, 9), field=st.sampled_from(FIELDS))
     def damage_an_index(self, which: int, field: int) -> None:
         """The version, an id or an offset becomes one that cannot be."""
@@ -168,7 +169,7 @@ class TransactionMachine(LogOnADisk):
         self.log = self.open(recover=False)
         self.reloaded()
 
-    @precondition(lambda self: self.log.has_aborted)
+    @precondition(lambda self: self.log.segments.has_aborted)
     @rule(which=st.integers(0, 9))
     def lose_an_index(self, which: int) -> None:
         """A kill, and the file is gone; it is built anew where the log is recovered."""
@@ -182,7 +183,7 @@ class TransactionMachine(LogOnADisk):
         self.reloaded()
         self.was_mended |= self.is_mended
 
-    @precondition(lambda self: self.log.has_aborted)
+    @precondition(lambda self: self.log.segments.has_aborted)
     @rule(which=st.integers(0, 9), share=st.floats(0, 1))
     def lose_an_index_unnoticed(self, which: int, share: float) -> None:
         """After a clean stop some or all entries are gone. Whoever reads everything finds out."""
@@ -210,7 +211,7 @@ class TransactionMachine(LogOnADisk):
         offset = 0
         while offset < self.log.log_end_offset:
             offset = self.log.read(offset, 700).end_offset
-            while self.log.has_doubted:
+            while self.log.segments.has_doubted:
                 assert not list(prove(self.log))
 
     # --- what must hold -----------------------------------------------------------------------------------------
@@ -234,9 +235,9 @@ class TransactionMachine(LogOnADisk):
         truth = read_all(self.log)
         found = [(segment, entry) for segment in self.log.segments for entry in segment.aborted]
         assert [entry for _, entry in found] == truth.aborted
-        assert self.log.has_aborted == bool(found)
+        assert self.log.segments.has_aborted == bool(found)
         for segment, entry in found:
-            assert self.log.segments_from(entry.last_offset)[0] is segment
+            assert self.log.segments.from_offset(entry.last_offset)[0] is segment
 
     @invariant()
     def readers_are_told(self) -> None:
@@ -244,7 +245,7 @@ class TransactionMachine(LogOnADisk):
         for offset in range(0, end, max(1, end // 7)):
             for end_offset in range(offset + 1, end + 1, max(1, end // 5)):
                 wanted = [one for one in truth.aborted if one.last_offset >= offset and one.first_offset < end_offset]
-                assert self.log.aborted_between(offset, end_offset) == wanted
+                assert self.log.reader.aborted_between(offset, end_offset) == wanted
 
     def check(self) -> None:
         self.the_stable_offset_is_right()
@@ -253,7 +254,7 @@ class TransactionMachine(LogOnADisk):
 
     def teardown(self) -> None:
         """A follower that takes it all comes to the same, and so does one that has to read it again."""
-        follower = Log.open(self.disk, FOLLOWER, self.CONFIG, now_ms=0)
+        follower = open_log(self.disk, FOLLOWER, self.CONFIG, now_ms=0)
         for segment in self.log.segments:
             if segment.size_bytes:
                 follower.append_as_follower(segment.file.read(0, segment.size_bytes))
@@ -262,7 +263,7 @@ class TransactionMachine(LogOnADisk):
             assert mine == [entry for segment in self.log.segments for entry in segment.aborted]
             transactions = follower.producers.transactions
             assert transactions.first_open_offset == self.log.producers.transactions.first_open_offset
-            follower = Log.open(self.disk, FOLLOWER, self.CONFIG, now_ms=0)
+            follower = open_log(self.disk, FOLLOWER, self.CONFIG, now_ms=0)
 
 
 STEPS = [*["write_in_transaction"] * 6, *["end"] * 4, *["replicate"] * 2, "write_plainly", "roll", "flush"]
@@ -280,7 +281,7 @@ STEPS += [
 
 
 def draw(random: Random, machine: TransactionMachine) -> Step:
-    step = random.choice([one for one in STEPS if machine.log.has_aborted or "index" not in one])
+    step = random.choice([one for one in STEPS if machine.log.segments.has_aborted or "index" not in one])
     drawn: dict[str, dict[str, object]] = {
         "write_in_transaction": {
             "producer": random.randint(1, 4),

@@ -11,7 +11,7 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.hosting.openings import Openings
-from kavka_broker.storage.log import Log
+from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.in_process import running
 from tests.unit.coordinator.calls import find, stable
@@ -40,8 +40,8 @@ class Gate:
             self.may_sync.wait(20)
             secure(logs)
 
-        def note_thread(log: Log, *, is_named: bool) -> None:
-            if log.name.topic == topic:
+        def note_thread(durability: Durability, *, is_named: bool) -> None:
+            if durability._state.name.topic == topic:
                 self.syncing.append(threading.get_ident())
 
         async def note_waiting(openings: Openings) -> None:
@@ -49,7 +49,7 @@ class Gate:
             await secured(openings)
 
         monkeypatch.setattr(LogManager, "secure", secure_when_told)
-        monkeypatch.setattr(Log, "sync_id", note_thread)
+        monkeypatch.setattr(Durability, "sync_id", note_thread)
         monkeypatch.setattr(Openings, "secured", note_waiting)
 
 

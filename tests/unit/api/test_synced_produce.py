@@ -26,9 +26,9 @@ class Held:
     def __init__(self, log: Log) -> None:
         self.count = 0
         self._may_sync = threading.Event()
-        self._sync = log.sync_records
+        self._sync = log.durability.sync_records
         self.log = log
-        log.sync_records = self._wait  # type: ignore[method-assign]
+        log.durability.sync_records = self._wait  # type: ignore[method-assign]
 
     def _wait(self) -> None:
         assert self._may_sync.wait(20)
@@ -56,7 +56,7 @@ def on_one_broker(directory: Path, scenario: Callable[[InProcess, Held], Awaitab
             await inside.create("t", flush_messages="1")
             await inside.create("neighbour")
             log = inside.broker.replicas.leader("t", 0).log
-            log.secure()
+            log.durability.secure()
             held = Held(log)
             try:
                 await asyncio.wait_for(scenario(inside, held), 30)
@@ -105,7 +105,7 @@ def test_a_record_that_every_follower_has_waits_for_the_leaders_sync(tmp_path: P
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await decide(inside, ConfigRecord(2, "t", "flush.messages", "1"))
         partition = inside.broker.replicas.leader("t", 0)
-        partition.log.secure()
+        partition.log.durability.secure()
         held = Held(partition.log)
         client.send(request(), VERSION)
         await until(lambda: partition.log.log_end_offset == 1)

@@ -69,7 +69,7 @@ def test_markers_end_transactions(tmp_path: Path) -> None:
         assert await mark(client, commits=True, epoch=2, coordinator=4, transaction_version=EPOCHS_RISE) == 0
         assert partition.last_stable_offset == 6
         assert markers(partition) == [(ControlType.ABORT, 0, 3), (ControlType.COMMIT, 2, 4)]
-        assert [entry.first_offset for entry in partition.log.aborted_between(0, 6)] == [0]
+        assert [entry.first_offset for entry in partition.log.reader.aborted_between(0, 6)] == [0]
 
     play(tmp_path, scenario)
 
@@ -95,7 +95,7 @@ def test_a_repeated_marker_is_written_and_ends_nothing(tmp_path: Path) -> None:
         for _ in range(2):
             assert await mark(client, epoch=1, transaction_version=EPOCHS_RISE) == 0
         assert len(markers(partition)) == 2
-        assert len(partition.log.aborted_between(0, 9)) == 1
+        assert len(partition.log.reader.aborted_between(0, 9)) == 1
         assert partition.last_stable_offset == 4
 
     play(tmp_path, scenario)

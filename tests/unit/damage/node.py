@@ -64,7 +64,7 @@ def value(topic: str, number: int) -> bytes:
 
 
 def write(partition: Partition, topic: str, number: int) -> None:
-    partition.log._segment_bytes_max = SEGMENT_BYTES
+    partition.log.segments.bytes_max = SEGMENT_BYTES
     batch = build_batch(
         [(None, value(topic, number))],
         timestamp_ms=NOW_MS + number * (7 if topic == "u" else 5),
@@ -140,7 +140,7 @@ async def _live(
         found = {topic: read(server.broker.replicas.leader(topic, 0))[0] for topic in topics}
         ends = {topic: server.broker.replicas.leader(topic, 0).log.log_end_offset for topic in topics}
         log = server.broker.replicas.leader("t", 0).log
-        return found, ends, len(log.aborted_between(0, log.log_end_offset))
+        return found, ends, len(log.reader.aborted_between(0, log.log_end_offset))
     finally:
         await server.stop("the test ends")
 

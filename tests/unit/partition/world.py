@@ -23,7 +23,7 @@ from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.follower_reads import read_as_follower
 from kavka_broker.replica.serving.poll import Follower
-from kavka_broker.storage.log import Log
+from kavka_broker.storage import recovery
 from tests.support.sim_disk import SimDisk
 
 TOPIC = "t"
@@ -95,7 +95,7 @@ class Host:
 
     def sync(self, partition: Partition) -> None:
         """What a thread does where a log is cut; no scenario asks for `flush.messages`."""
-        partition.log.sync_records()
+        partition.log.durability.sync_records()
         partition.synced()
 
     def refused(self, partition: Partition) -> None:
@@ -130,7 +130,7 @@ class World:
     # --- brokers ------------------------------------------------------------------------------------------------
 
     def start(self, node: Node) -> None:
-        log = Log.open(node.disk, f"/data/{TOPIC}-0", self.config, recover=True, now_ms=self.clock.time_ms)
+        log = recovery.open_log(node.disk, f"/data/{TOPIC}-0", self.config, recover=True, now_ms=self.clock.time_ms)
         log.topic_id = TOPIC_ID
         high_watermark = max(log.log_start_offset, min(node.checkpoint, log.log_end_offset))
         host = Host(self, node)
@@ -264,7 +264,7 @@ class World:
         assert partition is not None
         log = partition.log
         wanted = FetchPartition(
-            0, partition.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset, BYTES_MAX
+            0, partition.leader_epoch, log.log_end_offset, log.epochs.latest, log.log_start_offset, BYTES_MAX
         )
         try:
             leader.check_epoch(partition.leader_epoch)

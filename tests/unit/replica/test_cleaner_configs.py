@@ -66,7 +66,7 @@ class World:
 
     @property
     def cleaned(self) -> list[Log]:
-        return [one for one in self.logs if one.cleaned_offset == RECORDS]
+        return [one for one in self.logs if one.state.cleaned_offset == RECORDS]
 
     @property
     def moved_bytes(self) -> int:

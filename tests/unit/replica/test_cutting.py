@@ -16,8 +16,9 @@ from kavka_broker.replica.following.cutting import cut, go_on, restart_at
 from kavka_broker.replica.leading.log_syncs import LogSyncs
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.storage import checkpoints
+from kavka_broker.storage import checkpoints, recovery
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.retention import delete_expired
 from tests.support.alone import Alone
 from tests.support.sim_disk import DiskError, Operation, SimDisk
 from tests.support.waiting import until
@@ -51,8 +52,8 @@ class Node(Alone):
         self.syncs = LogSyncs(self.crashes.append)
         self.disk = WatchedDisk()
         self.refusals = 0
-        self.log = Log.open(self.disk, "/data/t-0", LogConfig(flush_messages=4), now_ms=0)
-        self.log.on_recovery_point_lowered = self.write_checkpoint
+        self.log = recovery.open_log(self.disk, "/data/t-0", LogConfig(flush_messages=4), now_ms=0)
+        self.log.durability.on_recovery_point_lowered = self.write_checkpoint
         self.partition = Partition("t", 0, self.log, FOLLOWS, HERE, SystemClock(), self)
         for offset in range(6):
             self.log.append_as_follower(record(offset))
@@ -124,7 +125,7 @@ def test_no_sync_of_a_cut_holds_the_loop(restarts: bool) -> None:
         end_offset = 40 if restarts else 3
         assert node.log.log_end_offset == node.partition.log.log_end_offset == end_offset
         await node.step()
-        assert not node.log.is_being_cut
+        assert not node.log.durability.is_being_cut
         assert node.partition.when_synced(end_offset - 1) is None
         assert node.disk.synced_on_loop == []
 
@@ -135,9 +136,9 @@ def test_what_was_not_synced_is_cut_at_once_and_sealed_by_a_thread() -> None:
     async def scenario(node: Node) -> None:
         node.log.append_as_follower(record(6))
         cut(node.partition, 6)
-        assert (node.log.log_end_offset, node.log.is_being_cut) == (6, True)
+        assert (node.log.log_end_offset, node.log.durability.is_being_cut) == (6, True)
         await node.step()
-        assert not node.log.is_being_cut
+        assert not node.log.durability.is_being_cut
         assert node.disk.synced_on_loop == []
 
     play(scenario)
@@ -147,13 +148,13 @@ def test_who_comes_to_lead_before_the_cut_keeps_its_records_and_waits_for_their_
     async def scenario(node: Node) -> None:
         for offset in range(6, 10):
             node.log.append_as_follower(record(offset))
-        assert node.log.answerable_end == 6, "flush.messages has yet to be done"
+        assert node.log.durability.answerable_end == 6, "flush.messages has yet to be done"
         cut(node.partition, 3)
         node.partition.apply(LEADS)
-        assert (node.log.log_end_offset, node.log.recovery_point, node.log.is_being_cut) == (10, 6, False)
+        assert (node.log.log_end_offset, node.log.recovery_point, node.log.durability.is_being_cut) == (10, 6, False)
         assert node.partition.high_watermark <= 6
         await node.step()
-        assert (node.log.answerable_end, node.partition.high_watermark) == (10, 10)
+        assert (node.log.durability.answerable_end, node.partition.high_watermark) == (10, 10)
 
     play(scenario)
 
@@ -178,7 +179,7 @@ def test_a_sync_of_what_is_to_go_promises_nothing_of_it() -> None:
         await asyncio.to_thread(node.log.flush)
         await node.step()
         assert node.log.recovery_point == 3
-        assert node.log.may_be_cut
+        assert node.log.durability.may_be_cut
 
     play(scenario)
 
@@ -214,7 +215,7 @@ def test_a_disk_that_fails_meanwhile_fails_the_log() -> None:
     async def scenario(node: Node) -> None:
         node.log.append_as_follower(record(6))
         failed = threading.Event()
-        node.log.on_failed = failed.set
+        node.log.state.on_failed = failed.set
         node.disk.fail_syncs = True
         cut(node.partition, 6)
         assert await asyncio.to_thread(failed.wait, 20)
@@ -230,7 +231,7 @@ def test_retention_leaves_alone_what_is_being_cut(is_cut: bool) -> None:
     """
 
     def retain(one: Log) -> int:
-        return one.delete_expired(now_ms=10**15, high_watermark=one.log_end_offset)
+        return delete_expired(one, now_ms=10**15, high_watermark=one.log_end_offset)
 
     async def scenario(node: Node) -> None:
         for offset in range(6, 9):
@@ -256,14 +257,14 @@ def test_retention_leaves_alone_what_is_being_cut(is_cut: bool) -> None:
 def test_a_thread_that_comes_late_writes_nothing_into_the_directory_of_the_next_log_of_the_name() -> None:
     async def scenario(node: Node) -> None:
         log = node.log
-        log.plan_cut(3)
-        log.lower_on_disk()
-        log.carry_out_cut()
+        log.cutting.plan_cut(3)
+        log.durability.lower_on_disk()
+        log.cutting.carry_out()
         log.abandon()  # its topic is deleted, and made anew
         node.disk.rename("/data/t-0", "/data/t-0.gone-delete")
-        anew = Log.open(node.disk, "/data/t-0", LogConfig(), now_ms=0)
+        anew = recovery.open_log(node.disk, "/data/t-0", LogConfig(), now_ms=0)
         names = node.disk.names(anew.directory)
-        log.seal()
+        log.durability.seal()
         assert node.disk.names(anew.directory) == names
 
     play(scenario)
@@ -296,10 +297,10 @@ def test_producers_that_cannot_be_read_for_now_are_read_later_and_once() -> None
         cut(node.partition, 8)
         node.disk.errors = [DiskError(frozenset({"read"}), "/data/t-0/", errno.EMFILE, times=1)]
         with pytest.raises(BrokerError):
-            log.sync_records()
-        assert (log.is_being_cut, log.is_failed) == (True, False)
+            log.durability.sync_records()
+        assert (log.durability.is_being_cut, log.is_failed) == (True, False)
         await node.step()
-        assert (log.is_being_cut, sequences(log)) == (False, [0, 1])
+        assert (log.durability.is_being_cut, sequences(log)) == (False, [0, 1])
 
     play(scenario)
 
@@ -309,12 +310,12 @@ def test_a_log_that_is_closed_between_cut_and_seal_keeps_the_producers_that_are_
         log = node.log
         for offset in range(6, 9):
             log.append_as_follower(batch_of_producer(offset))
-        log.plan_cut(8)
-        log.sync_records()
-        log.carry_out_cut()
+        log.cutting.plan_cut(8)
+        log.durability.sync_records()
+        log.cutting.carry_out()
         assert not log.is_finished
         log.close()
-        opened = Log.open(node.disk, log.directory, LogConfig(), recover=False, recovery_point=8, now_ms=0)
+        opened = recovery.open_log(node.disk, log.directory, LogConfig(), recover=False, recovery_point=8, now_ms=0)
         assert sequences(opened)[-1:] == [1]
 
     play(scenario)

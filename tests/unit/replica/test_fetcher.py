@@ -31,7 +31,7 @@ from kavka_broker.replica.following.fetcher import TAKEN_A_TURN_MAX, FetchSettin
 from kavka_broker.replica.following.fetchers import Fetchers
 from kavka_broker.replica.following.taking import Next, take
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.storage.log import Log
+from kavka_broker.storage import recovery
 from kavka_broker.timers import Timers
 from tests.sim.loop import SimLoop
 from tests.sim.node import SimClock
@@ -97,7 +97,7 @@ class Bench:
     def partition(
         self, index: int, leader: int = 1, epoch: int = 0, config: LogConfig | None = None, around: Any = None
     ) -> Partition:
-        log = Log.open(self._disk, f"/data/t-{index}", config or LogConfig(), now_ms=0)
+        log = recovery.open_log(self._disk, f"/data/t-{index}", config or LogConfig(), now_ms=0)
         log.topic_id = b"t" * 16
         state = PartitionState((leader, NODE_ID), (leader, NODE_ID), leader, epoch)
         return Partition("t", index, log, state, NODE_ID, self.clock, around or Alone())
@@ -216,7 +216,7 @@ def test_what_flush_messages_wants_synced_is_named_once_it_is() -> None:
         reply.set_result(answer(PartitionData(0, records=records(0))))
         request, reply = await bench.leaders[1].next()
         assert (set(named(request)), other.log.log_end_offset) == ({0}, 1)
-        partition.log.sync_records()
+        partition.log.durability.sync_records()
         partition.synced()
         request, _ = await bench.leaders[1].next()
         assert {index: part.fetch_offset for index, part in named(request).items()} == {1: 1}

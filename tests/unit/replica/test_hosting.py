@@ -12,7 +12,7 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import delete_topic
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
-from kavka_broker.storage import partition_metadata
+from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk, RealDisk
 from kavka_broker.storage.log import Log
 from tests.support.in_process import InProcess, batch, running
@@ -90,7 +90,7 @@ def test_a_log_that_could_not_be_opened_is_not_taken_for_a_stray(
 ) -> None:
     """It may be all that there is of its partition, and would be missed as soon as the disk is well."""
 
-    opened = Log.open
+    opened = recovery.open_log
 
     def refuse(disk: Disk, directory: str, *rest: Any, **how: Any) -> Log:
         if directory.endswith(DIRECTORY):
@@ -107,7 +107,7 @@ def test_a_log_that_could_not_be_opened_is_not_taken_for_a_stray(
 
     asyncio.run(written(tmp_path))
     with monkeypatch.context() as patch:
-        patch.setattr(Log, "open", refuse)
+        patch.setattr(recovery, "open_log", refuse)
         asyncio.run(second())
     assert not [name for name in os.listdir(tmp_path) if name.endswith("-stray")]
     asyncio.run(third())

@@ -47,7 +47,7 @@ class World:
         made = self.logs.create(topic, 0, ID, replace(COMPACTED, min_cleanable_dirty_ratio=0.1), NOW_MS)
         put(made, ("first", "1"))
         roll(made)
-        made.cleaned_offset = 1
+        made.state.cleaned_offset = 1
         for number in range(rounds):
             put(made, ("a", f"{number}"))
         roll(made)
@@ -86,7 +86,7 @@ def test_a_start_goes_on_where_the_checkpoint_says() -> None:
     world.logs.close()
     again = start(world.disk, log_config=COMPACTED)
     found = again.get("more", 0), again.get("less", 0)
-    assert [one and one.cleaned_offset for one in found] == [5, 1]
+    assert [one and one.state.cleaned_offset for one in found] == [5, 1]
 
 
 def test_what_is_cut_off_after_the_last_slice_is_not_clean() -> None:
@@ -101,7 +101,7 @@ def test_what_is_cut_off_after_the_last_slice_is_not_clean() -> None:
 
         world.logs.note_cleaned = after_a_cut  # type: ignore[method-assign]
         assert await world.cleaner.clean_next()
-        assert world.more.cleaned_offset == world.more.log_end_offset < 5
+        assert world.more.state.cleaned_offset == world.more.log_end_offset < 5
 
     play(act)
 
@@ -258,7 +258,7 @@ def test_a_topic_deleted_under_its_cleaning_takes_nothing_of_the_next_one(monkey
             ends.add(await cleaning)
             assert values(again) == [b"new"]
             assert not [name for name in world.disk.names("/data/more-0") if name.endswith((".cleaned", ".swap"))]
-            assert again.cleaned_offset == 0
+            assert again.state.cleaned_offset == 0
             assert world.cleaner.uncleanable == []
 
         assert play(act).logs.online

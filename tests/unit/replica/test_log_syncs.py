@@ -15,7 +15,7 @@ from kavka_broker.replica.leading import log_syncs
 from kavka_broker.replica.leading.log_syncs import LogSyncs
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.storage.log import Log
+from kavka_broker.storage import recovery
 from tests.support.alone import Alone
 from tests.support.sim_disk import Operation, SimDisk
 from tests.support.waiting import until
@@ -51,16 +51,16 @@ class Here(Alone):
         self.syncs.soon(partition)
 
     def partition(self, index: int = 0, directory: str = "/data") -> Partition:
-        log = Log.open(self.disk, f"{directory}/t-{index}", LogConfig(flush_messages=1), now_ms=0)
-        log.secure()
-        sync_records = log.sync_records
+        log = recovery.open_log(self.disk, f"{directory}/t-{index}", LogConfig(flush_messages=1), now_ms=0)
+        log.durability.secure()
+        sync_records = log.durability.sync_records
 
         def held() -> None:
             assert self.may_sync.wait(10)
             self.synced.append(index)
             sync_records()
 
-        log.sync_records = held  # type: ignore[method-assign]
+        log.durability.sync_records = held  # type: ignore[method-assign]
         return Partition("t", index, log, PartitionState((1,), (1,), 1, 0), 1, SystemClock(), self)
 
 
@@ -137,14 +137,17 @@ def test_what_could_not_be_tried_is_tried_again() -> None:
     async def scenario(here: Here) -> None:
         here.may_sync.set()
         partition = here.partition()
-        sync_records, failures = partition.log.sync_records, [BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no file")]
+        sync_records, failures = (
+            partition.log.durability.sync_records,
+            [BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no file")],
+        )
 
         def failing() -> None:
             if failures:
                 raise failures.pop()
             sync_records()
 
-        partition.log.sync_records = failing  # type: ignore[method-assign]
+        partition.log.durability.sync_records = failing  # type: ignore[method-assign]
         await append(partition)
         assert (failures, partition.high_watermark) == ([], 1)
 

@@ -24,6 +24,7 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.uuids import to_text
 from kavka_broker.replica.hosting import replica_manager
 from kavka_broker.replica.hosting.missing import MissingLogs
+from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
 from tests.support.cluster import uuid
@@ -112,7 +113,7 @@ def test_a_log_is_told_as_lost_before_a_new_one_takes_its_place(tmp_path: Path) 
 def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, is_full = Log.open, [True]
+    opened, is_full = recovery.open_log, [True]
 
     def refuse(disk: Disk, directory: str, *rest: Any, **how: Any) -> Log:
         if directory.endswith("t-0") and is_full:
@@ -124,7 +125,7 @@ def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
             await inside.create("t")
             write_all(inside, 1)
             await until_known(inside, 1)
-        monkeypatch.setattr(Log, "open", refuse)
+        monkeypatch.setattr(recovery, "open_log", refuse)
         monkeypatch.setattr(replica_manager, "REOPEN_MS", 10)
         async with running(tmp_path) as inside, asyncio.timeout(20):
             topic = inside.broker.metadata.topics.get("t")
@@ -141,7 +142,7 @@ def test_a_log_that_could_not_be_made_is_made_after_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was told as lost, and the next start did not know that it never was."""
-    opened, refusals = Log.open, list[str]()
+    opened, refusals = recovery.open_log, list[str]()
 
     def refuse(disk: Disk, directory: str, *rest: Any, **how: Any) -> Log:
         if "t-0" in directory:
@@ -151,7 +152,7 @@ def test_a_log_that_could_not_be_made_is_made_after_the_next_start(
 
     async def scenario() -> None:
         with monkeypatch.context() as full:
-            full.setattr(Log, "open", refuse)
+            full.setattr(recovery, "open_log", refuse)
             full.setattr(replica_manager, "REOPEN_MS", 10)
             async with running(tmp_path) as inside, asyncio.timeout(20):
                 await inside.create("t")

@@ -271,7 +271,7 @@ def test_a_log_that_cannot_be_made_is_told_to_the_controller(tmp_path: Path, mon
             def refuse(*_: object, **__: object) -> Log:
                 raise OSError(28, "No space left on device")
 
-            monkeypatch.setattr("kavka_broker.storage.log_manager.Log.open", refuse)
+            monkeypatch.setattr("kavka_broker.storage.recovery.open_log", refuse)
             await inside.create("t")
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None

@@ -13,20 +13,20 @@ from kavka_broker.replica.following.taking import Next, resume_between, take
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.slices import at_once
-from kavka_broker.storage.log import Log
+from kavka_broker.storage import recovery
 from tests.support.alone import Alone
 from tests.support.sim_disk import SimDisk
 
 
 def test_one_whose_epochs_are_another_logs_gets_on() -> None:
     """The epoch file was exchanged while the broker was down: its leader has never heard of such an epoch."""
-    log = Log.open(SimDisk(), "/data/t-0", LogConfig(), now_ms=0)
+    log = recovery.open_log(SimDisk(), "/data/t-0", LogConfig(), now_ms=0)
     partition = Partition("t", 0, log, PartitionState((1, 2), (1, 2), 1, 3), 2, SystemClock(), Alone())
     for offset in (0, 1):
         log.append_as_follower(memoryview(build_batch([(None, b"v")], base_offset=offset, leader_epoch=3)))
-    log.epochs = LeaderEpochs([EpochStart(9, 0)])
+    log.epochs.take_over(LeaderEpochs([EpochStart(9, 0)]))
     assert resume_between(partition, 0, 5) is Resume.GO_ON
-    at_once(log.doubt_epochs())
+    at_once(log.reader.doubt_epochs())
     assert (log.log_end_offset, list(log.epochs.entries)) == (2, [EpochStart(3, 0)])
 
 
@@ -34,7 +34,7 @@ def test_one_whose_epochs_are_another_logs_gets_on() -> None:
 def test_a_full_disk_leaves_no_high_watermark_beyond_a_log_that_begins_anew(space_bytes: int) -> None:
     """DeleteRecords put the leader's start into the middle of a batch, so an empty log begins anew in front of it."""
     disk = SimDisk()
-    log = Log.open(disk, "/data/t-0", LogConfig(), now_ms=0)
+    log = recovery.open_log(disk, "/data/t-0", LogConfig(), now_ms=0)
     partition = Partition("t", 0, log, PartitionState((1, 2), (1, 2), 1, 3), 2, SystemClock(), Alone())
     restart_at(partition, 81)
     records = build_batch([(None, b"v" * 100)] * 6, base_offset=78, leader_epoch=3)

@@ -13,6 +13,7 @@ from kavka_broker.runtime.housekeeping import Chore, Housekeeping
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.retention import delete_expired
 from tests.support.sim_disk import Operation, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill
 
@@ -151,15 +152,15 @@ def play(random: Random, hosted: Hosted) -> None:
         case "trim":
             log.advance_start(random.randint(log.log_start_offset, log.log_end_offset))
         case "retain":
-            log.delete_expired(NOW_MS + 10**12, hosted.high_watermarks[log.name])
-            log.discarded.remove()
+            delete_expired(log, NOW_MS + 10**12, hosted.high_watermarks[log.name])
+            log.segments.discarded.remove()
         case "restart":
             log.start_at(log.log_end_offset + 3)
         case "secure":
             hosted.manager.secure()
         case "delete":
             hosted.manager.delete(*log.name)
-            hosted.create(log.partition)
+            hosted.create(log.name.partition)
     hosted.commit(log, min(hosted.high_watermarks[log.name], log.log_end_offset))
 
 
@@ -172,7 +173,9 @@ def test_checkpoints_say_how_all_logs_are(seed: int) -> None:
         hosted.checkpoint()
         (directory,) = hosted.manager.directories
         for log in hosted.manager:
-            assert directory.recovery_points.get(log.name) == (log.recovery_point if log.is_secured else None)
+            assert directory.recovery_points.get(log.name) == (
+                log.recovery_point if log.durability.is_secured else None
+            )
             assert directory.high_watermarks.get(log.name, 0) == hosted.high_watermarks[log.name]
             start = directory.log_starts.get(log.name, log.segments[0].base_offset)
             assert start == log.log_start_offset
@@ -180,7 +183,7 @@ def test_checkpoints_say_how_all_logs_are(seed: int) -> None:
     for log in hosted.manager:
         log.flush()
         hosted.commit(log, log.log_end_offset)
-        log.discarded.remove()
+        log.segments.discarded.remove()
     hosted.checkpoint()
     hosted.checkpoint()
     assert hosted.manager.changed == []

@@ -7,6 +7,7 @@ from kavka_broker.core.cleaning.selection import DirtyRange, LogView, dirty_rang
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, view
 from kavka_broker.storage.log import Appended, Log, Origin
 from tests.support.sim_disk import SimDisk
@@ -52,7 +53,7 @@ def range_of(
         [view(segment) for segment in log.segments],
         log.log_start_offset,
         log.log_end_offset,
-        log.cleaned_offset,
+        log.state.cleaned_offset,
         stable,
         log.recovery_point,
     )
@@ -68,10 +69,10 @@ def carry_out(cleaning: Cleaning) -> None:
     """All slices, one after the other."""
     work = cleaning.work()
     for step in work:
-        if isinstance(step, Replacement) and not cleaning.log.replace_segments(step.old, step.cleaned):
+        if isinstance(step, Replacement) and not put_in_place(cleaning.log, step.old, step.cleaned):
             work.close()
             raise Outdated
-    cleaning.log.cleaned_offset = cleaning.figures.end_offset
+    cleaning.log.state.cleaned_offset = cleaning.figures.end_offset
 
 
 def clean(log: Log, **how: Any) -> Cleaning:

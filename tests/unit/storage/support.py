@@ -8,6 +8,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
 from kavka_broker.slices import Pace, Work
+from kavka_broker.storage import recovery
 from kavka_broker.storage.log import Appended, Found, Log, Origin
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.time_search import find_by_timestamp, max_timestamp
@@ -28,7 +29,7 @@ def new_disk(**faults: Any) -> SimDisk:
 
 
 def open_log(disk: SimDisk | None = None, config: LogConfig = SMALL, **how: Any) -> Log:
-    return Log.open(disk or new_disk(), DIRECTORY, config, **{"now_ms": NOW_MS, **how})
+    return recovery.open_log(disk or new_disk(), DIRECTORY, config, **{"now_ms": NOW_MS, **how})
 
 
 def append(

@@ -7,6 +7,7 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage import recovery
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, UnusableDirectory, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
@@ -166,14 +167,14 @@ def test_a_defect_of_ours_is_not_hidden_as_damage(monkeypatch: pytest.MonkeyPatc
 
 
 def raise_for(monkeypatch: pytest.MonkeyPatch, problem: Exception) -> None:
-    opened = Log.open
+    opened = recovery.open_log
 
     def refuse(disk: SimDisk, directory: str, *rest: object, **how: object) -> Log:
         if "bad" in directory:
             raise problem
         return opened(disk, directory, *rest, **how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Log, "open", refuse)
+    monkeypatch.setattr(recovery, "open_log", refuse)
 
 
 def test_a_log_that_found_no_room_is_opened_when_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import Record
+from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Replacement, Uncleanable
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import CLEANED, SWAP
@@ -40,7 +41,7 @@ def test_the_last_value_of_each_key_stays_at_its_offset() -> None:
     put(log, ("b", "2"))
     cleaning = clean(log)
     assert seen(log) == [(1, "b", "1"), (3, "c", "1"), (4, "a", "3"), (5, "b", "2")]
-    assert (log.log_end_offset, log.cleaned_offset) == (6, 5)
+    assert (log.log_end_offset, log.state.cleaned_offset) == (6, 5)
     assert (cleaning.figures.records_read, cleaning.figures.records_kept) == (5, 3)
     roll(log)
     clean(log)
@@ -112,7 +113,7 @@ def test_an_old_value_goes_before_the_tombstone_that_replaces_it() -> None:
     replaced = []
     for step in begin(log).work():
         if isinstance(step, Replacement):
-            assert log.replace_segments(step.old, step.cleaned)
+            assert put_in_place(log, step.old, step.cleaned)
             replaced.append(step.cleaned.base_offset)
             assert (0, "a", "1") not in seen(log)
     assert replaced == [0, 2]
@@ -131,14 +132,14 @@ def test_what_was_aborted_goes_and_its_marker_a_run_later_and_a_horizon() -> Non
     roll(log)
     clean(log)
     assert seen(log) == [(0, "a", "old"), (4, "c", "committed"), (6, "x", "1"), (7, "y", "1")]
-    assert [one.last_offset for one in log.aborted_between(0, 8)] == [3]
+    assert [one.last_offset for one in log.reader.aborted_between(0, 8)] == [3]
     assert sum(header.is_control for header in headers(log)) == 2
     for now_ms, markers in ((NOW_MS, 2), (NOW_MS + 10, 1)):
         put(log, ("z", "1"))
         roll(log)
         clean(log, now_ms=now_ms)
         assert sum(header.is_control for header in headers(log)) == markers
-        assert log.aborted_between(0, 8) == []
+        assert log.reader.aborted_between(0, 8) == []
     assert (4, "c", "committed") in seen(log)
 
 
@@ -194,11 +195,11 @@ def test_a_map_that_is_full_ends_the_dirty_part_there() -> None:
     roll(log)
     small = Bounds(buffer_bytes_max=24 * 12, load_factor=0.9)
     runs = 0
-    while log.cleaned_offset < 60:
-        before = log.cleaned_offset
+    while log.state.cleaned_offset < 60:
+        before = log.state.cleaned_offset
         clean(log, bounds=small)
         runs += 1
-        assert log.cleaned_offset > before
+        assert log.state.cleaned_offset > before
         assert {key for _, key, _ in seen(log)} == {f"k{index}" for index in range(30)}
     assert runs > 3
     assert seen(log) == [(30 + index, f"k{index}", "2") for index in range(30)]
@@ -239,7 +240,7 @@ def test_a_log_that_was_cut_meanwhile_is_left_alone() -> None:
     step = next(one for one in work if isinstance(one, Replacement))
     log.truncate_to(1)
     assert cleaning.is_outdated
-    assert not log.replace_segments(step.old, step.cleaned)
+    assert not put_in_place(log, step.old, step.cleaned)
     work.close()
     assert not [name for name in log.disk.names(DIRECTORY) if name.endswith((CLEANED, SWAP))]
     assert seen(log) == [(0, "a", "1")]

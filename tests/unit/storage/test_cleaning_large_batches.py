@@ -12,6 +12,7 @@ from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.entries import Entry, entries
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.cleaning import run
+from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Replacement
 from kavka_broker.storage.log import Log, Origin
 from tests.unit.storage.cleaning import COMPACTED, begin, put, roll
@@ -42,7 +43,7 @@ def test_it_takes_the_memory_of_the_map_and_a_few_pieces() -> None:
     try:
         for step in cleaning.work():
             if isinstance(step, Replacement):
-                assert log.replace_segments(step.old, step.cleaned)
+                assert put_in_place(log, step.old, step.cleaned)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -86,6 +87,6 @@ def test_a_batch_of_one_piece_is_gone_through_once_as_it_is_written(monkeypatch:
     begun = begin(log)
     for step in begun.work():
         if isinstance(step, Replacement):
-            assert log.replace_segments(step.old, step.cleaned)
+            assert put_in_place(log, step.old, step.cleaned)
     assert sorted(seen) == [0, 2, 4, 6, 8, 10]
     assert values(log) == [b"stays"] * len(Compression) + [b"newest"]

@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from kavka_broker.protocol.records.record import Record
+from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Cleaning, Outdated, Replacement, Uncleanable
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import CLEANED, SWAP
+from kavka_broker.storage.retention import delete_expired
 from tests.unit.storage.cleaning import COMPACTED, begin, clean, disk_of, put, roll
 from tests.unit.storage.support import DIRECTORY, NOW_MS, everything, open_log
 from tests.unit.storage.test_log_manager import ID, formatted, start
@@ -34,22 +36,22 @@ def written() -> Log:
 
 def by_time(log: Log) -> None:
     log.config = replace(log.config, retention_ms=10)
-    log.delete_expired(NOW_MS, log.log_end_offset)
+    delete_expired(log, NOW_MS, log.log_end_offset)
 
 
 def by_size(log: Log) -> None:
     log.config = replace(log.config, retention_bytes=log.size_bytes // 2)
-    log.delete_expired(NOW_MS, log.log_end_offset)
+    delete_expired(log, NOW_MS, log.log_end_offset)
 
 
 def by_request(log: Log) -> None:
     log.advance_start(7)
-    log.delete_expired(NOW_MS, log.log_end_offset)
+    delete_expired(log, NOW_MS, log.log_end_offset)
 
 
 def by_request_of_all(log: Log) -> None:
     log.advance_start(log.log_end_offset)
-    log.delete_expired(NOW_MS, log.log_end_offset)
+    delete_expired(log, NOW_MS, log.log_end_offset)
 
 
 def by_a_cut(log: Log) -> None:
@@ -73,14 +75,14 @@ def run_with(cleaning: Cleaning, step: int, change: Change) -> bool:
                 return False
             if found is None:
                 break
-            if isinstance(found, Replacement) and not log.replace_segments(found.old, found.cleaned):
+            if isinstance(found, Replacement) and not put_in_place(log, found.old, found.cleaned):
                 return False
     except (Outdated, Uncleanable, OSError):
         assert cleaning.is_outdated or change is not by_an_append
         return False
     finally:
         work.close()
-    log.cleaned_offset = cleaning.figures.end_offset
+    log.state.cleaned_offset = cleaning.figures.end_offset
     return True
 
 
@@ -135,7 +137,7 @@ def test_a_cut_lowers_the_cleaned_offset_on_disk_too() -> None:
     log.flush()
     disk.kill()
     (opened,) = start(disk, log_config=COMPACTED)
-    assert opened.cleaned_offset <= 5
+    assert opened.state.cleaned_offset <= 5
     assert opened.log_end_offset == 9
 
 
@@ -154,9 +156,9 @@ def test_a_move_takes_the_cleaned_offset_along() -> None:
         for part in log.read(future.log_end_offset, 1).parts:
             future.append_as_follower(part, NOW_MS)
     moved = manager.replace(future, manager.directories[1], NOW_MS)
-    assert (moved.damage, moved.cleaned_offset, everything(moved)) == ("", 12, expected)
+    assert (moved.damage, moved.state.cleaned_offset, everything(moved)) == ("", 12, expected)
     manager.write_checkpoints()
     assert disk.read_file("/more/cleaner-offset-checkpoint") == b"0\n1\nt 0 12\n"
     manager.close()
     (again,) = start(disk, "/data", "/more", log_config=replace(COMPACTED, cleanup_policy=("delete",)))
-    assert (again.damage, again.cleaned_offset, everything(again)) == ("", 12, expected)
+    assert (again.damage, again.state.cleaned_offset, everything(again)) == ("", 12, expected)

@@ -10,9 +10,11 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.storage import recovery
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import LOG, SEGMENT_FILES
+from kavka_broker.storage.retention import delete_expired
 from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, found_at, new_disk, open_log, whole
 from tests.unit.storage.test_log_manager import ID, formatted, start
@@ -37,7 +39,7 @@ def closed(disk: SimDisk) -> None:
 
 
 def reopened(disk: SimDisk, *, recover: bool = False) -> Log:
-    return Log.open(disk, "/data/orders-0", SMALL, recover=recover, now_ms=NOW_MS)
+    return recovery.open_log(disk, "/data/orders-0", SMALL, recover=recover, now_ms=NOW_MS)
 
 
 def test_it_is_not_served_and_what_is_sound_is() -> None:
@@ -117,7 +119,7 @@ def flip_header(disk: SimDisk, offset: int, byte: int, bit: int) -> None:
 
 
 def clean_start(disk: SimDisk) -> Log:
-    return Log.open(disk, "/data/orders-0", SMALL, recover=False, recovery_point=RECORDS, now_ms=NOW_MS)
+    return recovery.open_log(disk, "/data/orders-0", SMALL, recover=False, recovery_point=RECORDS, now_ms=NOW_MS)
 
 
 def test_a_clean_start_says_that_the_end_is_gone_and_gives_no_offset_out_again() -> None:
@@ -148,7 +150,7 @@ def test_after_a_crash_too_no_offset_that_was_synced_is_given_out_again(
     disk = new_disk()
     closed(disk)
     spoil(disk, which(name for name, _ in disk.files() if name.endswith(LOG)), harm)
-    log = Log.open(disk, "/data/orders-0", SMALL, recovery_point=RECORDS, now_ms=NOW_MS)
+    log = recovery.open_log(disk, "/data/orders-0", SMALL, recovery_point=RECORDS, now_ms=NOW_MS)
     assert log.damage
     assert append(log, b"new").base_offset == RECORDS
 
@@ -166,7 +168,7 @@ def test_where_a_log_begins_is_not_moved_by_the_loss_of_its_first_segment(
     log = open_log(disk)
     fill(log, RECORDS)
     log.advance_start(start_offset)
-    log.delete_expired(NOW_MS, RECORDS)
+    delete_expired(log, NOW_MS, RECORDS)
     log.close()
     lose(disk, harm)
     how: dict[str, Any] = {
@@ -178,7 +180,7 @@ def test_where_a_log_begins_is_not_moved_by_the_loss_of_its_first_segment(
         log = open_log(disk, **how)
         assert log.damage
         assert (log.log_start_offset, log.log_end_offset) == (start_offset, RECORDS)
-        assert log.epoch_at(start_offset) == 0
+        assert log.epochs.epoch_at(start_offset) == 0
         if harm == "everything":
             with pytest.raises(BrokerError):
                 log.read(start_offset, 10)

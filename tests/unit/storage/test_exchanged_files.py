@@ -84,7 +84,7 @@ def test_what_kafka_has_written_is_believed_where_the_batches_agree() -> None:
     as_kafka_writes_it(disk, newest(disk, "t", SNAPSHOT))
     before = disk.read_file(newest(disk, "t", SNAPSHOT))
     log = opened(disk)
-    assert log._snapshots.newest == RECORDS
+    assert log.producer_files.snapshots.newest == RECORDS
     assert disk.read_file(newest(disk, "t", SNAPSHOT)) == before
 
 

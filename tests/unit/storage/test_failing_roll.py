@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import RealDisk
-from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN
 from tests.support.sim_disk import SimDisk, SimFile
 from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, open_log, values, whole
@@ -70,7 +70,7 @@ def test_a_log_that_could_not_be_synced_is_not_left_as_clean() -> None:
     append(log, b"unsure")
     disk.fail_syncs = True
     with pytest.raises(BrokerError):
-        log.sync_records()
+        log.durability.sync_records()
     disk.fail_syncs = False
     manager.close()
     assert not disk.exists(f"/data/{CLEAN_SHUTDOWN}")
@@ -87,7 +87,7 @@ def test_a_sync_that_fails_takes_the_directory_offline() -> None:
     append(log, b"unsure")
     disk.fail_syncs = True
     with pytest.raises(BrokerError):
-        log.sync_records()
+        log.durability.sync_records()
     assert lost == ["/data"]
     assert other.is_failed
     assert manager.online == []
@@ -141,7 +141,7 @@ def test_one_directory_that_cannot_be_removed_is_tried_again() -> None:
 
 def test_a_flush_that_meets_a_deleted_log_does_nothing(tmp_path: Path) -> None:
     """The thread that flushes has chosen its logs; meanwhile the loop deletes one, its index still in memory."""
-    log = Log.open(RealDisk(), str(tmp_path / "t-0"), config(internal_segment_bytes=100_000), now_ms=NOW_MS)
+    log = recovery.open_log(RealDisk(), str(tmp_path / "t-0"), config(internal_segment_bytes=100_000), now_ms=NOW_MS)
     fill(log, 20)
     segment = log.segments[0]
     assert len(segment.offsets)

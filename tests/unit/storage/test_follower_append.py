@@ -8,6 +8,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.slices import UNITS_PER_SLICE, at_once
 from kavka_broker.storage.epoch_check import HEADER_UNITS
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.retention import delete_expired
 from tests.support.sim_disk import DiskError
 from tests.unit.storage.support import append, new_disk, open_log, values
 
@@ -80,7 +81,7 @@ def test_epochs_that_are_another_logs_hold_up_one_fetch_only() -> None:
     log = open_log()
     log.append_as_follower(fetched(b"a", epoch=3))
     log.append_as_follower(fetched(b"b", base_offset=1, epoch=3))
-    log.epochs = LeaderEpochs([EpochStart(4, 1)])
+    log.epochs.take_over(LeaderEpochs([EpochStart(4, 1)]))
     with pytest.raises(BrokerError, match="the log is at epoch 4"):
         log.append_as_follower(fetched(b"c", base_offset=2, epoch=3))
     assert list(log.epochs.entries) == [EpochStart(3, 0)]
@@ -94,8 +95,8 @@ def test_epochs_that_the_leader_does_not_know_are_held_against_the_batches(entri
     log = open_log()
     log.append_as_follower(fetched(b"a", epoch=3))
     log.append_as_follower(fetched(b"b", base_offset=1, epoch=3))
-    log.epochs = LeaderEpochs(entries)
-    at_once(log.doubt_epochs())
+    log.epochs.take_over(LeaderEpochs(entries))
+    at_once(log.reader.doubt_epochs())
     assert list(log.epochs.entries) == [EpochStart(3, 0)]
 
 
@@ -104,13 +105,13 @@ def many_batches(count: int) -> Log:
     log = open_log()
     for offset in range(count):
         log.append_as_follower(fetched(b"a", base_offset=offset, epoch=3))
-    log.epochs = LeaderEpochs([EpochStart(9, 0)])
+    log.epochs.take_over(LeaderEpochs([EpochStart(9, 0)]))
     return log
 
 
 def test_they_are_held_against_very_many_batches_in_slices() -> None:
     log = many_batches(5 * UNITS_PER_SLICE // 2 // HEADER_UNITS)
-    slices = sum(1 for _ in log.doubt_epochs())
+    slices = sum(1 for _ in log.reader.doubt_epochs())
     assert slices == 2
     assert list(log.epochs.entries) == [EpochStart(3, 0)]
 
@@ -118,7 +119,7 @@ def test_they_are_held_against_very_many_batches_in_slices() -> None:
 @pytest.mark.parametrize("change", ["cut", "closed", "grown", "trimmed"])
 def test_what_the_batches_said_does_not_count_for_a_log_that_has_changed_meanwhile(change: str) -> None:
     log = many_batches(2 * UNITS_PER_SLICE // HEADER_UNITS)
-    doubting = log.doubt_epochs()
+    doubting = log.reader.doubt_epochs()
     next(doubting)
     match change:
         case "cut":
@@ -126,16 +127,16 @@ def test_what_the_batches_said_does_not_count_for_a_log_that_has_changed_meanwhi
         case "closed":
             log.close()
         case "grown":
-            log.assign_epoch(10, log.log_end_offset)
+            log.epochs.assign(10, log.log_end_offset)
             append(log, epoch=10)
         case "trimmed":
             log.advance_start(log.log_end_offset)
-            log.delete_expired(0, log.log_end_offset)
+            delete_expired(log, 0, log.log_end_offset)
     before = list(log.epochs.entries)
     assert list(doubting) == []
     assert list(log.epochs.entries) == before
     if change == "grown":
-        at_once(log.doubt_epochs())
+        at_once(log.reader.doubt_epochs())
         assert next(iter(log.epochs.entries)) == EpochStart(3, 0), "it may be doubted again"
 
 
@@ -143,8 +144,8 @@ def test_a_log_that_cannot_be_read_keeps_its_epochs_and_says_so() -> None:
     disk = new_disk()
     log = open_log(disk)
     log.append_as_follower(fetched(b"a", epoch=3))
-    log.epochs = LeaderEpochs([EpochStart(9, 0)])
+    log.epochs.take_over(LeaderEpochs([EpochStart(9, 0)]))
     disk.errors.append(DiskError(frozenset({"read", "open"}), "/"))
     with pytest.raises(BrokerError) as refused:
-        at_once(log.doubt_epochs())
+        at_once(log.reader.doubt_epochs())
     assert refused.value.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR)

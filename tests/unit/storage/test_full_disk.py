@@ -10,6 +10,7 @@ import pytest
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Log
 from tests.unit.storage.support import NOW_MS, append, fill, new_disk, open_log, values
@@ -54,7 +55,7 @@ def test_a_roll_that_finds_no_room_changes_nothing() -> None:
 def test_a_log_that_cannot_be_cut_for_lack_of_room_is_whole_and_can_be_cut_later() -> None:
     disk = new_disk()
     log = open_log(disk)
-    log.assign_epoch(1, 0)
+    log.epochs.assign(1, 0)
     fill(log, 5)
     log.flush()
     disk.space_bytes = 0
@@ -89,7 +90,7 @@ def test_whatever_room_is_left_a_cut_fails_no_log(space_bytes: int) -> None:
 def test_whatever_room_is_left_a_log_that_begins_anew_does_not_fail(space_bytes: int) -> None:
     disk = new_disk()
     log = open_log(disk)
-    log.assign_epoch(1, 0)
+    log.epochs.assign(1, 0)
     fill(log, 12)
     log.flush()
     disk.space_bytes = space_bytes
@@ -130,8 +131,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 def test_a_log_is_cut_on_a_real_full_disk_while_somebody_is_sent_its_end(small_disk: Path) -> None:
-    log = Log.open(RealDisk(), str(small_disk / "t-0"), LogConfig(), now_ms=NOW_MS)
-    log.on_failed = lambda: pytest.fail("the directory goes offline")
+    log = recovery.open_log(RealDisk(), str(small_disk / "t-0"), LogConfig(), now_ms=NOW_MS)
+    log.state.on_failed = lambda: pytest.fail("the directory goes offline")
     for _ in range(8):
         append(log, os.urandom(80_000))
     log.flush()
@@ -151,7 +152,7 @@ def test_a_log_is_cut_on_a_real_full_disk_while_somebody_is_sent_its_end(small_d
 @pytest.mark.root
 def test_a_real_full_disk(small_disk: Path) -> None:
     directory = small_disk / "t-0"
-    log = Log.open(RealDisk(), str(directory), LogConfig(), now_ms=NOW_MS)
+    log = recovery.open_log(RealDisk(), str(directory), LogConfig(), now_ms=NOW_MS)
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(100_000))
     count = append_until_full(log)
@@ -161,6 +162,6 @@ def test_a_real_full_disk(small_disk: Path) -> None:
     os.unlink(ballast)
     append(log, b"room again")
     log.close()
-    log = Log.open(RealDisk(), str(directory), LogConfig(), recover=False, now_ms=NOW_MS)
+    log = recovery.open_log(RealDisk(), str(directory), LogConfig(), recover=False, now_ms=NOW_MS)
     assert log.log_end_offset == count + 1
     log.abandon()

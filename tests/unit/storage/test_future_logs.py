@@ -52,7 +52,7 @@ def test_a_copy_is_cut_where_it_parts_from_its_log(
     log, copy = written(*of_log), written(*of_copy)
     cut_to_common(copy, log)
     assert copy.log_end_offset == left
-    assert all(log.epoch_at(offset) == copy.epoch_at(offset) for offset in range(left))
+    assert all(log.epochs.epoch_at(offset) == copy.epochs.epoch_at(offset) for offset in range(left))
 
 
 def test_a_batch_that_was_sent_before_the_move_and_again_after_it_is_known() -> None:
@@ -70,6 +70,30 @@ def test_a_batch_that_was_sent_before_the_move_and_again_after_it_is_known() -> 
     for offset, batch in enumerate(batches):
         again = moved.append_as_leader(memoryview(bytearray(batch)), 0, NOW_MS)
         assert (again.duplicate, again.base_offset) == (True, offset)
+
+
+def test_what_a_moved_log_is_sent_as_a_follower_is_known_too() -> None:
+    _, manager = two()
+    log = manager.create("t", 0, ID, SMALL)
+    first, second = (
+        build_batch(
+            [(None, b"v")],
+            base_offset=offset,
+            timestamp_ms=NOW_MS,
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=offset,
+        )
+        for offset in range(2)
+    )
+    log.append_as_follower(memoryview(first))
+
+    moved = manager.replace(copied(manager, log), manager.directories[1], NOW_MS)
+
+    moved.append_as_follower(memoryview(second))
+    again = bytearray(second)
+    again[:8] = bytes(8)
+    assert moved.append_as_leader(memoryview(again), 0, NOW_MS).duplicate
 
 
 def test_a_copy_takes_the_place_of_its_log() -> None:

@@ -55,7 +55,7 @@ def test_to_lead_very_many_logs_writes_nothing() -> None:
     logs = many(formatted(disk))
     disk.asked.clear()
     for log in logs:
-        log.assign_epoch(7, log.log_end_offset)
+        log.epochs.assign(7, log.log_end_offset)
     assert not +disk.asked
     append(logs[0], epoch=7)
     assert disk.asked["write"] == 1
@@ -66,7 +66,7 @@ def test_a_stop_syncs_only_the_logs_that_have_something_new() -> None:
     disk = CountingDisk()
     manager = formatted(disk)
     for log in many(manager):
-        log.assign_epoch(7, 0)
+        log.epochs.assign(7, 0)
     written = manager.get("t", 3)
     assert written is not None
     append(written, epoch=7)
@@ -87,9 +87,9 @@ def test_an_epoch_that_has_written_something_survives_a_clean_stop_and_a_loss_of
     manager = formatted(disk)
     log = many(manager)[0]
     for epoch in (3, 5):
-        log.assign_epoch(epoch, log.log_end_offset)
+        log.epochs.assign(epoch, log.log_end_offset)
         append(log, epoch=epoch)
-    log.assign_epoch(9, log.log_end_offset)
+    log.epochs.assign(9, log.log_end_offset)
     manager.close()
     disk.kill()
     found = started(disk).get("t", 0)

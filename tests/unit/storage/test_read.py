@@ -7,7 +7,7 @@ from kavka_broker.protocol.records.batch import read_header, split_batches
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, build_batch
 from kavka_broker.storage.log import Chunk, Log
-from kavka_broker.storage.log_segments import READERS_MAX
+from kavka_broker.storage.log_reading import READERS_MAX
 from tests.unit.storage.support import NOW_MS, append, config, everything, fill, found_at, new_disk, open_log, youngest
 
 BATCH_BYTES = 172  # what `fill` writes for each of the first ten
@@ -88,7 +88,7 @@ def test_many_readers_at_many_places() -> None:
     for _ in range(2):
         for start in range(40):
             assert offsets(log.read(start, BATCH_BYTES))[0] == start
-    assert len(log._readers) <= READERS_MAX
+    assert len(log.reader._places) <= READERS_MAX
 
 
 def test_a_chunk_stays_readable_when_the_log_is_cut_and_written_anew() -> None:
@@ -111,7 +111,7 @@ def test_holes_are_stepped_over() -> None:
 def test_a_hole_at_the_end_of_a_segment() -> None:
     log = open_log()
     append(log)
-    log.log_end_offset = 5  # as if compaction had taken 1 to 4
+    log.state.end_offset = 5  # as if compaction had taken 1 to 4
     log.roll(NOW_MS)
     append(log, b"five")
     assert offsets(log.read(2, 9999)) == [5]

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.storage import recovery
 from kavka_broker.storage.log import Log
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, config, fill, found_at, new_disk, open_log, values
@@ -164,9 +165,9 @@ def test_epochs_beyond_the_end_are_forgotten() -> None:
     disk = new_disk()
     log = open_log(disk)
     append(log, epoch=1)
-    log.assign_epoch(5, 1)
+    log.epochs.assign(5, 1)
     log.close()
-    assert open_log(disk, recover=False).latest_epoch == 1
+    assert open_log(disk, recover=False).epochs.latest == 1
 
 
 def test_a_log_that_ends_below_its_start_starts_anew() -> None:
@@ -193,7 +194,7 @@ def test_a_clean_start_reads_no_batch_but_behind_the_last_index_entry() -> None:
 
 def test_only_a_directory_named_after_a_partition_is_a_log() -> None:
     with pytest.raises(ValueError, match="<topic>-<partition>"):
-        Log.open(new_disk(), "/data/orders", config(), now_ms=NOW_MS)
+        recovery.open_log(new_disk(), "/data/orders", config(), now_ms=NOW_MS)
 
 
 def test_a_failed_sync_ends_the_logs_life() -> None:
@@ -216,11 +217,11 @@ def test_what_flush_messages_would_have_synced_is_synced_by_recovery() -> None:
         disk = new_disk()
         log = open_log(disk, config=config(flush_messages=1))
         append(log, b"synced")
-        log.sync_records()
+        log.durability.sync_records()
         append(log, b"unsure")
         disk.fail_syncs = True
         with pytest.raises(BrokerError):
-            log.sync_records()
+            log.durability.sync_records()
         disk.fail_syncs = False
         disk.kill()
         assert values(open_log(disk, config=config(flush_messages=1))) == [b"synced", b"unsure"]

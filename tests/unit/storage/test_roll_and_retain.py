@@ -6,6 +6,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.records.batch import NO_TIMESTAMP
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.retention import delete_expired
 from kavka_broker.storage.segment import OFFSETS_MAX
 from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, config, fill, new_disk, open_log, values
@@ -68,17 +69,17 @@ def test_a_change_of_config_counts_from_the_next_append() -> None:
 def test_retention_by_time() -> None:
     log = open_log(config=config(retention_ms=1000))
     fill(log, 11)  # segments end at NOW_MS + 4, + 9, + 10
-    assert log.delete_expired(NOW_MS + 1004, 11) == 0
-    assert log.delete_expired(NOW_MS + 1005, 11) == 1
+    assert delete_expired(log, NOW_MS + 1004, 11) == 0
+    assert delete_expired(log, NOW_MS + 1005, 11) == 1
     assert (bases(log), log.log_start_offset) == ([5, 10], 5)
 
 
 def test_retention_takes_the_active_segment_too() -> None:
     log = open_log(config=config(retention_ms=1000))
     fill(log, 3)
-    assert log.delete_expired(NOW_MS + 5000, 3) == 1
+    assert delete_expired(log, NOW_MS + 5000, 3) == 1
     assert (bases(log), log.log_start_offset, log.log_end_offset) == ([3], 3, 3)
-    assert log.delete_expired(NOW_MS + 5000, 3) == 0
+    assert delete_expired(log, NOW_MS + 5000, 3) == 0
     append(log, b"next")
     assert values(log) == [b"next"]
 
@@ -88,23 +89,23 @@ def test_retention_by_size_keeps_that_much() -> None:
     fill(log, 16)
     size = log.size_bytes
     assert size > 2600
-    assert log.delete_expired(NOW_MS, 16) == 1
+    assert delete_expired(log, NOW_MS, 16) == 1
     assert 1100 <= log.size_bytes < size
 
 
 def test_nothing_above_the_high_watermark_goes() -> None:
     log = open_log(config=config(retention_ms=0))
     fill(log, 11)
-    assert log.delete_expired(NOW_MS + 5000, 9) == 1
+    assert delete_expired(log, NOW_MS + 5000, 9) == 1
     assert bases(log) == [5, 10]
 
 
 def test_a_compacted_log_loses_only_what_lies_below_its_start() -> None:
     log = open_log(config=config(retention_ms=0, cleanup_policy=("compact",)))
     fill(log, 11)
-    assert log.delete_expired(NOW_MS + 5000, 11) == 0
+    assert delete_expired(log, NOW_MS + 5000, 11) == 0
     log.advance_start(7)
-    assert log.delete_expired(NOW_MS + 5000, 11) == 1
+    assert delete_expired(log, NOW_MS + 5000, 11) == 1
     assert (bases(log), log.log_start_offset) == ([5, 10], 7)
 
 
@@ -112,8 +113,8 @@ def test_without_timestamps_the_file_says_how_old_it_is() -> None:
     disk = new_disk()
     log = open_log(disk, config=config(retention_ms=1000))
     append(log, timestamp_ms=NO_TIMESTAMP)
-    assert log.delete_expired(NOW_MS + 1000, 1) == 0
-    assert log.delete_expired(NOW_MS + 1001, 1) == 1
+    assert delete_expired(log, NOW_MS + 1000, 1) == 0
+    assert delete_expired(log, NOW_MS + 1001, 1) == 1
 
 
 DAY_MS = 86_400_000
@@ -135,8 +136,8 @@ def test_a_damaged_time_index_neither_deletes_what_is_young_nor_keeps_what_is_ol
     last_entry_flipped(disk, bit)
     log = open_log(disk, config=config(retention_ms=DAY_MS), recover=False)
     assert log.segments[0].largest.timestamp_ms != NOW_MS + 4
-    assert log.delete_expired(NOW_MS + DAY_MS, 11) == 0
-    assert log.delete_expired(NOW_MS + DAY_MS + 100, 11) == 3
+    assert delete_expired(log, NOW_MS + DAY_MS, 11) == 0
+    assert delete_expired(log, NOW_MS + DAY_MS + 100, 11) == 3
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3])
@@ -150,7 +151,7 @@ def test_a_time_index_that_was_cut_deletes_nothing_that_is_young(kept: int) -> N
     path = f"{DIRECTORY}/{0:020d}.timeindex"
     disk.overwrite(path, disk.read_file(path)[: 12 * kept])
     log = open_log(disk, config=config(retention_ms=DAY_MS), recover=False)
-    assert log.delete_expired(NOW_MS + 4 * DAY_MS, 11) == 0
+    assert delete_expired(log, NOW_MS + 4 * DAY_MS, 11) == 0
     assert bases(log) == [0, 5, 10]
 
 
@@ -159,28 +160,28 @@ def test_a_segment_that_cannot_be_read_is_as_old_as_its_file() -> None:
     log = open_log(disk, config=config(retention_ms=1000))
     fill(log, 6)
     disk.errors.append(DiskError(frozenset({"read"}), DIRECTORY))
-    assert log.delete_expired(NOW_MS + 1000, 6) == 0
-    assert log.delete_expired(NOW_MS + 1001, 6) == 2
+    assert delete_expired(log, NOW_MS + 1000, 6) == 0
+    assert delete_expired(log, NOW_MS + 1001, 6) == 2
 
 
 def test_how_old_a_segment_is_costs_one_look() -> None:
     disk = new_disk()
     log = open_log(disk, config=config(retention_ms=1000))
     fill(log, 6)
-    assert log.delete_expired(NOW_MS, 5) == 0
+    assert delete_expired(log, NOW_MS, 5) == 0
     disk.errors.append(DiskError(frozenset({"read"}), DIRECTORY))
-    assert log.delete_expired(NOW_MS + 1004, 5) == 0
-    assert log.delete_expired(NOW_MS + 1005, 5) == 1
+    assert delete_expired(log, NOW_MS + 1004, 5) == 0
+    assert delete_expired(log, NOW_MS + 1005, 5) == 1
 
 
 def test_deleted_files_are_renamed_first_and_removed_later() -> None:
     disk = new_disk()
     log = open_log(disk, config=config(retention_ms=0))
     fill(log, 6)
-    log.delete_expired(NOW_MS + 5000, 6)
+    delete_expired(log, NOW_MS + 5000, 6)
     left = [name for name in disk.names(log.directory) if name.endswith(".deleted")]
     assert f"{0:020d}.log.deleted" in left
-    log.discarded.remove()
+    log.segments.discarded.remove()
     assert not [name for name in disk.names(log.directory) if name.endswith(".deleted")]
 
 
@@ -188,7 +189,7 @@ def test_the_producers_of_deleted_segments_stay_known() -> None:
     disk = new_disk()
     log = open_log(disk, config=config(retention_ms=0))
     append(log, producer_id=4, producer_epoch=0, base_sequence=0)
-    log.delete_expired(NOW_MS + 5000, 1)
+    delete_expired(log, NOW_MS + 5000, 1)
     log.close()
     log = open_log(disk, config=config(retention_ms=0), recover=False)
     assert append(log, producer_id=4, producer_epoch=0, base_sequence=0).duplicate

@@ -53,5 +53,5 @@ def test_a_flush_without_a_free_descriptor_is_made_again(synced: int) -> None:
     disk.crash(Random(synced))
     again = start(disk).get("t", 0)
     assert again is not None
-    assert (again.log_end_offset, again.latest_epoch, len(values(again))) == (12, 3, 12)
+    assert (again.log_end_offset, again.epochs.latest, len(values(again))) == (12, 3, 12)
     assert "leader-epoch-checkpoint" in disk.names("/data/t-0")

@@ -42,7 +42,7 @@ def test_the_ids_of_many_logs_are_synced_at_the_same_time() -> None:
     disk.sync_file = lambda path: (all_wait.wait(), sync_file(path))[1]  # type: ignore[method-assign]
     manager.secure()
     assert not manager.has_unsecured
-    assert all(log.is_secured for log in manager)
+    assert all(log.durability.is_secured for log in manager)
 
 
 def test_after_a_crash_only_ids_are_synced_that_no_checkpoint_names() -> None:
@@ -61,7 +61,7 @@ def test_after_a_crash_only_ids_are_synced_that_no_checkpoint_names() -> None:
     manager.create("t", 4, ID, SMALL)
     disk.kill()
     manager = start(disk)
-    assert [log.is_secured for log in manager] == [True, True, True, False, False]
+    assert [log.durability.is_secured for log in manager] == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -91,4 +91,4 @@ def test_nor_for_one_whose_id_was_lost() -> None:
     disk.remove("/data/t-0/partition.metadata")
     disk.kill()
     manager = start(disk, topic_id=ID)
-    assert [log.is_secured for log in manager] == [False]
+    assert [log.durability.is_secured for log in manager] == [False]

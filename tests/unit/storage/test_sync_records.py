@@ -17,19 +17,19 @@ SYNCED = config(flush_messages=1)
 def test_an_append_wants_a_sync_and_does_none() -> None:
     log = open_log(config=config(flush_messages=3))
     append(log, b"a", b"b")
-    assert (log.awaits_sync, log.answerable_end) == (False, 2)
+    assert (log.durability.awaits_sync, log.durability.answerable_end) == (False, 2)
     append(log, b"c")
-    assert (log.recovery_point, log.awaits_sync, log.answerable_end) == (0, True, 0)
+    assert (log.recovery_point, log.durability.awaits_sync, log.durability.answerable_end) == (0, True, 0)
     append(log, b"d", b"e")
-    assert log.sync_wanted_offset == 3  # it counts anew from there
-    log.sync_records()
-    assert (log.recovery_point, log.awaits_sync, log.answerable_end) == (5, False, 5)
+    assert log.durability.sync_wanted_offset == 3  # it counts anew from there
+    log.durability.sync_records()
+    assert (log.recovery_point, log.durability.awaits_sync, log.durability.answerable_end) == (5, False, 5)
 
 
 def test_without_it_nothing_waits() -> None:
     log = open_log()
     fill(log, 3)
-    assert (log.recovery_point, log.awaits_sync, log.answerable_end) == (0, False, 3)
+    assert (log.recovery_point, log.durability.awaits_sync, log.durability.answerable_end) == (0, False, 3)
 
 
 def test_what_is_answerable_survives_a_loss_of_power() -> None:
@@ -39,8 +39,8 @@ def test_what_is_answerable_survives_a_loss_of_power() -> None:
         for _ in range(random.randint(1, 12)):  # over several segments
             fill(log, random.randint(1, 3))
             if random.random() < 0.5:
-                log.sync_records()
-        answerable = values(log)[: log.answerable_end]
+                log.durability.sync_records()
+        answerable = values(log)[: log.durability.answerable_end]
         disk.crash(random)
         assert values(open_log(disk, SYNCED))[: len(answerable)] == answerable
 
@@ -51,7 +51,7 @@ def test_the_indexes_follow_before_the_log_is_left_as_clean() -> None:
         disk = new_disk()
         log = open_log(disk, SYNCED)
         fill(log, 4)
-        log.sync_records()
+        log.durability.sync_records()
         log.close()
         disk.crash(Random(seed))
         again = open_log(disk, SYNCED, recover=False, recovery_point=4)
@@ -61,12 +61,12 @@ def test_the_indexes_follow_before_the_log_is_left_as_clean() -> None:
 def test_a_cut_log_waits_for_no_sync_of_what_is_gone() -> None:
     log = open_log(config=SYNCED)
     fill(log, 2)
-    log.sync_records()
+    log.durability.sync_records()
     fill(log, 4)
     log.truncate_to(2)
-    assert (log.awaits_sync, log.answerable_end) == (False, 2)
+    assert (log.durability.awaits_sync, log.durability.answerable_end) == (False, 2)
     fill(log, 1)
-    assert (log.awaits_sync, log.answerable_end) == (True, 2)
+    assert (log.durability.awaits_sync, log.durability.answerable_end) == (True, 2)
 
 
 @pytest.mark.parametrize("offset", [2, 0])
@@ -74,22 +74,22 @@ def test_a_sync_while_the_log_is_cut_counts_nothing_that_goes(offset: int) -> No
     """As durable it would count records that are appended later at the same offsets."""
     log = open_log(config=SYNCED)
     fill(log, 4)
-    log.sync_records()
-    log.on_recovery_point_lowered = log.flush  # a thread, while the loop writes the checkpoint
+    log.durability.sync_records()
+    log.durability.on_recovery_point_lowered = log.flush  # a thread, while the loop writes the checkpoint
     if offset:
         log.truncate_to(offset)
     else:
         log.start_at(offset)
     fill(log, 1)
-    assert (log.recovery_point, log.awaits_sync, log.answerable_end) == (offset, True, offset)
+    assert (log.recovery_point, log.durability.awaits_sync, log.durability.answerable_end) == (offset, True, offset)
 
 
 def test_a_log_starts_anew_while_a_thread_syncs_it() -> None:
     """The loop does it, and would stand still until the disk has everything."""
     log = open_log(config=SYNCED)
     fill(log, 2)
-    assert log.is_secured
-    assert log._sync_lock.acquire(timeout=10), "a sync is under way"
+    assert log.durability.is_secured
+    assert log.durability._sync_lock.acquire(timeout=10), "a sync is under way"
     starting = threading.Thread(target=log.start_at, args=(5,), daemon=True)
     starting.start()
     starting.join(10)

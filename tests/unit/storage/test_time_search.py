@@ -14,6 +14,7 @@ from kavka_broker.protocol.records.scan import Seen, scan
 from kavka_broker.slices import UNITS_PER_SLICE, Pace
 from kavka_broker.storage import time_search
 from kavka_broker.storage.log import Log, Origin
+from kavka_broker.storage.retention import delete_expired
 from kavka_broker.storage.time_search import find_by_timestamp
 from tests.unit.storage.support import NOW_MS, append, config, fill, found_at, open_log, whole, youngest
 
@@ -109,5 +110,5 @@ def test_a_segment_that_retention_takes_meanwhile_does_not_count() -> None:
     append(log, b"young", timestamp_ms=NOW_MS + 10_000)
     work = find_by_timestamp(log, NOW_MS + 1, Pace())
     next(work)
-    assert log.delete_expired(NOW_MS + 5_000, log.log_end_offset)
+    assert delete_expired(log, NOW_MS + 5_000, log.log_end_offset)
     assert whole(work) == (MANY, NOW_MS + 10_000, 0)

@@ -165,12 +165,12 @@ def test_one_that_was_replaced_elsewhere_can_begin_anew() -> None:
 def test_a_log_without_an_id_that_never_held_a_record_goes() -> None:
     disk = formatted()
     manager = start(disk)
-    manager.create("t", 0, ID, SMALL).assign_epoch(7, 0)
+    manager.create("t", 0, ID, SMALL).epochs.assign(7, 0)
     disk.write_file("/data/t-0/partition.metadata", b"")
     disk.kill()
     manager = start(disk, topic_id=OTHER_ID)
     log = manager.create("t", 0, OTHER_ID, SMALL)
-    assert (log.topic_id, log.log_end_offset, log.latest_epoch) == (OTHER_ID, 0, -1)
+    assert (log.topic_id, log.log_end_offset, log.epochs.latest) == (OTHER_ID, 0, -1)
 
 
 # --- a loss of power -------------------------------------------------------------------------------------------------
@@ -447,7 +447,7 @@ def test_what_is_only_being_synced_does_not_count_as_synced(monkeypatch: pytest.
     log.flush()
     fill(log, 6)
     begun, overtaken = threading.Event(), threading.Event()
-    monkeypatch.setattr(log, "_sync_lock", Watched(overtaken), raising=False)
+    monkeypatch.setattr(log.durability, "_sync_lock", Watched(overtaken), raising=False)
     sync_directory = disk.sync_directory
     synced = list[str]()
 

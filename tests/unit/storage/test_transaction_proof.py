@@ -74,10 +74,10 @@ def test_what_was_lost_is_made_anew_when_it_is_read() -> None:
     log = without_indexes(disk)
     assert not entries(log)
     read(log)
-    while log.has_doubted:
+    while log.segments.has_doubted:
         finish(prove(log))
     assert entries(log) == aborted
-    assert log.has_aborted
+    assert log.segments.has_aborted
     assert {segment.aborted.trust for segment in log.segments} == {Trust.WHOLE}
 
 
@@ -86,7 +86,7 @@ def test_only_what_a_reader_needs_is_looked_at() -> None:
     log = without_indexes(disk)
     log.read(0, 1)
     finish(prove(log))
-    assert [segment.aborted.trust for segment in log.segments[:2]] == [Trust.WHOLE, Trust.FOUND]
+    assert [segment.aborted.trust for segment in log.segments.all[:2]] == [Trust.WHOLE, Trust.FOUND]
 
 
 def test_a_transaction_is_followed_to_its_end() -> None:
@@ -103,7 +103,7 @@ def test_a_transaction_is_followed_to_its_end() -> None:
     again = without_indexes(disk)
     again.read(0, 1)
     finish(prove(again))
-    assert again.aborted_between(0, 1) == entries(again) == aborted
+    assert again.reader.aborted_between(0, 1) == entries(again) == aborted
 
 
 def test_what_is_appended_meanwhile_stays() -> None:
@@ -117,7 +117,7 @@ def test_what_is_appended_meanwhile_stays() -> None:
     finish(steps)
     assert entries(log)[-1].producer_id == 99
     read(log)
-    while log.has_doubted:
+    while log.segments.has_doubted:
         finish(prove(log))
     assert entries(log)[:-1] == aborted
 
@@ -130,8 +130,8 @@ def test_a_log_that_is_cut_meanwhile_is_looked_at_again() -> None:
     next(steps)
     log.truncate_to(log.segments[1].base_offset)
     finish(steps)
-    assert log.has_doubted
-    while log.has_doubted:
+    assert log.segments.has_doubted
+    while log.segments.has_doubted:
         finish(prove(log))
     assert entries(log) == [  # type: ignore[unreachable] # the proof takes the doubt away
         entry for entry in aborted if entry.last_offset < log.log_end_offset
@@ -142,10 +142,10 @@ def test_a_doubted_segment_that_retention_takes_is_doubted_no_more() -> None:
     disk, _ = written()
     log = without_indexes(disk)
     read(log)
-    assert log.has_doubted
+    assert log.segments.has_doubted
     log.start_at(log.log_end_offset)
     finish(prove(log))
-    assert not log.has_doubted
+    assert not log.segments.has_doubted
 
 
 def test_an_index_that_knows_more_than_the_batches_tell_keeps_it() -> None:
@@ -164,6 +164,6 @@ def test_an_index_that_knows_more_than_the_batches_tell_keeps_it() -> None:
             disk.remove(f"{DIRECTORY}/{name}")
     again = open_log(disk, recover=False, log_start_offset=1)
     read(again, 1)
-    while again.has_doubted:
+    while again.segments.has_doubted:
         finish(prove(again))
     assert entries(again) == whole

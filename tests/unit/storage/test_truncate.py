@@ -106,7 +106,7 @@ def test_the_recovery_point_goes_back_before_anything_is_cut() -> None:
     fill(log, 12)
     log.flush()
     seen = []
-    log.on_recovery_point_lowered = lambda: seen.append((log.recovery_point, log.log_end_offset))
+    log.durability.on_recovery_point_lowered = lambda: seen.append((log.recovery_point, log.log_end_offset))
     log.truncate_to(7)
     assert seen == [(7, 12)]
     assert log.recovery_point == 7
@@ -122,7 +122,7 @@ def test_a_flush_that_began_before_a_truncation_promises_nothing() -> None:
         log.truncate_to(2)
         fill(log, 5)
 
-    object.__setattr__(log, "_sync", lambda segments, has_indexes: cut_meanwhile())
+    object.__setattr__(log.durability, "_sync", lambda segments, has_indexes: cut_meanwhile())
     log.flush()
     assert log.recovery_point <= 2
 

@@ -103,6 +103,10 @@ class LeaderEpochs:
     def clear(self) -> None:
         self._keep([])
 
+    def take_over(self, other: "LeaderEpochs") -> None:
+        """Know what `other` knows, and no more."""
+        self._entries, self.latest, self.begun = list(other.entries), other.latest, other.begun
+
     def _keep(self, entries: list[EpochStart]) -> None:
         self._entries = entries
         self.latest = entries[-1].epoch if entries else NO_EPOCH

@@ -15,28 +15,28 @@ log = get("replica")
 def cut(partition: Partition, offset: int) -> None:
     """Cut off what the leader does not have. Raises KAFKA_STORAGE_ERROR."""
     assert not partition.is_leader, f"{partition}: a leader does not truncate"
-    partition.log.plan_cut(offset)
+    partition.log.cutting.plan_cut(offset)
     go_on(partition)
 
 
 def restart_at(partition: Partition, offset: int) -> None:
     """The leader begins behind our end: nothing of this log can stay. Raises KAFKA_STORAGE_ERROR."""
     assert not partition.is_leader, f"{partition}: a leader does not start over"
-    partition.log.plan_start(offset)
+    partition.log.cutting.plan_start(offset)
     go_on(partition)
 
 
 def go_on(partition: Partition) -> None:
     """Do the next step, or have a thread do it; `partition.synced` is told of that. Raises KAFKA_STORAGE_ERROR."""
     partition.sync_soon()
-    if partition.log.may_be_cut:
+    if partition.log.durability.may_be_cut:
         _carry_out(partition)
         partition.sync_soon()
 
 
 def _carry_out(partition: Partition) -> None:
     log_, before = partition.log, partition.high_watermark
-    log_.carry_out_cut()
+    log_.cutting.carry_out()
     end_offset = log_.log_end_offset
     if end_offset < before:
         log.warning(

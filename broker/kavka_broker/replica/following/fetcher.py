@@ -346,7 +346,7 @@ class Fetcher:
                 has_diverged = data.diverging_epoch.end_offset >= 0
                 if has_diverged or before != (partition.log.log_end_offset, partition.log.log_start_offset):
                     self._changed[followed.key] = followed
-                if partition.log.awaits_sync:
+                if partition.log.durability.awaits_sync:
                     self._put_to_sleep(followed)
                     self._wake_up(followed)
                 if data.records and self._settings.took(partition, len(data.records)):
@@ -406,7 +406,7 @@ class Fetcher:
         try:
             how = resume_between(followed.partition, leader_start, leader_end)
             if how is Resume.GO_ON:
-                for _ in followed.partition.log.doubt_epochs():
+                for _ in followed.partition.log.reader.doubt_epochs():
                     await asyncio.sleep(0)
         except BrokerError as error:
             self._not_taken(followed, error)

@@ -113,7 +113,7 @@ class FollowerSession:
             followed.key[1],
             followed.leader_epoch,
             log.log_end_offset,
-            log.latest_epoch,
+            log.epochs.latest,
             log.log_start_offset,
             self._partition_bytes_max,
         )

@@ -24,6 +24,7 @@ from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.seams import Clock
 from kavka_broker.slices import UNITS_PER_SLICE
 from kavka_broker.slices import Pace as Turns
+from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, Slice, Uncleanable, view
 from kavka_broker.storage.disk import is_passing
 from kavka_broker.storage.log import Log
@@ -188,7 +189,7 @@ class LogCleaner:
         return found
 
     async def _cleanable(self, one: Log, now_ms: int) -> Cleanable | None:
-        if not one.config.compacts or one.is_failed or one.is_closed or one.is_being_cut:
+        if not one.config.compacts or one.is_failed or one.is_closed or one.durability.is_being_cut:
             return None
         if one.name in self._workers or one.name in self._uncleanable:
             return None
@@ -234,7 +235,7 @@ class LogCleaner:
         except OSError as problem:
             log.error("cleaning.failed", log=str(one.name), reason=str(problem))
             if not is_passing(problem):
-                one.fail()
+                one.state.fail()
             return False
         finally:
             del self.running[one.name]
@@ -252,13 +253,13 @@ class LogCleaner:
                 case None:
                     break
                 case Replacement(old, cleaned):
-                    if not cleaning.log.replace_segments(old, cleaned):
+                    if not put_in_place(cleaning.log, old, cleaned):
                         raise Outdated("its segments are not there any more")
                 case Slice(size_bytes):
                     await self._breathe(cleaning, size_bytes)
                     told_ms = self._tell_progress(cleaning, told_ms)
         # On the loop, which may cut the log before the thread begins.
-        cleaning.log.cleaned_offset = cleaning.figures.end_offset
+        cleaning.log.state.cleaned_offset = cleaning.figures.end_offset
         await asyncio.to_thread(self._logs.note_cleaned, cleaning.log)
 
     def _check(self, cleaning: Cleaning) -> None:
@@ -342,7 +343,7 @@ def view_of(one: Log, segments: list[SegmentView], stable_offset: int) -> LogVie
         segments=segments,
         log_start_offset=one.log_start_offset,
         log_end_offset=one.log_end_offset,
-        cleaned_offset=one.cleaned_offset,
+        cleaned_offset=one.state.cleaned_offset,
         stable_offset=stable_offset,
         synced_offset=one.recovery_point,
     )

@@ -104,7 +104,7 @@ class Openings:
 
     def when_secured(self, log: Log) -> "asyncio.Future[None] | None":
         """A future that ends when a thread has tried to sync the id of this log; None where there is no need."""
-        if log.is_secured or log.is_failed:
+        if log.durability.is_secured or log.is_failed:
             return None
         self._secure_soon()
         return self._securing

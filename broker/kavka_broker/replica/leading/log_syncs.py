@@ -95,7 +95,7 @@ class Line:
 
     async def _sync(self, partition: "Partition", log: Log) -> None:
         try:
-            await asyncio.to_thread(log.sync_records)
+            await asyncio.to_thread(log.durability.sync_records)
         except BrokerError as error:
             if isinstance(error.__cause__, OSError) and error.__cause__.errno == ENOSPC:
                 partition.refused(error)
@@ -105,4 +105,4 @@ class Line:
         partition.synced()
 
     def _is_to_go_on(self, log: Log) -> bool:
-        return log.awaits_sync and not (log.is_closed or log.is_failed or self._is_stopping)
+        return log.durability.awaits_sync and not (log.is_closed or log.is_failed or self._is_stopping)

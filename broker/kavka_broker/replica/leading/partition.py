@@ -124,7 +124,7 @@ class Partition:
         self.give_up_cut()
         if leadership is None or leadership.leader_epoch != state.leader_epoch:
             start_offset = self.log.log_end_offset
-            self.log.assign_epoch(state.leader_epoch, start_offset)
+            self.log.epochs.assign(state.leader_epoch, start_offset)
             leadership = LeaderState(self._node_id, state.leader_epoch, start_offset, self._host.lag_ms_max)
             self.leadership = leadership
             self.log.producers.forget_refused()
@@ -246,7 +246,7 @@ class Partition:
 
     def _take_in(self, leadership: LeaderState, before: int, end_offset: int, size_bytes: int) -> None:
         """The log has grown: committed now, or as soon as followers, or the disk, have it too."""
-        awaits_sync = self.log.awaits_sync
+        awaits_sync = self.log.durability.awaits_sync
         if leadership.followers:
             self._replicate(leadership, before, size_bytes)
         elif awaits_sync:
@@ -289,18 +289,18 @@ class Partition:
 
     def sync_soon(self) -> None:
         """Have a thread sync what was appended, if it may not be answered for before."""
-        if self.log.awaits_sync:
+        if self.log.durability.awaits_sync:
             self._host.sync(self)
 
     def give_up_cut(self) -> None:
         """What was to be cut stays, and is synced again where that is wanted."""
-        if self.log.is_being_cut:
-            self.log.give_up_cut()
+        if self.log.durability.is_being_cut:
+            self.log.durability.give_up_cut()
             self.sync_soon()
 
     def synced(self) -> None:
         """There was a sync: of all that was appended before it began; or a thread did its part of a cut."""
-        self.unsynced.reached(self.log.answerable_end)
+        self.unsynced.reached(self.log.durability.answerable_end)
         self.log.producers.transactions.replicated(self.high_watermark)  # they are others after a cut
         self._advance()
         # An append that wanted no sync may have moved the high watermark over these.
@@ -310,9 +310,9 @@ class Partition:
         """None where the record at `offset` may be answered for, else a future; it fails when leadership is lost. While
         the log is being cut the future ends with the next step that a thread has done.
         """
-        if self.log.is_being_cut:
+        if self.log.durability.is_being_cut:
             return self.unsynced.add(0)
-        return None if offset < self.log.answerable_end else self.unsynced.add(offset + 1)
+        return None if offset < self.log.durability.answerable_end else self.unsynced.add(offset + 1)
 
     def read(
         self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool, *, is_doubted: bool = False
@@ -448,7 +448,7 @@ class Partition:
             return
         now_ms = self._clock.monotonic_ms()
         committed = leadership.committed_end(end_offset, self.min_isr, self._host.eligible, now_ms)
-        committed = min(committed, self.log.answerable_end)
+        committed = min(committed, self.log.durability.answerable_end)
         if committed > before:
             self._commit(before, committed, end_offset)
 

@@ -20,11 +20,11 @@ def is_proven(partition: Partition, offset: int) -> bool:
     What was appended since the start is in the indexes. Raises KAFKA_STORAGE_ERROR or CORRUPT_MESSAGE where it cannot
     be found out, as a read of a damaged batch does.
     """
-    if not partition.log.has_doubted or offset >= partition.log.found_end_offset:
+    if not partition.log.segments.has_doubted or offset >= partition.log.found_end_offset:
         return True
-    if partition.log.proof_problem:
+    if partition.log.segments.proof_problem:
         code = ErrorCode.CORRUPT_MESSAGE if len(partition.isr) < 2 else ErrorCode.KAFKA_STORAGE_ERROR
-        raise BrokerError(code, f"{partition}: {partition.log.proof_problem}")
+        raise BrokerError(code, f"{partition}: {partition.log.segments.proof_problem}")
     if partition.proof is None:
         partition.proof = asyncio.get_running_loop().create_task(_prove(partition), name=f"prove {partition}")
         partition.proof.add_done_callback(_raise_failure)
@@ -37,7 +37,7 @@ async def _prove(partition: Partition) -> None:
             await asyncio.sleep(0)
     except (OSError, ProtocolViolation) as problem:
         log.error("transactions.not_read", partition=str(partition), reason=str(problem))
-        partition.log.proof_problem = str(problem)
+        partition.log.segments.proof_problem = str(problem)
         partition.found_damaged()
     finally:
         partition.proof = None

@@ -135,7 +135,7 @@ class Reader:
         chunk = partition.read(position.fetch_offset, allowed_bytes, upper_offset, at_least_one)
         if not is_committed_only or is_proven(partition, position.fetch_offset):
             data.records = chunk.parts
-            if is_committed_only and partition.log.has_aborted:
+            if is_committed_only and partition.log.segments.has_aborted:
                 data.aborted_transactions = _aborted_in(partition, position.fetch_offset, chunk)
         return data
 
@@ -158,5 +158,5 @@ def _take_note(
 
 def _aborted_in(partition: Partition, offset: int, chunk: Chunk) -> list[AbortedTransaction]:
     """What of these records its reader has to leave out."""
-    aborted = partition.log.aborted_between(offset, chunk.end_offset)
+    aborted = partition.log.reader.aborted_between(offset, chunk.end_offset)
     return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in aborted]

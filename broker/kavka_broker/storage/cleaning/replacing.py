@@ -5,9 +5,9 @@
     3. the files of the old segments are renamed to `.deleted`, those of the first segment first
     4. the `.swap` files get their names, the log last
 
-Steps 2 to 4 are one step of the loop, and the names of a directory reach the disk in the order of their changes. So a
-start that finds a `.log.swap` finishes what was begun (`finish`), as Kafka does with its own, and every other start
-finds either the old segments or the new one.
+Steps 2 to 4 are one step of the loop (`put_in_place`), and the names of a directory reach the disk in the order of
+their changes. So a start that finds a `.log.swap` finishes what was begun (`finish`), as Kafka does with its own, and
+every other start finds either the old segments or the new one.
 """
 
 import os
@@ -17,7 +17,9 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.storage.batch_walk import end_at
 from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import CLEANED, LOG, OFFSET_DIGITS, SEGMENT_FILES, SWAP, offset_file, parse_offset_file
+from kavka_broker.storage.segment import Segment
 
 log = get("storage")
 
@@ -35,6 +37,31 @@ def rename_all(disk: Disk, directory: str, base_offset: int, source: str, target
         path = os.path.join(directory, offset_file(base_offset, suffix))
         if disk.exists(path + source):
             disk.rename(path + source, path + target)
+
+
+def put_in_place(log_: Log, old: list[Segment], cleaned: Segment) -> bool:
+    """Put what a cleaning has written in the place of `old`; returns whether these are still there. Its files are
+    synced, their names are not yet. Raises KAFKA_STORAGE_ERROR; then the next start finishes it.
+    """
+    state, segments, there = log_.state, log_.segments, log_.segments.all
+    first = there.index(old[0]) if old[0] in there else -1
+    behind = first + len(old)
+    if first < 0 or there[first:behind] != old or behind >= len(there):
+        return False
+    base_offset = cleaned.base_offset
+    try:
+        rename_all(log_.disk, log_.directory, base_offset, CLEANED, SWAP)
+        state.note_changed()
+        segments.discard(old, keeps_snapshot=base_offset)
+        rename_all(log_.disk, log_.directory, base_offset, SWAP, "")
+        made = segments.make(base_offset, cleaned.created_ms)
+    except OSError as problem:
+        state.fail()
+        raise state.storage_error("replace", problem) from problem
+    made.take_over(cleaned)
+    segments.replace([*there[:first], made, *there[behind:]])
+    segments.look_at_indexes()
+    return True
 
 
 def finish(disk: Disk, directory: str) -> None:

@@ -6,7 +6,7 @@ ends the dirty part there. Then over everything up to there, and writes what sta
 become one segment.
 
 What is written is synced, under names that a start removes. It takes the place of what was read in one step of the
-loop (`SegmentedLog.replace_segments`), group by group, the oldest first: so an old value is gone before the tombstone
+loop (`replacing.put_in_place`), group by group, the oldest first: so an old value is gone before the tombstone
 that has taken its place.
 
 The files are read by handles of their own. A thread runs `work` from slice to slice, the loop does what a slice asks
@@ -35,8 +35,8 @@ from kavka_broker.storage.cleaning.replacing import discard_unfinished
 from kavka_broker.storage.disk import File, is_passing
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import CLEANED
+from kavka_broker.storage.producer_walk import entry_of, note_batch
 from kavka_broker.storage.segment import Segment
-from kavka_broker.storage.transaction_proof import entry_of, note_batch
 
 Found = TypeVar("Found")
 
@@ -201,7 +201,7 @@ class Cleaning:
     ) -> Iterator[Slice | Replacement]:
         log, base_offset = self.log, old[0].base_offset
         discard_unfinished(log.disk, log.directory, base_offset)
-        cleaned = log.new_segment(base_offset, old[0].created_ms, suffix=CLEANED)
+        cleaned = log.segments.make(base_offset, old[0].created_ms, suffix=CLEANED)
         try:
             for segment in old:
                 yield from self._write_segment(segment, cleaned, terms, transactions, is_last=segment is old[-1])
