@@ -1,16 +1,20 @@
 """The log of one partition: batches in order, in segments, with everything that is known about them.
 
-    append   check the header, give the batch its offsets, write it as it came       here
-    read     a slice of the file's map, whole batches from the one that holds an offset  log_reading
-    roll     begin a new segment when the active one is full, old, or its index is   log_segments
-    flush    sync what was appended, and the recovery point follows                  log_sync
-    truncate cut off the end, as a follower that has what its leader has not         log_segments
-    advance  move the start, as retention and DeleteRecords do                       log_segments, retention
+    append   check the header, give the batch its offsets, write it as it came       here, batch_check, fetched_check
+    read     a slice of the file's map, whole batches from the one that holds an offset  `reader` (log_reading)
+    roll     begin a new segment when the active one is full, old, or its index is   `segments`
+    flush    sync what was appended, and the recovery point follows                  `durability`
+    truncate cut off the end, as a follower that has what its leader has not         `cutting` (log_cutting)
+    advance  move the start, as retention and DeleteRecords do                       here, retention
+
+Beside the segments there are `epochs` and `producers`, and the files that keep them: `epoch_file` and `producer_files`.
+What all these parts have to know of each other is in `state`: where the log begins and ends, and whether it still can
+be used. A part changes what is its own; only an append, an advance and a cut move the ends.
 
 All methods but `flush`, `sync_records` and `secure` run on the loop (or before it starts); these may run in a thread
 beside them. `truncate_to` and `start_at` block, and are for whoever need not share the loop; a follower cuts in steps
-(`log_sync`). An append syncs nothing: where `flush.messages` wants a sync the log says so (`awaits_sync`), and whoever
-answers for its records waits for a thread to do that. What a write or a sync could not do is a BrokerError with
+(`durability`). An append syncs nothing: where `flush.messages` wants a sync `durability` says so (`awaits_sync`), and
+whoever answers for its records waits for a thread to do that. What a write or a sync could not do is a BrokerError with
 KAFKA_STORAGE_ERROR. A write that fails, as on a full disk, changes nothing and may be tried again. After a failed sync
 nobody knows what is on the disk, so the log takes no more until it is recovered.
 
