@@ -14,34 +14,45 @@ PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-chec
 .DEFAULT_GOAL := help
 .PHONY: help demo setup check test sim chaos bench format generate compat requirements clean
 
-help: ## list the commands
-	@sed -n 's/^\([a-z]*\):.*## /  make \1@/p' $(MAKEFILE_LIST) | column -t -s @ 2>/dev/null || grep '##' $(MAKEFILE_LIST)
+help: ## this page
+	@echo 'The day of a developer:'
+	@$(call targets,[1-3])
+	@echo '  .venv/bin/pytest tests/unit/quota -k precedence   one test alone; a failing one says its own line'
+	@$(call targets,[4-9])
+	@echo 'Then commit: one step, its title at most 72 characters that say what changes for a reader.'
+	@echo
+	@echo 'And besides:'
+	@$(call targets,[^1-9])
 
-demo: $(RUN) ## the main job: three brokers, real clients, a kill -9, a roll under load, a quota; under a minute
+# What is written behind `##`, of the targets whose text begins so; a figure tells the order, and is not shown.
+targets = awk -F ':.*\#\# ' '/^[a-z]+:.*\#\# $(1)/ { print $$2 "@" $$1 }' $(firstword $(MAKEFILE_LIST)) | sort -t @ -k 1.1,1.2n -s \
+    | awk -F @ '{ sub(/^[1-9] /, "", $$1); printf "  make %-13s %s\n", $$2, $$1 }'
+
+demo: $(RUN) ## three brokers, real clients, a kill -9, a roll under load, a quota; under a minute
 	@$(BIN)/kavka demo
 
-setup: $(DEV) ## the virtual environment with everything for check and test
+setup: $(DEV) ## 1 the virtual environment with everything for check and test
 
-check: $(DEV) ## lint, types, layers, tidy, unit and property tests; under three minutes
+check: $(DEV) ## 4 lint, types, layers, tidy, unit and property tests, and the measures; before every commit
 	@$(BIN)/python -m tools.run_tests check
 
-test: $(DEV) ## check, and every other suite that this machine can run
+test: $(DEV) ## 5 check, and every other suite that this machine can run; before a branch is merged
 	@$(BIN)/python -m tools.run_tests test
 
-sim: $(DEV) ## simulated clusters under faults: make sim SEEDS=1000 FIRST=1 JOBS=2; ARGS="--nodes 3 --story"
+sim: $(DEV) ## 6 clusters under faults drawn from seeds: SEEDS=1000 FIRST=1 JOBS=2 ARGS="--nodes 3 --story"
 	@$(BIN)/python -m tests.sim --seeds $(or $(SEEDS),100) --first $(or $(FIRST),1) --jobs $(or $(JOBS),1) $(ARGS)
 
-chaos: $(DEV) ## break real processes under load and judge what clients saw; MINUTES=30 SEED=1 NODES=3
+chaos: $(DEV) ## 7 break real processes under load and judge what clients saw: MINUTES=30 SEED=1 NODES=3
 	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) --nodes $(or $(NODES),3) $(ARGS)
 
-bench: $(DEV) ## Kavka beside Apache Kafka, same clients, one run; minutes, needs a JDK; ARGS="--section latency"
+bench: $(DEV) ## 8 Kavka beside Apache Kafka, same clients; minutes, needs a JDK: ARGS="--section latency"
 	@$(BIN)/python -m bench $(ARGS)
 
-format: $(DEV) ## write the code as ruff wants it
+format: $(DEV) ## 2 write the code as ruff wants it
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format --quiet .
 
-generate: $(DEV) ## rewrite what is generated: messages, custom resource definitions, COMPAT.md
+generate: $(DEV) ## 3 rewrite what is generated: messages, resource definitions, COMPAT.md; after a new key or config
 	@$(BIN)/python -m tools.generate
 
 compat: $(DEV) ## rewrite COMPAT.md from the registered handlers

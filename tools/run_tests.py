@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from tools.measures import measured, table
 from tools.prerequisites import Prerequisite, lacking
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +26,7 @@ LINT = {
     "ruff format": ("ruff", "format", "--check", "--quiet", "."),
     "mypy": ("mypy", "--no-error-summary", *CODE),
     "import-linter": ("lint-imports", "--no-cache"),
+    "commit titles": ("python", "-m", "tools.titles"),
 }
 SUITE_SECONDS_MAX = 1800
 QUICK = ("tests/tidy", "tests/unit", "tests/property")
@@ -126,6 +128,7 @@ def main() -> int:
     if wanted == "test":
         for suite in other_suites():
             run_pytest((suite,), tally)
+    print(*table(measured()), sep="\n")
     return sum_up(tally, lacks)
 
 
