@@ -116,6 +116,11 @@ def _raise(error: BaseException) -> None:
     raise error
 
 
+def kept(frame: memoryview) -> memoryview:
+    """The frame, which stays."""
+    return frame
+
+
 def frame_of(request: ProduceRequest | FetchRequest, version: int) -> bytearray:
     """The bytes of a request as they come from the socket, without their size."""
     assert request.API_KEY is not None
@@ -153,7 +158,7 @@ def produce_steps(path: RequestPath, batch: bytearray, directory: Path) -> Itera
     answer = produce(request, path.broker, client)
     assert isinstance(answer, ProduceResponse)
     yield Step("encode the answer", lambda: encode_response_parts(answer, header.api_version, 1))
-    yield Step("all of it (Dispatcher.begin)", lambda: path.dispatcher.begin(view, path.peer), clear)
+    yield Step("all of it (Dispatcher.begin)", lambda: path.dispatcher.begin(view, path.peer, kept), clear)
 
 
 def fetch_steps(path: RequestPath, batch: bytearray, _directory: Path) -> Iterator[Step]:
@@ -180,7 +185,7 @@ def fetch_steps(path: RequestPath, batch: bytearray, _directory: Path) -> Iterat
     answer = fetch(request, path.broker, client)
     assert isinstance(answer, FetchResponse)
     yield Step("encode the answer", lambda: encode_response_parts(answer, FETCH_VERSION, 1))
-    yield Step("all of it (Dispatcher.begin)", lambda: path.dispatcher.begin(view, path.peer))
+    yield Step("all of it (Dispatcher.begin)", lambda: path.dispatcher.begin(view, path.peer, kept))
 
 
 def inbox_call(frame: bytearray) -> Callable[[], object]:

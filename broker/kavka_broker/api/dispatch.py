@@ -85,8 +85,10 @@ class Dispatcher:
         self._role: Role = role
         self.stats = {key: ApiStats() for key in self._apis}
 
-    def begin(self, frame: memoryview, peer: Peer) -> Exchange:
-        """Start a request. Raises ProtocolViolation where the connection has to be closed."""
+    def begin(self, frame: memoryview, peer: Peer, keep: Callable[[memoryview], memoryview]) -> Exchange:
+        """Start a request. `keep` gives the frame for longer than this call. Raises ProtocolViolation where the
+        connection has to be closed.
+        """
         header, body = read_request_header(frame)
         api = self._apis.get(header.api_key)
         if api is None:
@@ -110,17 +112,17 @@ class Dispatcher:
         check_size(api, len(frame))
         if api.forwarded and self._role == "broker":
             client.copied_bytes = len(frame)
-            exchange.waiting = asyncio.ensure_future(forward(bytes(frame), body, api, self._broker, client))
+            exchange.waiting = asyncio.ensure_future(forward(keep(frame), body, api, self._broker, client))
             return exchange
         if len(frame) > AT_ONCE_BYTES_MAX and not api.pipelined:
             client.copied_bytes = len(frame)
-            exchange.waiting = asyncio.ensure_future(self._serve_large(bytes(frame), body, exchange))
+            exchange.waiting = asyncio.ensure_future(self._serve_large(keep(frame), body, exchange))
             return exchange
         try:
             request = read_at_once(frame, body, api, header.api_version)
         except TooManyElements:
             client.copied_bytes, client.is_holding = len(frame), True
-            exchange.waiting = asyncio.ensure_future(self._serve_large(bytearray(frame), body, exchange))
+            exchange.waiting = asyncio.ensure_future(self._serve_large(keep(frame), body, exchange))
             return exchange
         try:
             answer = handle(request, api, self._broker, client)
@@ -134,7 +136,7 @@ class Dispatcher:
             exchange.waiting = asyncio.ensure_future(answer)
         return exchange
 
-    async def _serve_large(self, frame: bytes | bytearray, body: int, exchange: Exchange) -> Answer:
+    async def _serve_large(self, frame: memoryview, body: int, exchange: Exchange) -> Answer:
         request = await self._broker.large_requests.read(frame, body, exchange.api, exchange.client.version)
         answer = handle(request, exchange.api, self._broker, exchange.client)
         del frame, request  # an answer that waits for others, as JoinGroup's, keeps neither
@@ -168,8 +170,8 @@ class Dispatcher:
         self._settle(exchange, answer)
 
     async def serve_enveloped(self, frame: memoryview, peer: Peer) -> Enveloped:
-        """The answer to a frame that came in another. Raises ProtocolViolation."""
-        exchange = self.begin(frame, peer)
+        """The answer to a frame that came in another, which has been kept. Raises ProtocolViolation."""
+        exchange = self.begin(frame, peer, keep=lambda kept: kept)
         while exchange.waiting is not None:
             await asyncio.gather(exchange.waiting, return_exceptions=True)
             self.complete(exchange)

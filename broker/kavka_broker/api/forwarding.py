@@ -32,7 +32,7 @@ class Forwarded:
     data: bytes
 
 
-async def forward(frame: bytes, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
+async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
     """Have a request decided by the active controller, wherever that is, and give its answer back."""
     request = await read_any(frame, body, api, broker, client)
     if broker.leads:
@@ -40,7 +40,7 @@ async def forward(frame: bytes, body: int, api: "Api", broker: "Broker", client:
         if said is not None:
             return said
     try:
-        return Forwarded(await ask_in_envelope(frame, broker, client))
+        return Forwarded(await ask_in_envelope(bytes(frame), broker, client))
     except Unreachable:
         return await handle(request, api, broker, client)
 

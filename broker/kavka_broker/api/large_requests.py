@@ -3,8 +3,9 @@
     up to 512 bytes      as they come
     up to 8 KiB          read and written on the loop; an API that has an `Each` takes its elements a part a turn
     above                read and written in a thread besides
-    above 16 MiB         refused, Produce excepted, as is who has more than 100,000 elements in all; of some APIs, to
-                         which nobody has much to say, above 16 KiB (`bytes_max`)
+    above 16 MiB         refused, Produce excepted, as is who has more than 100,000 elements in all; of what brokers
+                         pass on above 4 MiB, and of some APIs, to which nobody has much to say, above 16 KiB
+                         (`bytes_max`)
 
 Produce is long for its records, so a thread reads it for its elements alone. An answer with many elements is written
 in a thread, however short the question was.
@@ -47,9 +48,9 @@ class LargeRequests:
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(THREADS_MAX)
 
-    async def read(self, frame: bytes | bytearray, body: int, api: "Api", version: int) -> Message:
+    async def read(self, frame: memoryview, body: int, api: "Api", version: int) -> Message:
         """The request in a frame. Raises ProtocolViolation, also where it has too many elements."""
-        request, _ = await self._in_thread(bounded_decoder(api.request, version), memoryview(frame), body)
+        request, _ = await self._in_thread(bounded_decoder(api.request, version), frame, body)
         return request
 
     async def write(self, answer: Message, client: "Client") -> list[Any]:
@@ -104,11 +105,11 @@ def read_at_once(frame: memoryview, body: int, api: "Api", version: int) -> Mess
     return request
 
 
-async def read_any(frame: bytes, body: int, api: "Api", broker: "Broker", client: "Client") -> Message:
+async def read_any(frame: memoryview, body: int, api: "Api", broker: "Broker", client: "Client") -> Message:
     """The request in a frame of any size. Raises ProtocolViolation."""
     if len(frame) > AT_ONCE_BYTES_MAX:
         return await broker.large_requests.read(frame, body, api, client.version)
-    request, _ = decoder(api.request, client.version)(memoryview(frame), body)
+    request, _ = decoder(api.request, client.version)(frame, body)
     return request
 
 

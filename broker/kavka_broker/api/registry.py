@@ -27,7 +27,9 @@ from kavka_broker.api.division import Each
 from kavka_broker.protocol.message import Message
 
 LARGE_BYTES_MAX: Final = 16 * 1024 * 1024
-"""To copy as much takes a few milliseconds."""
+"""To copy as much may take ten milliseconds."""
+FORWARDED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of what a broker passes on: on its way to the controller it is copied some times."""
 SMALL_BYTES_MAX: Final = 16 * 1024
 """Of requests that nobody has reason to make long."""
 FETCH: Final = 1
@@ -115,7 +117,8 @@ def api(
     (KIP-590); the handler runs on controllers only, and decides there.
 
     `each`: where the elements of a request are, so that one with many is handled in parts; of several, those that
-    versions differ in, the first that has any counts. `bytes_max`: how large a request may be that holds no records.
+    versions differ in, the first that has any counts. `bytes_max`: how large a request may be that holds no records;
+    one that is forwarded may have no more than `FORWARDED_BYTES_MAX`.
     """
 
     def register(handle: H) -> H:
@@ -139,7 +142,7 @@ def api(
             on,
             forwarded,
             each,
-            bytes_max,
+            min(bytes_max, FORWARDED_BYTES_MAX) if forwarded else bytes_max,
         )
         return handle
 

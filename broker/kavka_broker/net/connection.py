@@ -201,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
             (self._transport.pause_reading if wants_pause else self._transport.resume_reading)()
 
     def _begin(self, frame: memoryview) -> None:
-        exchange = self._dispatcher.begin(frame, self.peer)
+        exchange = self._dispatcher.begin(frame, self.peer, self._inbox.keep)
         self.doing = exchange.api.name
         self._mute_if_charged(exchange)
         if exchange.waiting is None and not self._exchanges:

@@ -12,13 +12,17 @@ peers that send four bytes each would take it all.
 from struct import Struct
 
 from kavka_broker.api.registry import FETCH, FETCH_BYTES_MAX
-from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, GROWTH, RequestMemory
+from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 
 SIZE = Struct(">i")
 KEY = Struct(">h")
 KEY_END = SIZE.size + KEY.size
 HEADER_BYTES_MIN = 8  # api key, version, correlation id
+KEPT_BYTES_MIN = 128 * 1024
+"""A shorter frame is copied: that takes less than a buffer of its own."""
+KEPT_SHARE = 4
+"""A frame that is less than such a share of its buffer is copied, too."""
 
 
 class Inbox:
@@ -70,6 +74,21 @@ class Inbox:
         self._start = body + size
         return self._view[body : body + size]
 
+    def keep(self, frame: memoryview) -> memoryview:
+        """The frame that was handed out last, for as long as it is needed: a large one with the buffer that it came in,
+        since to copy 16 MiB holds the loop for some ten milliseconds.
+        """
+        if not self._is_own or len(frame) < max(KEPT_BYTES_MIN, len(self._view) // KEPT_SHARE):
+            return memoryview(bytearray(frame))
+        rest, promised_bytes = self._view[self._start : self._end], self._promised_bytes
+        size_bytes = max(len(rest), KEY_END)
+        self._view, self._promised_bytes = self._memory.take(size_bytes), size_bytes
+        self._memory.promise(size_bytes)
+        self._memory.take_back(promised_bytes)
+        self._view[: len(rest)] = rest
+        self._start, self._end = 0, len(rest)
+        return frame
+
     def settle(self) -> None:
         """Every frame that may be begun was: leave the shared buffer to others, give back what nothing waits in."""
         if self._start == self._end:
@@ -119,7 +138,8 @@ class Inbox:
             self.is_starved = self._memory.is_full and not self._is_of_fetch(needed_bytes)
             if self.is_starved:
                 return
-        size_bytes = min(needed_bytes, max(AT_ONCE_BYTES_MAX, (self._end - self._start) * GROWTH))
+        has_come = 2 * (self._end - self._start) >= AT_ONCE_BYTES_MAX
+        size_bytes = needed_bytes if has_come else min(needed_bytes, AT_ONCE_BYTES_MAX)
         self._move_to(self._memory.take(size_bytes), needed_bytes)
 
     def _is_of_fetch(self, size_bytes: int) -> bool:

@@ -234,12 +234,12 @@ class Link(asyncio.BufferedProtocol):
         assert request.API_KEY is not None
         self._correlation_id = correlation_id = self._correlation_id % CORRELATION_ID_MAX + 1
         header = RequestHeader(request.API_KEY, version, correlation_id, self._client_id)
-        frame = encode_request_header(header) + encode(request, version)
+        start, body = encode_request_header(header), encode(request, version)
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._asked[correlation_id] = Asked(request.NAME, response, request.API_KEY, version, limit, answer)
         if self._watch is None or limit.seconds < self._watch.when():
             self._watch_until(limit.seconds)
-        self._transport.write(SIZE.pack(len(frame)) + frame)
+        self._transport.write(b"".join((SIZE.pack(len(start) + len(body)), start, body)))
         return answer
 
     def _watch_until(self, seconds: float) -> None:

@@ -21,9 +21,8 @@ from typing import Final
 SHARED_BYTES: Final = 64 * 1024
 MAPPED_BYTES_MIN: Final = 128 * 1024
 RETAINED_BYTES_MAX: Final = 16 * 1024 * 1024
-#: A longer frame grows with what has arrived of it, by this factor.
+#: A longer frame gets its whole buffer when half as much has arrived: to copy more into it would hold the loop.
 AT_ONCE_BYTES_MAX: Final = 4 * 1024 * 1024
-GROWTH: Final = 4
 
 
 class RequestMemory:

@@ -90,7 +90,7 @@ class Broker:
         self.taken = Taken()
         self.answered = 0
 
-    def begin(self, frame: memoryview, peer: Any) -> Any:
+    def begin(self, frame: memoryview, peer: Any, keep: object) -> Any:
         waits_ms, size, is_fetch = FORMAT.unpack_from(frame)
         client = Requester(0, CLIENT[1], 0, "", "", len(frame), CLIENT[0])
         waiting = self.world.after(waits_ms, lambda: None) if waits_ms else None

@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from kavka_broker.api.large_requests import AT_ONCE_BYTES_MAX
-from kavka_broker.api.registry import SMALL_BYTES_MAX
+from kavka_broker.api.registry import FORWARDED_BYTES_MAX, LARGE_BYTES_MAX, SMALL_BYTES_MAX
+from kavka_broker.net.inbox import Inbox
 from kavka_broker.protocol import wire
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -14,8 +17,11 @@ from kavka_broker.protocol.messages.create_topics_request import CreatableTopic,
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kavka_broker.protocol.messages.delete_groups_response import DeleteGroupsResponse
+from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kavka_broker.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
 from tests.support.in_process import InProcess, running
 
@@ -60,6 +66,42 @@ def test_answers_stay_in_the_order_of_their_requests(tmp_path: Path) -> None:
         answer = await client.receive(DeleteGroupsResponse, 2)
         assert [one.group_id for one in answer.results] == groups
         assert (await client.receive(ApiVersionsResponse, 3)).error_code == ErrorCode.NONE
+
+    play(tmp_path, scenario)
+
+
+def test_a_large_request_is_served_from_the_buffer_that_it_came_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To copy 16 MiB holds the loop for ten milliseconds."""
+    keep, kept = Inbox.keep, list[tuple[int, bool]]()
+
+    def noting(inbox: Inbox, frame: memoryview) -> memoryview:
+        stays = keep(inbox, frame)
+        kept.append((len(frame), stays is frame))
+        return stays
+
+    monkeypatch.setattr(Inbox, "keep", noting)
+
+    async def scenario(inside: InProcess) -> None:
+        client = await inside.connect()
+        protocols = [JoinGroupRequestProtocol("range", bytes(LARGE_BYTES_MAX - 1000))]
+        request = JoinGroupRequest("g", 10_000, 10_000, "", None, "consumer", protocols)
+        client.send(request, 5)
+        client.send(ApiVersionsRequest("a", "1"), 3)
+        assert (await client.receive(JoinGroupResponse, 5)).error_code == ErrorCode.NOT_COORDINATOR
+        assert (await client.receive(ApiVersionsResponse, 3)).error_code == ErrorCode.NONE
+        assert [is_same for size_bytes, is_same in kept if size_bytes > LARGE_BYTES_MAX // 2] == [True]
+
+    play(tmp_path, scenario)
+
+
+def test_what_is_passed_on_to_the_controller_may_not_be_as_long(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess) -> None:
+        client = await inside.connect()
+        names = [DeleteTopicState("n" * 200) for _ in range(FORWARDED_BYTES_MAX // 200)]
+        client.send(DeleteTopicsRequest(names), 6)
+        assert await client.is_closed()
 
     play(tmp_path, scenario)
 

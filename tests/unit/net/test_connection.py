@@ -44,7 +44,7 @@ class Handlers:
         self.held = HeldTime()
         self.connections: dict[Connection, None] = {}  # the listener's
 
-    def begin(self, frame: memoryview, peer: object) -> Any:
+    def begin(self, frame: memoryview, peer: object, keep: object) -> Any:
         body = bytes(frame)
         kind = body[:1]
         self.begun.append(body)

@@ -3,11 +3,11 @@
 from struct import pack
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_broker.api.registry import FETCH_BYTES_MAX
-from kavka_broker.net.inbox import Inbox
+from kavka_broker.net.inbox import KEPT_BYTES_MIN, Inbox
 from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, RETAINED_BYTES_MAX, SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 
@@ -89,9 +89,70 @@ def test_an_absurd_size_is_refused_before_anything_is_allocated(size: int, reaso
 def test_a_claimed_size_takes_no_memory_until_bytes_arrive() -> None:
     inbox = inbox_of()
     feed(inbox, pack(">i", 100 * 1024 * 1024) + bytes(1000))
-    assert len(inbox.room()) < AT_ONCE_BYTES_MAX  # of a map, whose pages come with the bytes
+    assert len(inbox.room()) < AT_ONCE_BYTES_MAX
+    before = mapped_bytes()
     feed(inbox, bytes(AT_ONCE_BYTES_MAX))
-    assert len(inbox.room()) < AT_ONCE_BYTES_MAX * 8
+    assert len(inbox.room()) > 90 * 1024 * 1024, "no more of it is copied"
+    assert mapped_bytes() - before < 3 * AT_ONCE_BYTES_MAX, "of a map the pages come with the bytes"
+
+
+def mapped_bytes() -> int:
+    """What this process has really taken of such maps."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("RssShmem:"))
+
+
+@given(
+    st.integers(KEPT_BYTES_MIN - 1000, 4 * KEPT_BYTES_MIN),
+    st.lists(st.binary(min_size=8, max_size=300), max_size=5),
+    st.integers(1, 900_000),
+)
+@settings(max_examples=50)
+def test_a_frame_that_is_kept_stands_and_what_follows_is_there(size: int, behind: list[bytes], cut: int) -> None:
+    memory = RequestMemory()
+    inbox, other = inbox_of(memory=memory), inbox_of(memory=memory)
+    bodies = [b"first, in between", b"k" * size, *behind, b"l" * size]
+    data, kept, frames = memoryview(b"".join(map(framed, bodies))), list[memoryview](), list[bytes]()
+    while data:
+        room = inbox.room()
+        count = min(len(room), len(data), cut)
+        room[:count] = data[:count]
+        inbox.received(count)
+        data = data[count:]
+        while (frame := inbox.next_frame()) is not None:
+            kept.append(inbox.keep(frame))
+            frames.append(bytes(frame))
+        inbox.settle()
+        assert feed(other, framed(b"o" * 1000)) == [b"o" * 1000]
+    assert frames == bodies
+    assert [bytes(one) for one in kept] == bodies, "nobody writes into what is kept"
+    assert memory.used_bytes == 0
+
+
+def test_a_large_frame_is_kept_with_its_buffer_and_a_short_one_copied() -> None:
+    inbox = inbox_of()
+    data = framed(b"k" * (8 * KEPT_BYTES_MIN)) + framed(b"short, in a large buffer")
+    feed_whole(inbox, data)
+    large = inbox.next_frame()
+    assert large is not None
+    assert inbox.keep(large) is large
+    short = inbox.next_frame()
+    assert short is not None
+    kept = inbox.keep(short)
+    short[:5] = b"SHORT"
+    assert bytes(kept) == b"short, in a large buffer"
+
+
+def feed_whole(inbox: Inbox, data: bytes) -> None:
+    """Receive all of it before any frame is taken."""
+    while data:
+        room = inbox.room()
+        room[: len(data)] = data[: len(room)]
+        inbox.received(min(len(room), len(data)))
+        data = data[len(room) :]
+        if data:
+            assert inbox.next_frame() is None
+            inbox.settle()
 
 
 @pytest.mark.parametrize(
