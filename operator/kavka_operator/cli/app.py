@@ -1,7 +1,7 @@
 """The commands of `kavka`, their options and their help. What they do stands in modules of their own.
 
 argparse and no library: an installation carries little, and `--help` waits for nothing (docs/adr/0017). As with
-kubectl, options may stand before, between and behind the words.
+kubectl, the options of a command may stand before, between and behind its words.
 """
 
 import argparse
@@ -14,8 +14,7 @@ from kavka_operator.extras import lacking
 
 ABOUT = "Kafka clusters, topics and quotas from resource files, on this machine."
 FORMS = ("table", "wide", "yaml", "json", "name")
-WORDS = "[KIND[,KIND] [NAME]... | KIND/NAME...]"
-KINDS_HELP = "kafkacluster, topic or clientquota (kc, kt, kq) or all; and names."
+WORDS_HELP = "KIND[,KIND] [NAME]... or KIND/NAME...; kinds are kafkacluster, topic, clientquota (kc, kt, kq) and all."
 
 Options = argparse.Namespace
 Command = Callable[[Options], int]
@@ -95,7 +94,7 @@ def _add_namespace(command: argparse.ArgumentParser) -> None:
 
 
 def _add_words(command: argparse.ArgumentParser) -> None:
-    command.add_argument("words", nargs="*", metavar=WORDS, help=KINDS_HELP)
+    command.add_argument("words", nargs="*", metavar="RESOURCE", help=WORDS_HELP)
 
 
 def _add_selector(command: argparse.ArgumentParser) -> None:

@@ -211,3 +211,24 @@ def test_help_does_not_wait_for_what_it_does_not_need() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("get", "-o", "name", "kt", "orders"),
+        ("get", "kt", "-o", "name", "orders"),
+        ("get", "kt", "orders", "-o", "name"),
+    ],
+)
+def test_options_stand_before_between_and_behind_the_words(person: Person, words: tuple[str, ...]) -> None:
+    person.types("apply", "-f", person.file())
+    assert person.types(*words) == (0, "topic.kavka.dev/orders\n")
+
+
+@pytest.mark.parametrize(
+    "words", [("get", "--no-such-option"), ("frobnicate",), ("get", "-o", "xml"), ("apply", "--dry-run=maybe"), ()]
+)
+def test_a_command_line_that_cannot_be_understood_exits_with_2(words: tuple[str, ...]) -> None:
+    code, said = run(*words)
+    assert (code, "usage: kavka" in said) == (2, True), said
