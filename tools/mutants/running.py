@@ -129,6 +129,7 @@ class Player:
             tests = self._tests_of(mutant)
             if not tests:
                 self.outcome.not_run.append(mutant)
+                say(f"no test runs: {mutant.name}")
                 continue
             while len(self._children) >= self.jobs:
                 self._reap()
@@ -136,8 +137,8 @@ class Player:
             if not child:
                 self._be(mutant, tests)
             self._children[child] = mutant
-            if sys.__stderr__ is not None and number % 50 == 0:
-                print(f"{number} of {len(self.mutants)} mutants", file=sys.__stderr__, flush=True)
+            if number % 100 == 0:
+                say(f"{number} of {len(self.mutants)} mutants played")
         while self._children:
             self._reap()
 
@@ -152,6 +153,7 @@ class Player:
         match os.waitstatus_to_exitcode(status):
             case 0:
                 self.outcome.survived.append(mutant)
+                say(f"survived: {mutant.name}")
             case 3:
                 pass  # it cannot be: the function would need other variables
             case _:
@@ -189,6 +191,11 @@ class Player:
         except (KeyError, ValueError):
             return False
         return True
+
+
+def say(line: str) -> None:
+    """How far it is, past the capture of pytest."""
+    print(line, file=sys.__stderr__, flush=True)
 
 
 def run(item: pytest.Item) -> None:
