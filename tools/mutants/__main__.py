@@ -70,7 +70,7 @@ def drawn(trees: dict[str, ast.Module], options: argparse.Namespace) -> list[Mut
     found = [one for name, tree in trees.items() if name.startswith(wanted) for one in mutants_of(name, tree)]
     if options.sample is not None:
         found = sorted(found, key=lambda one: one.rank(options.seed))[: options.sample]
-    return sorted(found, key=lambda one: (one.module, one.lines.start))
+    return sorted(found, key=lambda one: (one.module, one.line))
 
 
 def suites() -> Iterator[str]:
@@ -90,8 +90,8 @@ def read_known() -> set[str]:
 
 def report(outcome: Outcome, known: int) -> int:
     for title, mutants in (("survived", outcome.survived), ("no test runs", outcome.not_run)):
-        for mutant in sorted(mutants, key=lambda one: (one.module, one.lines.start)):
-            print(f"{title}: {mutant.name}  (line {mutant.lines.start})")
+        for mutant in sorted(mutants, key=lambda one: (one.module, one.line)):
+            print(f"{title}: {mutant.name}  (line {mutant.line})")
     killed, lost = len(outcome.killed), len(outcome.survived) + len(outcome.not_run)
     score = killed / max(1, killed + lost)
     print(f"{killed} of {killed + lost} mutants noticed ({score:.1%}); {known} are known not to be noticed")

@@ -42,12 +42,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One mistake: `parent.field`, or its item at `index`, becomes `node`. `lines` are those of its statement."""
+    """One mistake: `parent.field`, or its item at `index`, becomes `node`. `line` is that of its statement."""
 
     module: str
     function: str
     change: str
-    lines: range
+    line: int
     first_line: int  # of the function, its decorators included, as its code object has it
     parent: ast.AST
     field: str
@@ -75,13 +75,13 @@ def mutants_of(module: str, tree: ast.Module) -> Iterator[Mutant]:
     seen: Counter[str] = Counter()
     for function, name in functions_of(tree, ""):
         first_line = min([function.lineno, *(one.lineno for one in function.decorator_list)])
-        for parent, field, index, node, lines in _places(function):
+        for parent, field, index, node, line in _places(function):
             for other in _mistakes(node):
                 change = f"{_text(node)} -> {_text(other)}"
                 seen[name + change] += 1
                 change += f" #{seen[name + change]}" if seen[name + change] > 1 else ""
                 ast.fix_missing_locations(ast.copy_location(other, node))
-                yield Mutant(module, name, change, lines, first_line, parent, field, index, other)
+                yield Mutant(module, name, change, line, first_line, parent, field, index, other)
 
 
 def functions_of(node: ast.AST, prefix: str) -> Iterator[tuple[Function, str]]:
@@ -93,31 +93,28 @@ def functions_of(node: ast.AST, prefix: str) -> Iterator[tuple[Function, str]]:
             yield from functions_of(child, f"{prefix}{child.name}.")
 
 
-Place = tuple[ast.AST, str, int | None, ast.AST, range]
+Place = tuple[ast.AST, str, int | None, ast.AST, int]
 
 
 def _places(function: Function) -> Iterator[Place]:
     for index, statement in enumerate(function.body):
-        yield from _below(function, "body", index, statement, range(0))
+        yield from _below(function, "body", index, statement, statement.lineno)
 
 
-def _below(parent: ast.AST, field: str, index: int | None, node: ast.AST, lines: range) -> Iterator[Place]:
+def _below(parent: ast.AST, field: str, index: int | None, node: ast.AST, line: int) -> Iterator[Place]:
     if _is_left_alone(node):
         return
-    if isinstance(node, ast.stmt):
-        block = getattr(node, "body", None)
-        lines = range(node.lineno, (block[0].lineno if block else (node.end_lineno or 0) + 1))
-        lines = lines or range(node.lineno, node.lineno + 1)
-    yield parent, field, index, node, lines
+    line = node.lineno if isinstance(node, ast.stmt) else line
+    yield parent, field, index, node, line
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "decorator_list", "returns", "args"} and not isinstance(node, ast.Call):
             continue
         if isinstance(value, ast.AST):
-            yield from _below(node, name, None, value, lines)
+            yield from _below(node, name, None, value, line)
         elif isinstance(value, list):
             for number, item in enumerate(value):
                 if isinstance(item, ast.AST):
-                    yield from _below(node, name, number, item, lines)
+                    yield from _below(node, name, number, item, line)
 
 
 def _is_left_alone(node: ast.AST) -> bool:

@@ -6,22 +6,23 @@ to the same end on every machine; one that goes on for far too long counts as no
 """
 
 import ast
+import copy
 import gc
 import os
 import resource
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import _lru_cache_wrapper
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 import pytest
 
-from tools.mutants.operators import Mutant
+from tools.mutants.operators import Mutant, functions_of
 
 CPU_SECONDS_LEAST: Final = 3
 CPU_FACTOR: Final = 4
@@ -31,6 +32,8 @@ MEMORY_BYTES_MAX: Final = 4 << 30
 LEFT_OUT: Final = ("java", "node", "go", "kcat", "promtool", "root", "slow")
 
 NOTICED, SURVIVED, NOT_PLANTED = 1, 0, 3
+#: The name under which a function finds what it tells its statements to.
+PROBE: Final = "__probe__"
 
 
 @dataclass(slots=True)
@@ -52,7 +55,8 @@ class Player:
     jobs: int
     outcome: Outcome = field(default_factory=Outcome)
     broken: list[str] = field(default_factory=list)  # tests that fail without any mutant
-    _lines: dict[str, dict[int, list[pytest.Item]]] = field(default_factory=dict)
+    _tests: dict[tuple[str, int], list[pytest.Item]] = field(default_factory=dict)  # by module and line of a statement
+    _hits: set[tuple[str, int]] = field(default_factory=set)
     _seconds: dict[str, float] = field(default_factory=dict)
     _functions: dict[tuple[str, str, int], list[FunctionType]] = field(default_factory=dict)
     _caches: list[Any] = field(default_factory=list)
@@ -77,46 +81,44 @@ class Player:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = [one for one in session.items if not any(one.get_closest_marker(name) for name in LEFT_OUT)]
-        modules = {str(self.root / name): name for name in self.trees}
+        self._find_functions({str(self.root / name): name for name in self.trees})
+        restore = self._probe()
         for item in items:
-            self._learn(item, modules)
-        self._find_functions(modules)
+            self._learn(item)
+        restore()
         if not self.broken:
             gc.collect()
             gc.freeze()
             self._play()
         return True
 
-    def _learn(self, item: pytest.Item, modules: dict[str, str]) -> None:
-        """Run a test, and note which lines it runs."""
-        ran: dict[str, set[int]] = {path: set() for path in modules}
-
-        def on_call(frame: FrameType, event: str, argument: object) -> Any:
-            lines = ran.get(frame.f_code.co_filename)
-            if lines is None:
-                return None
-
-            def on_line(frame: FrameType, event: str, argument: object) -> Any:
-                lines.add(frame.f_lineno)
-                return on_line
-
-            return on_line
-
+    def _learn(self, item: pytest.Item) -> None:
+        """Run a test, and note which statements it runs."""
+        self._hits.clear()
         started = time.process_time()
-        sys.settrace(on_call)
-        try:
-            run(item)
-        finally:
-            sys.settrace(None)
+        run(item)
         self._seconds[item.nodeid] = time.process_time() - started
-        for path, lines in ran.items():
-            for line in lines:
-                self._lines.setdefault(modules[path], {}).setdefault(line, []).append(item)
+        for place in self._hits:
+            self._tests.setdefault(place, []).append(item)
 
-    def _find_functions(self, modules: dict[str, str]) -> None:
+    def _probe(self) -> Callable[[], None]:
+        """Let every function of core/ tell which statements of it run; what is returned takes that back."""
+        before = [(function, function.__code__) for functions in self._functions.values() for function in functions]
+        codes = {name: compile(probed(name, tree), str(self.root / name), "exec") for name, tree in self.trees.items()}
+        for (module, name, first_line), functions in self._functions.items():
+            for function in functions:
+                function.__globals__[PROBE] = self._hits.add
+                function.__code__ = code_of(codes[module], name, first_line)
+
+        def restore() -> None:
+            for function, code in before:
+                function.__code__ = code
+
+        return restore
+
+    def _find_functions(self, modules: Mapping[str, str]) -> None:
         for one in gc.get_objects():
-            if isinstance(one, FunctionType) and one.__code__.co_filename in modules:
-                code = one.__code__
+            if isinstance(one, FunctionType) and is_planted_in(code := one.__code__, modules):
                 key = (modules[code.co_filename], code.co_qualname, code.co_firstlineno)
                 self._functions.setdefault(key, []).append(one)
             elif isinstance(one, _lru_cache_wrapper):
@@ -143,9 +145,8 @@ class Player:
             self._reap()
 
     def _tests_of(self, mutant: Mutant) -> list[pytest.Item]:
-        by_line = self._lines.get(mutant.module, {})
-        found = {item.nodeid: item for line in mutant.lines for item in by_line.get(line, ())}
-        return sorted(found.values(), key=lambda item: self._seconds[item.nodeid])
+        found = self._tests.get((mutant.module, mutant.line), ())
+        return sorted(found, key=lambda item: self._seconds[item.nodeid])
 
     def _reap(self) -> None:
         child, status = os.wait()
@@ -191,6 +192,30 @@ class Player:
         except (KeyError, ValueError):
             return False
         return True
+
+
+def is_planted_in(code: CodeType, modules: Collection[str]) -> bool:
+    """Whether mutants can be planted in a function: one that is defined in a module or a class of it."""
+    return code.co_filename in modules and "<" not in code.co_qualname
+
+
+def probed(module: str, tree: ast.Module) -> ast.Module:
+    """The module, with a word of each statement in a function before it runs."""
+    tree = copy.deepcopy(tree)
+    for function, _ in functions_of(tree, ""):
+        for node in [*ast.walk(function)]:
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(node, name, None)
+                if isinstance(block, list):
+                    setattr(node, name, [one for statement in block for one in (word(module, statement), statement)])
+    return tree
+
+
+def word(module: str, statement: ast.stmt) -> ast.stmt:
+    """That the statement is about to run."""
+    place = ast.Tuple([ast.Constant(module), ast.Constant(statement.lineno)], ast.Load())
+    call = ast.Call(ast.Name(PROBE, ast.Load()), [place], [])
+    return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), statement))
 
 
 def say(line: str) -> None:

@@ -99,6 +99,7 @@ def test_the_dirtiest_goes_first_if_it_is_dirty_enough() -> None:
         ([300, 100, 200, 1], [range(1), range(1, 3), range(3, 4)]),
         ([900, 900], [range(1), range(1, 2)]),  # larger than a segment may be now
         ([0, 0, 300], [range(3)]),
+        ([200, 200, 100, 300], [range(1), range(1, 3), range(3, 4)]),
         ([], []),
     ],
 )
@@ -114,3 +115,15 @@ def test_neighbours_come_together_as_far_as_indexes_can_say() -> None:
     assert grouped(views[:3], OFFSETS_MAX + 1, **limits) == [range(3)]
     assert grouped(views, OFFSETS_MAX + 20, **{**limits, "index_bytes_max": 8}) == [range(i, i + 1) for i in range(4)]
     assert grouped(views[:3], OFFSETS_MAX, **{**limits, "group_max": 2}) == [range(2), range(2, 3)]
+
+
+def test_neighbours_come_together_up_to_the_size_of_an_index() -> None:
+    views = [segment(10 * index, 1) for index in range(5)]  # of 8 bytes of index each
+    assert grouped(views, 50, bytes_max=300, index_bytes_max=16, group_max=100) == [range(2), range(2, 4), range(4, 5)]
+    assert grouped(views, 50, bytes_max=300, index_bytes_max=100, group_max=2) == [range(2), range(2, 4), range(4, 5)]
+
+
+def test_a_segment_without_a_time_is_not_overdue() -> None:
+    config = LogConfig(max_compaction_lag_ms=1)
+    assert dirty_range(log_of(segment(0, first_ms=0), segment(10), config=config), NOW_MS).overdue_ms == 0
+    assert dirty_range(log_of(segment(0, first_ms=1), segment(10), config=config), NOW_MS).overdue_ms == NOW_MS - 2

@@ -153,3 +153,13 @@ def test_a_topics_word_is_checked(overrides: dict[str, str], words: str) -> None
 @pytest.mark.parametrize("throttled", ["*", "0:1,1:2", ""])
 def test_throttled_replicas_are_pairs_or_all(throttled: str) -> None:
     check_topic_config({"follower.replication.throttled.replicas": throttled})
+
+
+def test_the_older_name_of_a_nodes_id_is_the_same_unless_it_is_said() -> None:
+    assert (parse()["broker.id"], parse().given["broker.id"]) == (1, "1")
+    assert parse(broker_id="7")["broker.id"] == 7
+
+
+def test_a_listener_may_have_a_bound_of_its_own() -> None:
+    assert parse().connections_per_listener == {}
+    assert parse(listener_name_plaintext_max_connections="7").connections_per_listener == {"PLAINTEXT": 7}

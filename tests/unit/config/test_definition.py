@@ -23,6 +23,7 @@ from kavka_broker.core.config.topic_table import TOPIC_KEYS
         (ConfigType.BOOLEAN, "false", False),
         (ConfigType.INT, " -1 ", -1),
         (ConfigType.LONG, "9223372036854775807", 2**63 - 1),
+        (ConfigType.SHORT, "-32768", -(2**15)),
         (ConfigType.DOUBLE, "0.5", 0.5),
         (ConfigType.LIST, " a , b ", ("a", "b")),
         (ConfigType.LIST, "", ()),
@@ -42,6 +43,8 @@ def test_a_value_is_read_by_its_type(kind: ConfigType, text: str, value: object)
         (ConfigType.INT, "1_000", 'some.key: "1_000" is not a whole number; write digits only, without a unit'),
         (ConfigType.INT, "٣", 'some.key: "٣" is not a whole number; write digits only, without a unit'),
         (ConfigType.SHORT, "40000", 'some.key: "40000" does not fit in 16 bits; write -32768 to 32767'),
+        (ConfigType.SHORT, "32768", 'some.key: "32768" does not fit in 16 bits; write -32768 to 32767'),
+        (ConfigType.SHORT, "-32769", 'some.key: "-32769" does not fit in 16 bits; write -32768 to 32767'),
         (ConfigType.DOUBLE, "much", 'some.key: "much" is not a number; write it like 0.5'),
     ],
 )

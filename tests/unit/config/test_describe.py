@@ -1,6 +1,7 @@
 """Where a value comes from: the order of places, as kafka-configs --describe --all prints it."""
 
-from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.broker import KEYS, BrokerConfig
+from kavka_broker.core.config.definition import ConfigType
 from kavka_broker.core.config.describe import (
     Described,
     Layers,
@@ -101,3 +102,9 @@ def test_every_config_of_a_group_is_shown() -> None:
 
 def test_every_public_topic_config_is_explained() -> None:
     assert {name for name, one in TOPIC_KEYS.items() if not one.internal} <= ABOUT.keys()
+
+
+def test_an_internal_config_is_shown_where_somebody_says_it() -> None:
+    internal = next(name for name, one in KEYS.items() if one.internal and one.type is ConfigType.INT)
+    assert internal not in {one.name for one in describe_broker(layers())}
+    assert broker(internal, layers({internal: "7"})).value == "7"

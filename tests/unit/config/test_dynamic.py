@@ -15,6 +15,7 @@ REFUSED = [
     ("max.connections.per.ip", "0", {}, "lets nobody in"),
     ("max.connections.per.ip.overrides", "10.0.0.1", {}, "address:count"),
     ("num.io.threads", "17", {}, "write 4 to 16"),
+    ("num.io.threads", "3", {}, "write 4 to 16"),
     ("num.io.threads", "8", {"num.io.threads": "3"}, "write 1 to 6"),
     ("log.cleaner.threads", "2", {"log.cleaner.dedupe.buffer.size": "2000000"}, "each needs more"),
     ("log.local.retention.ms", "700000000", {}, "log.retention.ms=604800000"),
@@ -28,6 +29,12 @@ ALLOWED = [
     ("max.connections.per.ip", "0", {"max.connections.per.ip.overrides": "10.0.0.1:5"}),
     ("max.connections.per.ip.overrides", "10.0.0.1:5,backup.example.org:0", {}),
     ("num.io.threads", "16", {}),
+    ("num.io.threads", "4", {}),
+    ("num.io.threads", "1", {"num.io.threads": "3"}),
+    ("num.io.threads", "6", {"num.io.threads": "3"}),
+    ("group.consumer.assignment.interval.ms", "15000", {}),
+    ("log.local.retention.ms", "0", {"log.retention.ms": "5"}),
+    ("log.local.retention.ms", "5", {"log.retention.ms": "5"}),
     ("log.local.retention.ms", "-2", {"log.retention.ms": "5"}),
     ("log.local.retention.ms", "-1", {"log.retention.ms": "-1"}),
     ("log.cleaner.min.cleanable.ratio", "0.5d", {}),
@@ -59,3 +66,11 @@ def test_a_group_keeps_to_what_brokers_allow(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         check_group({name: value})
     check_group({"consumer.heartbeat.interval.ms": "6000", "share.auto.offset.reset": "by_duration:PT1H30M"})
+
+
+def test_a_group_may_be_at_the_bounds_of_its_brokers() -> None:
+    for value in ("5000", "15000"):
+        check_group({"consumer.heartbeat.interval.ms": value})
+    for value in ("4999", "15001"):
+        with pytest.raises(ConfigError, match=r"consumer\.heartbeat\.interval\.ms"):
+            check_group({"consumer.heartbeat.interval.ms": value})

@@ -141,3 +141,14 @@ def test_a_value_is_judged_together_with_what_is_altered_for_all_brokers() -> No
         metadata, alter_configs(metadata, EVERY_BROKER, [Change("max.connections.per.ip.overrides", SET, "10.0.0.1:1")])
     )
     assert alter_configs(metadata, BROKER, [Change("max.connections.per.ip", SET, "0")]).records
+
+
+def test_only_a_node_that_is_known_has_configs() -> None:
+    with pytest.raises(BrokerError, match="there is no node 9") as refusal:
+        alter_configs(cluster(1), Resource(ResourceType.BROKER, "9"), [Change("log.segment.bytes", SET, "2000000")])
+    assert refusal.value.code is ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_what_belongs_to_one_broker_is_altered_there() -> None:
+    with pytest.raises(BrokerError, match="belongs to one broker"):
+        alter_configs(cluster(1), EVERY_BROKER, [Change("cordoned.log.dirs", SET, "")])

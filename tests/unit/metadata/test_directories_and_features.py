@@ -21,6 +21,7 @@ from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRec
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
+from kavka_broker.protocol.messages.metadata.register_controller_record import RegisterControllerRecord
 from tests.support.brokers import TOPIC_ID, epoch_of, propose, replicated, state, told
 from tests.support.cluster import cluster, directory_of, enact, uuid
 
@@ -283,3 +284,42 @@ def test_a_bound_that_cannot_be(value: str) -> None:
     with pytest.raises(BrokerError) as refusal:
         alter_configs(metadata, TOPIC, [Change(MIN_INSYNC, Operation.SET, value)])
     assert refusal.value.code is ErrorCode.INVALID_CONFIG
+
+
+def test_a_feature_is_named_once_in_a_request() -> None:
+    twice = [UpdateFeature("group.version", 1), UpdateFeature("group.version", 1)]
+    with pytest.raises(BrokerError, match="named twice") as refusal:
+        update_features(cluster(1), twice)
+    assert refusal.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_a_feature_can_be_turned_off_whatever_a_broker_must_have() -> None:
+    metadata = cluster(1)
+    metadata.replay(FeatureLevelRecord("group.version", 1))
+    registration = metadata.brokers.get(1)
+    assert registration is not None
+    record = registration.record()
+    for feature in record.features:
+        feature.min_supported_version = feature.max_supported_version = 1
+    metadata.replay(record)
+    off = UpdateFeature("group.version", 0, Direction.SAFE_DOWNGRADE)
+    assert update_features(metadata, [off]).records == [FeatureLevelRecord("group.version", 0)]
+
+
+def test_the_oldest_level_that_all_know_is_taken() -> None:
+    assert update_features(cluster(1), [UpdateFeature(METADATA_VERSION, 21)]).records == [
+        FeatureLevelRecord(METADATA_VERSION, 21)
+    ]
+
+
+def test_a_controller_that_does_not_know_a_feature_keeps_it_from_being_used() -> None:
+    metadata = cluster(1)
+    metadata.replay(RegisterControllerRecord(7, uuid(7), features=[]))
+    with pytest.raises(BrokerError, match="controller 7 supports 0 to 0"):
+        update_features(metadata, [UpdateFeature("group.version", 1)])
+
+
+def test_a_bound_that_all_brokers_have_is_not_written_down_again() -> None:
+    metadata = cluster(1)
+    metadata.replay(ConfigRecord(ResourceType.BROKER, "", MIN_INSYNC, "2"))
+    assert update_features(metadata, [UpdateFeature(ELR_FEATURE, 1)]).records == [FeatureLevelRecord(ELR_FEATURE, 1)]

@@ -7,25 +7,32 @@ import pytest
 
 import kavka_broker.protocol.messages.metadata as records_package
 from kavka_broker.controller.batches import metadata_batch, read_batch
-from kavka_broker.core.metadata.decide.producer_ids import BLOCK_SIZE, allocate
+from kavka_broker.core.metadata.decide.producer_ids import BLOCK_SIZE, PRODUCER_ID_MAX, Block, allocate
+from kavka_broker.core.metadata.image.configs import ResourceType
+from kavka_broker.core.metadata.image.features import level_in
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.producer_ids import ProducerIds
 from kavka_broker.core.metadata.image.topics import changed
-from kavka_broker.protocol.errors import InvariantViolation
+from kavka_broker.protocol.errors import BrokerError, InvariantViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.metadata.abort_transaction_record import AbortTransactionRecord
+from kavka_broker.protocol.messages.metadata.access_control_entry_record import AccessControlEntryRecord
 from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
     BrokerRegistrationChangeRecord,
 )
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.end_transaction_record import EndTransactionRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.no_op_record import NoOpRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.producer_ids_record import ProducerIdsRecord
+from kavka_broker.protocol.messages.metadata.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
     RemoveUserScramCredentialRecord,
 )
@@ -181,3 +188,61 @@ def test_a_change_of_a_topic_is_counted() -> None:
     before = topic.changes
     metadata.replay(PartitionChangeRecord(0, topic.topic_id, leader=1))
     assert topic.changes == before + 1
+
+
+def test_the_last_block_of_producer_ids_is_given_and_none_after_it() -> None:
+    producer_ids = ProducerIds()
+    producer_ids.replay(ProducerIdsRecord(1, 0, PRODUCER_ID_MAX - BLOCK_SIZE))
+    assert allocate(producer_ids, 1, 0).response == Block(PRODUCER_ID_MAX - BLOCK_SIZE, BLOCK_SIZE)
+    producer_ids.replay(ProducerIdsRecord(1, 0, PRODUCER_ID_MAX - BLOCK_SIZE + 1))
+    with pytest.raises(BrokerError, match="every producer id"):
+        allocate(producer_ids, 1, 0)
+
+
+def test_a_snapshot_says_first_how_to_read_the_rest() -> None:
+    metadata = Metadata()
+    for name, level in (("group.version", 1), ("metadata.version", 30), ("share.version", 1)):
+        metadata.replay(FeatureLevelRecord(name, level))
+    assert [one.name for one in metadata.features.records()] == ["metadata.version", "group.version", "share.version"]
+    assert level_in(list(metadata.records()), 21) == 30
+    assert level_in([FeatureLevelRecord("group.version", 1)], 21) == 21
+
+
+def test_a_copy_has_all_and_changes_alone() -> None:
+    metadata = cluster(1, topics={"a.b": 2, "c": 3})
+    kept = AccessControlEntryRecord(id=uuid(5), resource_name="t", principal="User:a", host="*")
+    metadata.replay(kept)
+    metadata.replay(ConfigRecord(ResourceType.TOPIC, "c", "retention.ms", "5"))
+    copy = metadata.copy()
+    assert copy == metadata
+    assert (copy.topics.partition_count, copy.offset, copy.brokers.generation) == (
+        5,
+        metadata.offset,
+        metadata.brokers.generation,
+    )
+    copy.replay(RemoveTopicRecord(uuid(0)))
+    copy.replay(RemoveAccessControlEntryRecord(uuid(5)))
+    assert (copy.topics.partition_count, metadata.topics.partition_count) == (3, 5)
+    assert (copy.topics.colliding("a_b"), metadata.topics.colliding("a_b")) == (None, "a.b")
+    assert copy != metadata
+    assert [one for one in metadata.records() if isinstance(one, AccessControlEntryRecord)] == [kept]
+
+
+@pytest.mark.parametrize(
+    ("part", "record"),
+    [
+        ("features", FeatureLevelRecord("group.version", 1)),
+        ("configs", ConfigRecord(ResourceType.TOPIC, "c", "retention.ms", "5")),
+        ("kept", AccessControlEntryRecord(id=uuid(5), resource_name="t", principal="User:a", host="*")),
+        ("producer_ids", ProducerIdsRecord(1, 0, 1000)),
+        ("topics", TopicRecord("new", uuid(9))),
+    ],
+)
+def test_a_part_is_equal_to_what_says_the_same(part: str, record: Message) -> None:
+    one, other = cluster(1, topics={"c": 1}), cluster(1, topics={"c": 1})
+    assert getattr(one, part) == getattr(other, part)
+    other.replay(record)
+    assert getattr(one, part) != getattr(other, part)
+    assert getattr(one, part) != part
+    one.replay(record)
+    assert getattr(one, part) == getattr(other, part)

@@ -6,6 +6,7 @@ import pytest
 
 from kavka_broker.core.metadata.decide.heartbeats import fence, leave
 from kavka_broker.core.metadata.decide.registrations import Presence, register, register_controller, unregister
+from kavka_broker.core.metadata.image.features import METADATA_VERSION
 from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
@@ -205,3 +206,15 @@ def test_controllers_say_themselves_once() -> None:
     metadata.replay(FeatureLevelRecord("group.version", 2))
     with pytest.raises(BrokerError, match="controller 7 supports 0 to 1"):
         register_controller(metadata, record)
+
+
+def test_a_broker_that_is_too_new_says_how_to_raise_the_cluster() -> None:
+    metadata = cluster(1)
+    metadata.replay(FeatureLevelRecord(METADATA_VERSION, 21))
+    newer = replace(introduction(2), features={METADATA_VERSION: (25, 30)})
+    with pytest.raises(BrokerError, match=r"broker 2 supports 25 to 30; raise it: .* --release-version 4\.0"):
+        register(metadata, newer)
+    metadata.replay(FeatureLevelRecord(METADATA_VERSION, 30))
+    older = replace(introduction(2), features={METADATA_VERSION: (21, 29)})
+    with pytest.raises(BrokerError, match=r"broker 2 supports 21 to 29$"):
+        register(metadata, older)

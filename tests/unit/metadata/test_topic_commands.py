@@ -247,3 +247,10 @@ def test_too_many_partitions_of_new_topics_are_refused_before_any_is_placed(monk
     monkeypatch.setattr(decide_topics, "place", refuse_to_place)
     wanted = CreateTopic("t", uuid(9), 2**31 - 1, 1)
     assert refused(wanted) is ErrorCode.POLICY_VIOLATION
+
+
+def test_the_leaders_of_topics_of_one_request_spread() -> None:
+    metadata = cluster(1, 2, 3)
+    commands = [CreateTopic(f"t{number}", uuid(number), 1, 1) for number in range(3)]
+    enact(metadata, create_topics(metadata, commands, Defaults()))
+    assert {topic.partitions[0].leader for topic in metadata.topics} == {1, 2, 3}

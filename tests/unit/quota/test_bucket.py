@@ -60,3 +60,7 @@ def test_a_limit_of_zero_waits_as_long_as_the_wire_can_say() -> None:
     bucket.spend(1, 0, limit=0.0)
 
     assert bucket.throttle_ms(0.0) == THROTTLE_MS_MAX
+
+
+def test_an_empty_bucket_is_not_exhausted_whatever_the_limit() -> None:
+    assert TokenBucket(SampleWindow(11, 1000)).throttle_ms(0) == 0

@@ -173,3 +173,7 @@ def test_the_most_a_fetch_may_return_is_what_the_smallest_window_allows() -> Non
     assert KAFKA.value_max(1024.0) == 10 * 1024
     assert SampledRate(KAFKA).charge(KAFKA.value_max(1024.0), 0, limit=1024.0) == 0
     assert SampledRate(KAFKA).charge(KAFKA.value_max(1024.0) + 1, 0, limit=1024.0) > 0
+
+
+def test_whoever_sends_nothing_waits_for_nothing_even_where_nothing_is_allowed() -> None:
+    assert throttle_ms(0, 0, 1000) == 0

@@ -1,0 +1,110 @@
+"""Rules of groups that no scenario comes upon, or not at their bound."""
+
+from kavka_broker.core.group import membership
+from kavka_broker.core.group.effects import Effects, Stop, TimerKind, TimerName
+from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.group.records import group_record, group_tombstone
+from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, GroupSettings
+from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
+from kavka_broker.core.group.subscription import subscribed_topics
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
+from tests.unit.group.world import World
+
+
+def member(name: str, instance_id: str | None = None) -> Member:
+    return Member(name, instance_id, name, "/127.0.0.1", 10_000, 60_000, (("range", b""),))
+
+
+def test_a_group_takes_no_member_without_a_type_or_a_protocol() -> None:
+    group = ClassicGroup("g")
+    assert not group.supports("", (("range", b""),))
+    assert not group.supports("consumer", ())
+    assert group.supports("consumer", (("range", b""),))
+
+
+def test_a_static_member_that_has_no_assignment_yet_still_has_none_under_its_new_id() -> None:
+    group = ClassicGroup("g")
+    group.add(member("a", "i"))
+    group.add(member("b"))
+    group.unsynced = {"a": None, "b": None}
+    group.replace_static(group.members["a"], "c")
+    assert (list(group.members), group.leader_id, group.instances) == (["c", "b"], "c", {"i": "c"})
+    assert set(group.unsynced) == {"b", "c"}
+
+
+def test_topics_are_told_only_of_consumers_that_have_agreed_on_a_protocol() -> None:
+    assert subscribed_topics(ClassicGroup("g", protocol_type="consumer")) is None
+    assert subscribed_topics(ClassicGroup("g", protocol_type="connect", protocol_name="range")) is None
+    assert subscribed_topics(ClassicGroup("g", protocol_type="consumer", protocol_name="range")) == frozenset()
+
+
+def test_only_a_negative_generation_commits_for_nobody() -> None:
+    world = World()
+    assert world.commit("", -1) is ErrorCode.NONE
+    assert world.commit("", 0) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_wait_for_assignments_that_is_over_is_not_ended_again() -> None:
+    world = World()
+    world.join("A")
+    world.advance(10_000)
+    world.sync("A", {"A": "0"})
+    assert world.group.state is GroupState.STABLE
+    effects = Effects()
+    membership.expired(world.group, TimerName(TimerKind.SYNC), world.settings, world.now_ms, effects)
+    assert (effects, world.group.state) == ([], GroupState.STABLE)
+
+
+def test_members_that_wait_for_less_than_the_initial_delay_do_not_prolong_it() -> None:
+    world = World(GroupSettings(initial_rebalance_delay_ms=3_000))
+    world.join("A", rebalance="1s")
+    assert world.group.initial_delay_left_ms == 0
+    world.join("B", rebalance="1s")
+    world.advance(3_000)
+    assert world.group.state is GroupState.COMPLETING_REBALANCE
+
+
+def test_ids_that_were_given_out_are_bounded_the_oldest_goes() -> None:
+    world = World()
+    for number in range(PENDING_MEMBERS_MAX + 1):
+        world.join(f"m{number}", v="4")
+    assert len(world.group.pending) == PENDING_MEMBERS_MAX
+    assert len(world.timers) == PENDING_MEMBERS_MAX
+    assert all(timer.member_id in world.group.pending for timer in world.timers)
+
+
+def test_an_id_that_finds_no_room_is_not_waited_for() -> None:
+    world = World(GroupSettings(members_max=1))
+    world.join("A", v="4")
+    world.join("B", v="4")
+    pending = list(world.group.pending)
+    world.clients["A"].member_id, world.clients["B"].member_id = pending
+    world.join("A", v="4")
+    world.join("B", v="4")
+    assert not world.group.pending
+
+
+def test_the_time_of_a_state_is_when_it_began() -> None:
+    group = ClassicGroup("g")
+    group.move_to(GroupState.PREPARING_REBALANCE, 77)
+    assert group.state_since_ms == 77
+
+
+def test_a_tombstone_ends_a_group_while_the_log_is_read() -> None:
+    image = GroupImage()
+    record = group_record("g", GroupMetadataValue(protocol_type="consumer", generation=3))
+    image.replay(record.key, record.value)
+    assert image.groups["g"].generation == 3
+    image.replay(group_tombstone("g").key, None)
+    assert not image.groups
+
+
+def test_whoever_is_dropped_has_no_session_any_more() -> None:
+    world = World()
+    world.join("A")
+    world.advance(10_000)
+    effects = Effects()
+    departure = membership.Departure(world.clients["A"].member_id)
+    membership.leave(world.group, departure, world.settings, world.now_ms, effects)
+    assert Stop(TimerName(TimerKind.SESSION, world.clients["A"].member_id)) in effects
