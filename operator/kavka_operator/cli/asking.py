@@ -15,10 +15,12 @@ def asking(layout: Layout, otherwise: str = "") -> Iterator[Admin]:
     """An admin client of the cluster. Raises CommandError where it does not run, and AdminError."""
     from kavka_operator.kafka.client import KafkaClient
 
-    cluster = next((resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster)), None)
-    address = cluster.status.bootstrap_servers if cluster is not None and is_running(layout) else None
-    if address is None:
+    if not is_running(layout):
         raise CommandError(f'KafkaCluster "{layout.cluster}" is not running; start it with `kavka up`{otherwise}')
+    cluster = next((resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster)), None)
+    address = cluster.status.bootstrap_servers if cluster is not None else None
+    if address is None:
+        raise CommandError(f'KafkaCluster "{layout.cluster}" has no brokers yet; see `kavka get kc`')
     client = KafkaClient(address)
     try:
         yield client

@@ -36,15 +36,15 @@ def delete(
         known = known_resources(state)
         doomed = _in_files(files, known) if files else _named(words, known, state, namespace)
         located = [(target, _layout(target, state)) for target in doomed]
+        others = [pair for pair in located if _key(pair[0])[0] != KafkaCluster.kind_name]
+        code = _rehearse(others, known.values(), dry_run) if dry_run is not DryRun.NONE else 0
+        for target, layout in others if dry_run is DryRun.NONE else ():
+            _delete(target, layout, known.values())
         for target, layout in located:
             _refuse_cluster(target, layout)
-        if dry_run is not DryRun.NONE:
-            return _rehearse(located, known.values(), dry_run)
-        for target, layout in located:
-            _delete(target, layout, known.values())
     except (AdminError, BadResourcesError, CommandError) as error:
         return complain(error)
-    return 0
+    return code
 
 
 def _named(words: Sequence[str], known: dict[Key, AnyResource], state: Path, namespace: str) -> list[Doomed]:
@@ -69,7 +69,9 @@ def _in_files(files: list[Path], known: dict[Key, AnyResource]) -> list[Doomed]:
 def _layout(doomed: Doomed, state: Path) -> Layout:
     if not isinstance(doomed, Unreadable):
         return layout_of(doomed, state)
-    return next(layout for layout in clusters(state) if Store(layout).has(doomed.key))
+    return next(
+        layout for layout in clusters(state) if layout.namespace == doomed.key[1] and Store(layout).has(doomed.key)
+    )
 
 
 def _key(doomed: Doomed) -> Key:

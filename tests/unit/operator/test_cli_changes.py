@@ -11,6 +11,7 @@ from kavka_operator.cli import foreseeing
 from kavka_operator.domain.plan import AddPartitions, AlterBrokers, CreateTopic
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.platform.local import members
+from kavka_operator.platform.local.files import Lock
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.rendering import local_nodes
 from kavka_operator.platform.local.store import Store
@@ -25,6 +26,7 @@ kind: ClientQuota
 metadata: {name: etl}
 spec: {clusterName: main, entity: {user: {default: true}}, limits: {producerByteRate: 1Mi}}
 """
+EXAMPLES = Path(__file__).parents[3] / "examples"
 DEFAULTS = "default.replication.factor, offsets.topic.replication.factor"  # those of two brokers
 NOT_RUNNING = 'error: KafkaCluster "main" is not running; start it with `kavka up`'
 
@@ -58,6 +60,13 @@ def test_what_was_applied_does_not_differ(person: Person) -> None:
     assert person.types("diff", "-f", person.file(FILE + QUOTA)) == (0, "")
     in_another_order = FILE.replace("{clusterName: main, partitions: 3}", "{partitions: 3, clusterName: main}")
     assert person.types("diff", "-f", person.file(in_another_order)) == (0, "")
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_an_example_that_was_applied_does_not_differ(person: Person, example: Path) -> None:
+    person.types("apply", "-f", str(EXAMPLES / "quickstart.yaml"))
+    assert person.types("apply", "-f", str(example))[0] == 0
+    assert person.types("diff", "-f", str(example)) == (0, "")
 
 
 def test_a_difference_is_shown_as_kubectl_diff_shows_it(person: Person) -> None:
@@ -127,7 +136,9 @@ def test_a_client_dry_run_says_what_would_be_and_writes_nothing(person: Person) 
         0,
         'topic.kavka.dev/orders deleted (dry run); topic "orders" itself stays (deletionPolicy: Retain)\n',
     )
-    assert person.types("delete", "-f", changed, "--dry-run")[0] == 1, "a cluster is not deleted"
+    code, said = person.types("delete", "-f", changed, "--dry-run")
+    assert (code, said.splitlines()[0].split(";")[0]) == (1, "topic.kavka.dev/orders deleted (dry run)")
+    assert 'KafkaCluster "main" has its records in' in said.splitlines()[1]
     assert stored(person) == before
 
 
@@ -143,6 +154,18 @@ def test_a_server_dry_run_needs_the_server(person: Person) -> None:
         1,
         f"{NOT_RUNNING}; to check the files alone, use --dry-run=client\n",
     )
+
+
+def test_a_cluster_that_begins_to_run_cannot_be_asked_yet(person: Person) -> None:
+    person.types("apply", "-f", person.file())
+    lock = Lock(store(person).layout.lock)
+    assert lock.take()
+    try:
+        code, said = person.types("explain", "quota", "--client-id", "etl")
+    finally:
+        lock.release()
+    assert (code, said) == (1, 'error: KafkaCluster "main" has no brokers yet; see `kavka get kc`\n')
+    assert person.types("explain", "quota", "--cluster", "main") == (1, f"{NOT_RUNNING}\n")
 
 
 def test_a_server_dry_run_says_what_would_be_done_to_kafka(person: Person, kafka: FakeKafka) -> None:
@@ -201,6 +224,26 @@ def test_a_server_dry_run_of_a_deletion_says_what_becomes_of_the_topic(person: P
 
 def store(person: Person) -> Store:
     return Store(Layout.of(person.directory / "state", "default", "main"))
+
+
+def test_a_file_with_a_cluster_deletes_what_belongs_to_it_and_not_the_cluster(person: Person) -> None:
+    person.types("apply", "-f", person.file())
+    code, said = person.types("delete", "-f", person.file())
+    assert (code, said.splitlines()[0]) == (1, "topic.kavka.dev/orders marked; it goes when the cluster runs")
+    assert 'error: KafkaCluster "main" has its records in' in said.splitlines()[1]
+
+
+def test_unreadable_resources_of_one_name_are_told_apart_by_namespace(person: Person) -> None:
+    for namespace in ("default", "other"):
+        text = FILE.replace("{name: main}", f"{{name: main, namespace: {namespace}}}")
+        text = text.replace("{name: orders,", f"{{name: orders, namespace: {namespace},")
+        person.types("apply", "-f", person.file(text))
+        layout = Layout.of(person.directory / "state", namespace, "main")
+        (layout.resources / "topic.orders.yaml").write_text("{not: [yaml")
+    assert person.types("delete", "kt/orders", "-n", "other")[0] == 0
+    first, second = (Layout.of(person.directory / "state", namespace, "main") for namespace in ("default", "other"))
+    assert "deletionTimestamp" in (second.resources / "topic.orders.yaml").read_text()
+    assert (first.resources / "topic.orders.yaml").read_text() == "{not: [yaml"
 
 
 def test_a_server_dry_run_of_a_cluster_names_the_nodes_that_would_restart(person: Person, kafka: FakeKafka) -> None:
