@@ -23,7 +23,7 @@ from confluent_kafka.cimpl import NewTopic
 from bench import machine, processes
 from bench.brokers import KAVKA, compile_kavka
 from bench.cluster import Ticker
-from bench.trio import Member, Trio
+from bench.trio import Trio, TrioBroker
 
 #: Of the topics: `many-0`, `many-1`, and so on.
 PREFIX: Final = "many"
@@ -87,7 +87,7 @@ def wait_for_logs(cluster: Trio, logs: int) -> None:
         time.sleep(0.2)
 
 
-def logs_of(member: Member) -> int:
+def logs_of(member: TrioBroker) -> int:
     return sum(name.startswith(f"{PREFIX}-") for name in os.listdir(member.directory / "data"))
 
 

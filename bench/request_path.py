@@ -25,7 +25,7 @@ from bench import memory
 from bench.wire import CLIENT_ID
 from kavka_broker.api.a00_produce import produce
 from kavka_broker.api.a01_fetch import fetch
-from kavka_broker.api.broker import Broker, Client, Peer
+from kavka_broker.api.broker import Broker, Client, Connected
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.api.registry import APIS
 from kavka_broker.core.config.topic import LogConfig
@@ -106,7 +106,7 @@ class RequestPath:
         )
         self.broker = cast(Broker, parts)
         self.dispatcher = Dispatcher(self.broker, APIS, _raise)
-        self.peer = Peer("127.0.0.1", "PLAINTEXT")
+        self.peer = Connected("127.0.0.1", "PLAINTEXT")
 
     def client(self, version: int, size_bytes: int) -> Client:
         return Client(version, CLIENT_ID.decode(), 1, "127.0.0.1", "PLAINTEXT", size_bytes)
@@ -200,7 +200,7 @@ def inbox_call(frame: bytearray) -> Callable[[], object]:
         room[:size] = whole[given : given + size]
         inbox.received(size)
         inbox.next_frame()
-        inbox.settle()
+        inbox.give_back()
         given += size
 
     def take() -> object:
@@ -211,7 +211,7 @@ def inbox_call(frame: bytearray) -> Callable[[], object]:
             inbox.received(len(whole) - SHARED_BYTES)
             taken = inbox.next_frame()
         inbox.next_frame()
-        inbox.settle()
+        inbox.give_back()
         return taken
 
     return take

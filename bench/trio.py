@@ -31,7 +31,7 @@ def directory_id(node_id: int) -> str:
     return base64.urlsafe_b64encode(b"bench directory" + bytes([node_id])).decode().rstrip("=")
 
 
-class Member(Broker):
+class TrioBroker(Broker):
     """One of the three."""
 
     def __init__(self, product: Product, directory: Path, node_id: int) -> None:
@@ -44,7 +44,7 @@ class Member(Broker):
     def voter(self) -> str:
         return f"{self.node_id}@127.0.0.1:{self.controller_port}:{directory_id(self.node_id)}"
 
-    def prepare(self, members: Sequence["Member"]) -> None:
+    def prepare(self, members: Sequence["TrioBroker"]) -> None:
         """Write the configuration and format the directory."""
         self.directory.mkdir(parents=True)
         config = self.directory / "server.properties"
@@ -54,7 +54,7 @@ class Member(Broker):
         processes.run(format_command(self.product, config, voters))
 
 
-def properties(member: Member, members: Sequence[Member]) -> str:
+def properties(member: TrioBroker, members: Sequence[TrioBroker]) -> str:
     controllers = ",".join(f"127.0.0.1:{other.controller_port}" for other in members)
     listeners = f"PLAINTEXT://127.0.0.1:{member.port},CONTROLLER://127.0.0.1:{member.controller_port}"
     return f"""\
@@ -93,7 +93,7 @@ class Trio:
         self.product = product
         self.name = product.name
         self.nice = 0  # of the brokers against other programs
-        self.members = [Member(product, directory / f"node-{node_id}", node_id) for node_id in node_ids]
+        self.members = [TrioBroker(product, directory / f"node-{node_id}", node_id) for node_id in node_ids]
         for member in self.members:
             member.prepare(self.members)
 
@@ -113,7 +113,7 @@ class Trio:
             member.wait_until_it_answers()
         self.wait_registered()
 
-    def launch(self, member: Member) -> None:
+    def launch(self, member: TrioBroker) -> None:
         """Start one, and wait for nothing."""
         member.launch()
         if self.nice:
@@ -134,7 +134,7 @@ class Trio:
                 raise processes.ClientError(f"{self.name}: not all three have registered")
             time.sleep(LOOK_AGAIN_SECONDS)
 
-    def leader_of_most(self, topic: str) -> Member:
+    def leader_of_most(self, topic: str) -> TrioBroker:
         found = self.admin().list_topics(topic, WHOLE_SECONDS_MAX).topics[topic].partitions.values()
         leaders = [partition.leader for partition in found]
         most = max((member.node_id for member in self.members), key=leaders.count)

@@ -5,14 +5,17 @@ python -m tests.walks
 A node runs in this process, with a profiler on its loop from the moment a request's bytes are sent until those of its
 answer are here. Counted are calls of functions in files of `kavka_broker`, the files and packages these are in, how
 often the next call is in another file, and how many of these moves do not go from caller to called: the walk has come
-back to another file first. What threads do is not counted, nor the client. Of several like requests the shortest walk
+back to another file first. A climb is a call from a lower layer into a higher one (`[tool.importlinter]`); the clock,
+which is handed in, is none. What threads do is not counted, nor the client. Of several like requests the shortest walk
 is told: timers of the node walk along now and then.
 """
 
 import asyncio
 import os
+import re
 import sys
 import tempfile
+import tomllib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,9 +33,21 @@ from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRe
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.in_process import InProcess, batch, running
 
+ROOT: Final = Path(__file__).parents[1]
 HOUSE: Final = str(Path(kavka_broker.__file__).parent) + os.sep
+CLOCK: Final = str(Path("runtime", "clock.py"))
 REPETITIONS: Final = 15
 Trip = tuple[str, Message, int]
+
+
+def floors() -> dict[str, int]:
+    """How high each package of the broker stands: 0 is the lowest layer."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [layers] = (one["layers"] for one in settings["tool"]["importlinter"]["contracts"] if one["id"] == "layers")
+    return {name: floor for floor, layer in enumerate(reversed(layers)) for name in re.findall(r"\w+", layer)}
+
+
+FLOORS: Final = floors()
 
 
 @dataclass(slots=True)
@@ -43,6 +58,7 @@ class Walk:
     calls: int = 0
     moves: int = 0
     returns: int = 0
+    climbs: int = 0
     files: set[str] = field(default_factory=set)
     _at: str | None = None
 
@@ -53,9 +69,12 @@ class Walk:
             return
         self.calls += 1
         self.files.add(file)
+        caller = self._caller(frame)
         if self._at not in (None, file):
             self.moves += 1
-            self.returns += self._caller(frame) != self._at
+            self.returns += caller != self._at
+        if caller is not None and not file.endswith(CLOCK):
+            self.climbs += self._floor(file) > self._floor(caller)
         self._at = file
 
     def _caller(self, frame: FrameType | None) -> str | None:
@@ -64,10 +83,16 @@ class Walk:
                 return frame.f_code.co_filename
         return None
 
+    def _room(self, file: str) -> str:
+        return file.removeprefix(self.house).partition(os.sep)[0]
+
+    def _floor(self, file: str) -> int:
+        return FLOORS.get(self._room(file).removesuffix(".py"), 0)
+
     @property
     def packages(self) -> set[str]:
         """The first folder, or the file, below the house."""
-        return {file.removeprefix(self.house).partition(os.sep)[0] for file in self.files}
+        return {self._room(file) for file in self.files}
 
 
 @contextmanager
@@ -118,9 +143,10 @@ async def shortest(repetitions: int = REPETITIONS) -> AsyncIterator[tuple[str, W
 
 
 async def main() -> None:
-    print(f"{'trip':<16} {'calls':>6} {'files':>6} {'packages':>9} {'moves':>6} {'returns':>8}")
+    print(f"{'trip':<16} {'calls':>6} {'files':>6} {'packages':>9} {'moves':>6} {'returns':>8} {'climbs':>7}")
     async for name, walk in shortest():
-        row = f"{walk.calls:>6,} {len(walk.files):>6} {len(walk.packages):>9} {walk.moves:>6,} {walk.returns:>8,}"
+        counts = f"{walk.calls:>6,} {len(walk.files):>6} {len(walk.packages):>9}"
+        row = f"{counts} {walk.moves:>6,} {walk.returns:>8,} {walk.climbs:>7,}"
         print(f"{name:<16} {row}")
 
 

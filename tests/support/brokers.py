@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing, heartbeat
-from kavka_broker.core.metadata.decide.in_sync_sets import IsrChange, Member, Outcome, alter_partitions
+from kavka_broker.core.metadata.decide.in_sync_sets import Outcome, alter_partitions
 from kavka_broker.core.metadata.decide.policy import MIN_INSYNC
 from kavka_broker.core.metadata.decide.topics import CreateTopic
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState
+from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
@@ -53,7 +54,7 @@ def told(metadata: Metadata, broker_id: int, *, handover_seen: bool = True, **as
 def proposal(metadata: Metadata, *isr: int, **wrong: int) -> IsrChange:
     """What the leader of `t-0` would propose from the newest state; `wrong` says where it has another."""
     now = state(metadata)
-    members = tuple(Member(one, epoch_of(metadata, one) if metadata.brokers.get(one) else 0) for one in isr)
+    members = tuple(InSyncMember(one, epoch_of(metadata, one) if metadata.brokers.get(one) else 0) for one in isr)
     fields: dict[str, int] = {
         "partition": 0,
         "leader_epoch": now.leader_epoch,

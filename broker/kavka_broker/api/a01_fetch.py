@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.fetch_answers import ADDRESSES_SINCE, answer
+from kavka_broker.api.fetch_answers import ADDRESSES_SINCE, answer, answer_in_slices
 from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.registry import BOTH, FETCH_BYTES_MAX, Postponed, api
 from kavka_broker.controller.metadata_fetch import metadata_fetch
@@ -31,7 +31,6 @@ from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.replica.serving.fetch_sessions import Named, prepare
 from kavka_broker.replica.serving.poll import Follower, Poll, Reading
 from kavka_broker.replica.serving.read_replica import rack_for
-from kavka_broker.slices import at_once
 
 TOPIC_ID_VERSION: Final = 13
 RACKS_FROM: Final = 11  # a client that can be sent elsewhere says where it is
@@ -58,7 +57,7 @@ def fetch(
     else:
         reading = broker.fetches.read(poll)
         if reading is not None:
-            return at_once(answer(reading, poll, broker, client))
+            return answer(reading, poll, broker, client)
         assert poll.waiter is not None
         answering = Postponed(poll.waiter.future, partial(answer_again, poll, broker, client))
     return answering if poll.feed is None else hurried(answering, poll, client)
@@ -85,7 +84,8 @@ def poll_of(request: FetchRequest, broker: Broker, client: Client, named: Named 
     poll.is_committed_only = request.isolation_level == READ_COMMITTED
     if client.version >= RACKS_FROM:
         poll.reads_followers = True
-        poll.rack = rack_for(request.rack_id, broker.config["replica.selector.class"])
+        if request.rack_id:
+            poll.rack = rack_for(request.rack_id, broker.config["replica.selector.class"])
     return poll
 
 
@@ -112,9 +112,9 @@ def hurried(answering: Awaitable[FetchResponse], poll: Poll, client: Client) -> 
 
 def answer_again(poll: Poll, broker: Broker, client: Client) -> FetchResponse:
     """The answer behind the wait for enough to read or for the end of `max_wait_ms`."""
-    return at_once(answer(broker.fetches.read_again(poll), poll, broker, client))
+    return answer(broker.fetches.read_again(poll), poll, broker, client)
 
 
 async def answer_wide(reading: Awaitable[Reading], poll: Poll, broker: Broker, client: Client) -> FetchResponse:
     """The answer about very many partitions, read and made in slices."""
-    return await broker.slices.whole(answer(await reading, poll, broker, client))
+    return await broker.slices.whole(answer_in_slices(await reading, poll, broker, client))

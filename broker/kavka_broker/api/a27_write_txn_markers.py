@@ -63,7 +63,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, broker: Broker, cli
         )
         for marker in request.markers
     ]
-    await settle(waiting, broker.config["request.timeout.ms"])
+    await until_committed(waiting, broker.config["request.timeout.ms"])
     return WriteTxnMarkersResponse(results)
 
 
@@ -107,7 +107,7 @@ def append(topic: str, index: int, marker: WritableTxnMarker, broker: Broker) ->
     return partition.when_committed(appended.last_offset)
 
 
-async def settle(waiting: list[Waiting], timeout_ms: int) -> None:
+async def until_committed(waiting: list[Waiting], timeout_ms: int) -> None:
     """Wait for the in-sync replicas, and say of each marker what became of it."""
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
     for result, committed in waiting:

@@ -14,8 +14,9 @@ from kavka_broker.api.division import Each
 from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.in_sync_sets import IsrChange, Member, Outcome, alter_partitions
+from kavka_broker.core.metadata.decide.in_sync_sets import Outcome, alter_partitions
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.alter_partition_request import AlterPartitionRequest, PartitionData
 from kavka_broker.protocol.messages.alter_partition_response import AlterPartitionResponse, TopicData
@@ -47,7 +48,8 @@ async def alter_partition(request: AlterPartitionRequest, broker: Broker, client
 
 def isr_change(topic_id: bytes, asked: PartitionData) -> IsrChange:
     members = chain(
-        map(Member, asked.new_isr), (Member(one.broker_id, one.broker_epoch) for one in asked.new_isr_with_epochs)
+        map(InSyncMember, asked.new_isr),
+        (InSyncMember(one.broker_id, one.broker_epoch) for one in asked.new_isr_with_epochs),
     )
     return IsrChange(
         topic_id,

@@ -9,7 +9,7 @@
 Versions: 0, flexible.
 """
 
-from kavka_broker.api.broker import Broker, Client, Peer
+from kavka_broker.api.broker import Broker, Client, Connected
 from kavka_broker.api.envelopes import decode_address, decode_principal
 from kavka_broker.api.registry import APIS, CONTROLLER, api
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
@@ -28,7 +28,7 @@ async def envelope(request: EnvelopeRequest, broker: Broker, client: Client) -> 
         inner = APIS.get(header.api_key)
         if inner is None or not inner.forwarded:
             return EnvelopeResponse(None, ErrorCode.INVALID_REQUEST)
-        peer = Peer(decode_address(request.client_host_address), client.listener)
+        peer = Connected(decode_address(request.client_host_address), client.listener)
         try:
             peer.user = decode_principal(request.request_principal or b"").name
         except ProtocolViolation:

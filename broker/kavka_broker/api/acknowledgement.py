@@ -19,23 +19,23 @@ NamesLeader = Callable[[PartitionProduceResponse], None]
 class Share:
     """One partition's part, as `replica.leading.purgatory.Waiter`."""
 
-    __slots__ = ("_names_leader", "is_settled", "response", "waits_for_others", "whole")
+    __slots__ = ("_names_leader", "is_answered", "response", "waits_for_others", "whole")
 
     def __init__(self, response: PartitionProduceResponse, names_leader: NamesLeader, *, waits_for_others: bool):
         self.response = response
         self.waits_for_others = waits_for_others  # and not for the disk of this broker alone
         self.whole: Acknowledgement | None = None
-        self.is_settled = False
+        self.is_answered = False
         self._names_leader = names_leader
 
     def done(self) -> bool:
         """Whether nobody waits for it any more."""
-        return self.is_settled or (self.whole is not None and self.whole.future.done())
+        return self.is_answered or (self.whole is not None and self.whole.future.done())
 
     def set_result(self, _: None) -> None:
-        self.is_settled = True
+        self.is_answered = True
         if self.whole is not None:
-            self.whole.settled()
+            self.whole.share_answered()
 
     def set_exception(self, error: Exception) -> None:
         assert isinstance(error, BrokerError), f"a partition gives up with {error!r}"
@@ -62,13 +62,13 @@ class Acknowledgement:
         is_bounded = False
         for share in shares:
             share.whole = self
-            self._open += not share.is_settled  # one may have been refused while the others were appended
+            self._open += not share.is_answered  # one may have been refused while the others were appended
             is_bounded = is_bounded or share.waits_for_others
         if is_bounded:  # a sync takes as long as it takes, as within an append
             self._timer = timers.after(request.timeout_ms, self._time_out)
-        self.settled()
+        self.share_answered()
 
-    def settled(self) -> None:
+    def share_answered(self) -> None:
         """Give the answer, if this was the last share."""
         self._open -= 1
         if not self._open and not self.future.done():
@@ -88,7 +88,7 @@ class Acknowledgement:
         if self.future.done():
             return
         for share in self._shares:
-            if not share.is_settled:
+            if not share.is_answered:
                 share.refuse(ErrorCode.REQUEST_TIMED_OUT)
         self._finish()
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kavka_broker.timers import Timers
 
 
-class Peer:
+class Connected:
     """What a connection knows of the other side. `Client` is made from it for each request."""
 
     __slots__ = ("address", "listener", "on_lost", "software_name", "software_version", "user")
@@ -110,7 +110,7 @@ class Broker:
     large_requests: LargeRequests = field(default_factory=LargeRequests, init=False)
     topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
     # Serves a request that came in an envelope.
-    serve_enveloped: Callable[[memoryview, Peer], Awaitable[Enveloped]] = field(init=False)
+    serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)
 
     @property
     def controller(self) -> Controller | None:
@@ -199,7 +199,7 @@ class Client:
     user: str = "ANONYMOUS"  # the name of the principal, of type User
     throttle_time_ms: int = 0
     role: Role = "broker"  # of the listener that it came through
-    peer: Peer | None = None  # its connection; None where the request was made in this process
+    peer: Connected | None = None  # its connection; None where the request was made in this process
     held: HeldTime | None = None  # where the connection is to count how long it is muted, until it does
     # Set by a handler that waits before it does anything: what comes behind it on its connection waits until `let_go`.
     is_holding: bool = False

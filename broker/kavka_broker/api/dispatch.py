@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any, NamedTuple
 
-from kavka_broker.api.broker import Broker, Client, Enveloped, Peer
+from kavka_broker.api.broker import Broker, Client, Connected, Enveloped
 from kavka_broker.api.forwarding import Forwarded, forward
 from kavka_broker.api.large_requests import AT_ONCE_BYTES_MAX, check_size, handle, is_long, read_at_once
 from kavka_broker.api.registry import Answer, Api, Postponed, Role
@@ -85,7 +85,7 @@ class Dispatcher:
         self._role: Role = role
         self.stats = {key: ApiStats() for key in self._apis}
 
-    def begin(self, frame: memoryview, peer: Peer, keep: Callable[[memoryview], memoryview]) -> Exchange:
+    def begin(self, frame: memoryview, peer: Connected, keep: Callable[[memoryview], memoryview]) -> Exchange:
         """Start a request. `keep` gives the frame for longer than this call. Raises ProtocolViolation where the
         connection has to be closed.
         """
@@ -129,7 +129,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
             answer = self._failure(exchange, error)
         if answer is None or isinstance(answer, Message):
-            self._settle(exchange, answer)
+            self._finish_or_write(exchange, answer)
         elif isinstance(answer, Postponed):
             exchange.waiting, exchange.make = answer.until, answer.make
         else:
@@ -144,7 +144,7 @@ class Dispatcher:
             answer = await answer
         return answer
 
-    def _settle(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
+    def _finish_or_write(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
         """Finish, or have a thread write what is long: then there is something to wait for again."""
         if isinstance(answer, Message) and is_long(answer, exchange.api, exchange.client):
             exchange.waiting = asyncio.ensure_future(self._written(answer, exchange.client))
@@ -167,9 +167,9 @@ class Dispatcher:
             answer = waiting.result() if make is None else make()
         except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
             answer = self._failure(exchange, error)
-        self._settle(exchange, answer)
+        self._finish_or_write(exchange, answer)
 
-    async def serve_enveloped(self, frame: memoryview, peer: Peer) -> Enveloped:
+    async def serve_enveloped(self, frame: memoryview, peer: Connected) -> Enveloped:
         """The answer to a frame that came in another, which has been kept. Raises ProtocolViolation."""
         exchange = self.begin(frame, peer, keep=lambda kept: kept)
         while exchange.waiting is not None:

@@ -1,5 +1,6 @@
 """The answer of a fetch, from what was read: the quota's verdict, the session's bookkeeping, and who leads instead."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
@@ -14,6 +15,7 @@ from kavka_broker.protocol.messages.fetch_response import (
 )
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.quotas.client_quotas import FETCH
+from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.poll import Poll, Reading
 from kavka_broker.slices import Pace, Work
 
@@ -23,26 +25,29 @@ MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 TOLD_TOGETHER: Final = 25
 
 
-def answer(reading: Reading, poll: Poll, broker: Broker, client: Client) -> Work[FetchResponse]:
+Topics = dict[bytes | str, list[PartitionData]]
+
+
+def answer(reading: Reading, poll: Poll, broker: Broker, client: Client) -> FetchResponse:
     """The response: an empty one with `throttle_time_ms` for a client over its quota, otherwise with the news."""
-    if poll.follower is None:
-        now_ms = int(broker.clock.monotonic_ms())
-        throttle_time_ms = broker.quotas.fetch(client.user, client.client_id, reading.size_bytes, now_ms)
-        if throttle_time_ms:
-            client.throttle(throttle_time_ms, broker.quotas.held(FETCH, client.user, client.client_id, now_ms))
-            return FetchResponse(throttle_time_ms, 0, poll.context.session_id)
-        broker.fetches.open(poll.context)
-    else:
-        poll.end()
-    topics: dict[bytes | str, list[PartitionData]] = {}
-    leaders: dict[int, None] = {}  # who leads instead of this broker, each once
+    refusal = throttled(reading, poll, broker, client)
+    if refusal is not None:
+        return refusal
+    topics: Topics = {}
+    leaders = tell(reading.served, topics, poll, broker, client)
+    return told([fetched_topic(key, parts) for key, parts in topics.items()], leaders, poll, broker, client)
+
+
+def answer_in_slices(reading: Reading, poll: Poll, broker: Broker, client: Client) -> Work[FetchResponse]:
+    """As `answer`, about very many partitions."""
+    refusal = throttled(reading, poll, broker, client)
+    if refusal is not None:
+        return refusal
+    topics: Topics = {}
+    leaders: dict[int, None] = {}
     pace = Pace()
     for start in range(0, len(reading.served), TOLD_TOGETHER):
-        for key, data in poll.context.news(reading.served[start : start + TOLD_TOGETHER]):
-            if data.error_code in MOVED and client.version >= NAMES_LEADER_FROM:
-                data.current_leader = LeaderIdAndEpoch(*leader_of(key, data.partition_index, broker))
-                leaders[data.current_leader.leader_id] = None
-            topics.setdefault(key, []).append(data)
+        leaders |= tell(reading.served[start : start + TOLD_TOGETHER], topics, poll, broker, client)
         if pace.spent(2 * TOLD_TOGETHER):
             yield
     fetched = []
@@ -50,11 +55,43 @@ def answer(reading: Reading, poll: Poll, broker: Broker, client: Client) -> Work
         fetched.append(fetched_topic(key, parts))
         if pace.spent(1):
             yield
-    response = FetchResponse(0, 0, poll.context.session_id, fetched)
-    if leaders and client.version >= ADDRESSES_SINCE:
-        listener = client.listener
-        endpoints = [endpoint_of(leader, listener, broker, NodeEndpoint) for leader in leaders]
-        response.node_endpoints = [endpoint for found in endpoints for endpoint in found]
+    return told(fetched, leaders, poll, broker, client)
+
+
+def throttled(reading: Reading, poll: Poll, broker: Broker, client: Client) -> FetchResponse | None:
+    """The empty response to a client over its quota. None otherwise: then the session that it asked for begins."""
+    if poll.follower is not None:
+        poll.end()
+        return None
+    now_ms = int(broker.clock.monotonic_ms())
+    throttle_time_ms = broker.quotas.fetch(client.user, client.client_id, reading.size_bytes, now_ms)
+    if not throttle_time_ms:
+        broker.fetches.open(poll.context)
+        return None
+    client.throttle(throttle_time_ms, broker.quotas.held(FETCH, client.user, client.client_id, now_ms))
+    return FetchResponse(throttle_time_ms, 0, poll.context.session_id)
+
+
+def tell(
+    served: Iterable[tuple[SessionPartition, PartitionData]], topics: Topics, poll: Poll, broker: Broker, client: Client
+) -> dict[int, None]:
+    """Put what is news to the client under its topic. Returns who leads instead of this broker, each once."""
+    leaders: dict[int, None] = {}
+    for key, data in poll.context.news(served):
+        if data.error_code in MOVED and client.version >= NAMES_LEADER_FROM:
+            data.current_leader = LeaderIdAndEpoch(*leader_of(key, data.partition_index, broker))
+            leaders[data.current_leader.leader_id] = None
+        topics.setdefault(key, []).append(data)
+    return leaders
+
+
+def told(
+    topics: list[FetchableTopicResponse], leaders: Iterable[int], poll: Poll, broker: Broker, client: Client
+) -> FetchResponse:
+    response = FetchResponse(0, 0, poll.context.session_id, topics)
+    if client.version >= ADDRESSES_SINCE:
+        for leader in leaders:
+            response.node_endpoints += endpoint_of(leader, client.listener, broker, NodeEndpoint)
     return response
 
 

@@ -113,7 +113,7 @@ class Controller:
                 async with self._long:
                     pass
             else:
-                await self.quorum.settled()
+                await self.quorum.until_idle()
         ahead = self._to_decide_on()
         decision = decide(ahead, self.quorum.clock.now_ms())
         if decision.records:
@@ -126,7 +126,7 @@ class Controller:
         ones stand in a line of their own, so that between two of them all others have their turn.
         """
         async with self._long_line, self._long:
-            await self._settled()
+            await self._until_idle()
             ahead = self._to_decide_on()
             deciding = asyncio.ensure_future(self._decided_elsewhere(decide, ahead))
             try:
@@ -134,7 +134,7 @@ class Controller:
             finally:
                 if not deciding.done():  # whoever asked has gone; the thread still looks at the image
                     await asyncio.gather(deciding, return_exceptions=True)
-            await self._settled()
+            await self._until_idle()
             if self._to_decide_on() is not ahead:
                 raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} has lost the lead and won it again")
             if batch is not None:
@@ -157,9 +157,9 @@ class Controller:
         await self.quorum.run_blocking(make)
         return made[0]
 
-    async def _settled(self) -> None:
+    async def _until_idle(self) -> None:
         while self.quorum.is_busy and self.is_active:
-            await self.quorum.settled()
+            await self.quorum.until_idle()
 
     def _to_decide_on(self) -> Metadata:
         """The image with all that is written. Raises BrokerError where this controller may not decide."""

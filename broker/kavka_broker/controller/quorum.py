@@ -254,7 +254,7 @@ class Quorum:
         if self._runner is not None:
             if self._node.is_leader and len(self.voters) > 1:
                 self._runner.happen(self._node.resign)
-                await self._runner.settled()
+                await self._runner.until_idle()
                 await self._runner.sent(RESIGN_MS_MAX)
             await self._snapshotter.take_at_stop(self._runner)
             await self._runner.stop()
@@ -321,9 +321,9 @@ class Quorum:
         """Something waits for the disk, and later events behind it."""
         return self.runner.is_busy
 
-    async def settled(self) -> None:
+    async def until_idle(self) -> None:
         """Wait until nothing waits for the disk."""
-        await self.runner.settled()
+        await self.runner.until_idle()
 
     def step_down(self) -> None:
         """Let another lead."""

@@ -22,7 +22,6 @@ from kavka_broker.controller.batches import control_batch
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.core.raft.effects import (
     AdoptSnapshot,
-    Answer,
     Append,
     AppendFetched,
     Committed,
@@ -33,6 +32,7 @@ from kavka_broker.core.raft.effects import (
     Led,
     Note,
     Persist,
+    Respond,
     SaveChunk,
     Send,
     Truncate,
@@ -217,7 +217,7 @@ class Runner:
         """Something waits for the disk, and later events behind it."""
         return not self._idle.is_set()
 
-    async def settled(self) -> None:
+    async def until_idle(self) -> None:
         """Wait until nothing waits for the disk."""
         await self._idle.wait()
 
@@ -295,19 +295,19 @@ class Runner:
                 self._host.followed(leader_id, epoch)
             case Reply():
                 self._reply(effect)
-            case Send() | Answer() | Flush() | Note():
+            case Send() | Respond() | Flush() | Note():
                 self._tell(effect)
             case _:
                 return self._write_or_wait(effect)
         return None
 
-    def _tell(self, effect: Send | Answer | Flush | Note) -> None:
+    def _tell(self, effect: Send | Respond | Flush | Note) -> None:
         match effect:
             case Send():
                 task = asyncio.get_running_loop().create_task(self._ask(effect), name=f"raft {effect.request.NAME}")
                 self._sends[task] = None
                 task.add_done_callback(lambda done: self._sends.pop(done, None))
-            case Answer(later, response):
+            case Respond(later, response):
                 self._resolve(self._later.pop(later.number), response)
             case Flush():
                 self.want_flush()

@@ -141,7 +141,7 @@ class Sessions:
             lambda metadata, _: heartbeat(metadata, command, self._policy, handover_seen=seen)
         )
         if session is not None:
-            self._settle(session, command, standing)
+            self._note_standing(session, command, standing)
         return standing
 
     # --- sessions -----------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class Sessions:
         session = self._sessions.get(broker_id)
         return NOTHING_SEEN if session is None else session.seen_offset
 
-    def _settle(self, session: Session, command: Heartbeat, standing: Standing) -> None:
+    def _note_standing(self, session: Session, command: Heartbeat, standing: Standing) -> None:
         if session.is_fenced and not standing.is_fenced:
             log.info("broker.unfenced", broker=session.broker_id, epoch=session.epoch)
         session.is_fenced = standing.is_fenced

@@ -18,7 +18,7 @@ from kavka_broker.coordinator.removals import Removals
 from kavka_broker.coordinator.upkeep import GROUP_IN_OFFSETS, Upkeep
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
-from kavka_broker.core.group.effects import Answer, Effects, Persist, Start, Stop, TimerName
+from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.join import Join, join
 from kavka_broker.core.group.offsets import Commit, Offsets, check_committer, commit_record
@@ -135,7 +135,7 @@ class Shard:
         effects = Effects()
         if group is None:
             command_answer = SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-            answer(Answer(command.token, command_answer))
+            answer(Respond(command.token, command_answer))
             return
         sync(group, command, self._clock.now_ms(), effects)
         self._run(group, effects)
@@ -252,7 +252,7 @@ class Shard:
         """Carry out what the group wants done. A record that is committed at once adds what follows from it."""
         for effect in effects:
             match effect:
-                case Answer():
+                case Respond():
                     answer(effect)
                 case Start(timer, delay_ms):
                     self._start(group, timer, delay_ms)
@@ -336,7 +336,7 @@ class Shard:
         waiting: Waiting = asyncio.get_running_loop().create_future()
         if group_id is not None:
             self._in_flight[group_id] += 1
-        timer = self._timers.after(self._commit_timeout_ms, settle, waiting, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        timer = self._timers.after(self._commit_timeout_ms, resolve, waiting, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         committed.add_done_callback(partial(self._committed, group_id, records, removals, waiting, timer))
         return waiting
 
@@ -366,9 +366,9 @@ class Shard:
         match error:
             case None:
                 self._replay(records, removals)
-                settle(waiting, ErrorCode.NONE)
+                resolve(waiting, ErrorCode.NONE)
             case BrokerError():
-                settle(waiting, APPEND_ERRORS.get(error.code, error.code))
+                resolve(waiting, APPEND_ERRORS.get(error.code, error.code))
             case _:
                 raise error
 
@@ -382,12 +382,12 @@ def framed(record: KeyedRecord) -> tuple[bytes, bytes | None]:
     return frame_key(key), None if value is None else frame_value(value, version)
 
 
-def settle(waiting: Waiting, error: ErrorCode) -> None:
+def resolve(waiting: Waiting, error: ErrorCode) -> None:
     if not waiting.done():
         waiting.set_result(error)
 
 
-def answer(effect: Answer) -> None:
+def answer(effect: Respond) -> None:
     """Answer a request that may have lost its connection meanwhile."""
     token = effect.token
     assert isinstance(token, asyncio.Future)

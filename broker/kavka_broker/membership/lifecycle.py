@@ -22,13 +22,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from kavka_broker.core.config.listeners import Listener
 from kavka_broker.core.metadata.image.brokers import Registration
-from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
@@ -63,13 +63,6 @@ REPLACED: Final = (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTE
 
 class CannotJoin(Exception):
     """The controller does not take this broker; the message says why and what to do."""
-
-
-class Image(Protocol):
-    """The committed metadata, and who is told when it has changed."""
-
-    metadata: Metadata
-    subscribers: list[Callable[[Sequence[Message]], None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +106,7 @@ class Lifecycle:
     """The membership of one broker. `register`, then `unfence`, and at the end `leave`."""
 
     def __init__(
-        self, introduction: Introduction, times: Times, channel: ControllerChannel, image: Image, clock: Clock
+        self, introduction: Introduction, times: Times, channel: ControllerChannel, image: MetadataFeed, clock: Clock
     ) -> None:
         self.broker_epoch = -1
         self.offline_directories: list[bytes] = []

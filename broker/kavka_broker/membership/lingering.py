@@ -6,27 +6,20 @@ leader at all, which it only mends a second later. Shown for `LINGER_MS` longer,
 refused connection at most; Apache Kafka shows it for the nine seconds that it takes to notice.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Final, Protocol
+from collections.abc import Collection, Sequence
+from typing import Final
 
-from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.protocol.message import Message
 from kavka_broker.timers import Timer, Timers
 
 LINGER_MS: Final = 3_000
 
 
-class Image(Protocol):
-    """The committed metadata, and who is told when it has changed."""
-
-    metadata: Metadata
-    subscribers: list[Callable[[Sequence[Message]], None]]
-
-
 class Lingering:
     """Who was alive a moment ago, and is registered still. Bounded by the brokers there are."""
 
-    def __init__(self, image: Image, timers: Timers) -> None:
+    def __init__(self, image: MetadataFeed, timers: Timers) -> None:
         self._brokers = image.metadata.brokers
         self._timers = timers
         self._generation = -1

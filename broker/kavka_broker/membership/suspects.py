@@ -15,11 +15,11 @@ This delays answers and never changes one: nothing depends on it but the length 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
-from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
+from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.protocol.message import Message
 from kavka_broker.timers import Timer, Timers
 
@@ -30,17 +30,10 @@ TURNS: Final = 2
 """From reading that a connection has ended, the loop needs one more to tell it; and the request may be read first."""
 
 
-class Image(Protocol):
-    """The committed metadata, and who is told when it has changed."""
-
-    metadata: Metadata
-    subscribers: list[Callable[[Sequence[Message]], None]]
-
-
 class Suspects:
     """Who is suspected, by id, with the broker epoch and the timer that ends it. Bounded by the brokers there are."""
 
-    def __init__(self, node_id: int, image: Image, timers: Timers) -> None:
+    def __init__(self, node_id: int, image: MetadataFeed, timers: Timers) -> None:
         self._node_id = node_id
         self._metadata = image.metadata
         self._timers = timers

@@ -5,12 +5,12 @@ so that whoever asked is not told of a topic that the next request does not know
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -33,17 +33,10 @@ TOGETHER_MAX: Final = 100
 Refusals = dict[str, BrokerError]
 
 
-class Image(Protocol):
-    """The committed metadata, and who is told when it has changed."""
-
-    metadata: Metadata
-    subscribers: list[Callable[[Sequence[Message]], None]]
-
-
 class TopicMaker:
     """Makes topics by their own settings: the coordinators' logs by theirs, all others by default."""
 
-    def __init__(self, config: BrokerConfig, channel: ControllerChannel, image: Image) -> None:
+    def __init__(self, config: BrokerConfig, channel: ControllerChannel, image: MetadataFeed) -> None:
         self._config = config
         self._channel = channel
         self._metadata = image.metadata

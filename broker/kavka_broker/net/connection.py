@@ -18,7 +18,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kavka_broker.api.broker import Peer
+from kavka_broker.api.broker import Connected
 from kavka_broker.api.dispatch import Exchange
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
@@ -59,7 +59,7 @@ class Connection(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         address = transport.get_extra_info("peername")
-        self.peer = Peer(address[0] if address else "", self._listener.name)
+        self.peer = Connected(address[0] if address else "", self._listener.name)
         self.outbox = Outbox(transport)
         self.last_active_ms = self._listener.clock.monotonic_ms()
         self._listener.opened(self)
@@ -147,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
             # A defect of ours: the request is gone, and what follows would be taken for its answer.
             self.abort()
             raise
-        self._inbox.settle()
+        self._inbox.give_back()
         if self._is_blocked and self._inbox.waiting_bytes:
             self._hurry()
         if self._inbox.is_starved:

@@ -2,7 +2,7 @@
 
 The loop receives straight into a buffer, and a frame is handed out as a view of it: a produced batch is not copied
 between the socket and the log. The buffer is the one that all connections share (`request_memory`), unless something of
-this connection waits: so a view is good only until its request was begun, and `settle` takes what is left into a buffer
+this connection waits: so a view is good only until its request was begun, and `give_back` takes what is left into a buffer
 of the connection's own.
 
 A promised size is checked against `socket.request.max.bytes` but takes no memory by itself: otherwise a few hundred
@@ -89,7 +89,7 @@ class Inbox:
         self._start, self._end = 0, len(rest)
         return frame
 
-    def settle(self) -> None:
+    def give_back(self) -> None:
         """Every frame that may be begun was: leave the shared buffer to others, give back what nothing waits in."""
         if self._start == self._end:
             self._start = self._end = 0

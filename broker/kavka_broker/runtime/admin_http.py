@@ -31,7 +31,7 @@ JSON: Final = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What goes back."""
 
     status: HTTPStatus
@@ -48,7 +48,7 @@ class AdminHttp:
         self._connections = 0
         self._silent: dict[asyncio.StreamWriter, None] = {}  # that have not asked yet, the oldest first
         self._started_ms = sources.clock.monotonic_ms()
-        self._pages: dict[str, Callable[[], Awaitable[Answer]]] = {
+        self._pages: dict[str, Callable[[], Awaitable[HttpAnswer]]] = {
             "/metrics": self._metrics,
             "/healthz": self._healthz,
             "/readyz": self._readyz,
@@ -92,7 +92,7 @@ class AdminHttp:
             return True
         return False
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, Answer]:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, HttpAnswer]:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
@@ -110,16 +110,16 @@ class AdminHttp:
             return method, plain(HTTPStatus.METHOD_NOT_ALLOWED, "write GET or HEAD")
         return method, await page()
 
-    async def _metrics(self) -> Answer:
+    async def _metrics(self) -> HttpAnswer:
         # Not before the first scrape: a start has better things to import.
         from kavka_broker.runtime.metrics import CONTENT_TYPE, render
 
-        return Answer(HTTPStatus.OK, await render(self._sources), CONTENT_TYPE)
+        return HttpAnswer(HTTPStatus.OK, await render(self._sources), CONTENT_TYPE)
 
-    async def _healthz(self) -> Answer:
+    async def _healthz(self) -> HttpAnswer:
         return as_json(HTTPStatus.OK, {"status": "alive", **self._who()})
 
-    async def _readyz(self) -> Answer:
+    async def _readyz(self) -> HttpAnswer:
         obstacles = self._sources.health.obstacles
         if obstacles:
             return as_json(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "not ready", "because": obstacles, **self._who()})
@@ -142,15 +142,15 @@ def parse_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def plain(status: HTTPStatus, text: str) -> Answer:
-    return Answer(status, f"{text}\n".encode())
+def plain(status: HTTPStatus, text: str) -> HttpAnswer:
+    return HttpAnswer(status, f"{text}\n".encode())
 
 
-def as_json(status: HTTPStatus, value: object) -> Answer:
-    return Answer(status, json.dumps(value).encode() + b"\n", JSON)
+def as_json(status: HTTPStatus, value: object) -> HttpAnswer:
+    return HttpAnswer(status, json.dumps(value).encode() + b"\n", JSON)
 
 
-def frame(answer: Answer, *, with_body: bool) -> list[bytes]:
+def frame(answer: HttpAnswer, *, with_body: bool) -> list[bytes]:
     head = (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"
         f"Content-Type: {answer.content_type}\r\n"

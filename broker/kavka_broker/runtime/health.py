@@ -71,7 +71,7 @@ def starting(roles: Iterable[str]) -> dict[str, str]:
 IN_TOUCH = frozenset({"Leader", "Follower", "Observer"})
 
 
-class Member(Protocol):
+class Membership(Protocol):
     """What health needs to know of the broker's membership."""
 
     @property
@@ -81,7 +81,7 @@ class Member(Protocol):
     def silent_ms(self) -> float: ...
 
 
-class Image(Protocol):
+class MetadataFeed(Protocol):
     """Who is told when the cluster's metadata has changed."""
 
     subscribers: list[Callable[[Sequence[Message]], None]]
@@ -116,7 +116,7 @@ class Contact:
             return None
         return self._too_long("no leader of the controller quorum is known", self._clock.monotonic_ms() - self._lost_ms)
 
-    def no_answer(self, member: Member) -> str | None:
+    def no_answer(self, member: Membership) -> str | None:
         """The obstacle of a broker that is not heard by any controller."""
         return self._too_long("no controller has answered a heartbeat", member.silent_ms)
 
@@ -132,7 +132,7 @@ class Contact:
             self._lost_ms = None
 
 
-def watch_fence(health: Health, member: Member, image: Image) -> None:
+def watch_fence(health: Health, member: Membership, image: MetadataFeed) -> None:
     """From now on a fenced broker is not ready: others lead its partitions, and clients are sent there."""
 
     def look(_: Sequence[Message] = ()) -> None:

@@ -114,12 +114,12 @@ class Housekeeping:
             return
         if await asyncio.to_thread(self._logs.write_checkpoints, self.high_watermark_of):
             self._checkpointed = points
-            await self._slices.whole(self._settle(points))
+            await self._slices.whole(self._note_written(points))
 
     def _points_of(self, one: Log) -> Points:
         return one.recovery_point, one.log_start_offset, self.high_watermark_of(one)
 
-    def _settle(self, written: dict[PartitionName, Points]) -> Work[None]:
+    def _note_written(self, written: dict[PartitionName, Points]) -> Work[None]:
         """Of these logs it was written down how they were. Whose end is committed stays so until it changes."""
         pace = Pace()
         for one in self._logs.changed:

@@ -16,7 +16,7 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
 from kavka_broker.core.metadata.decide.elections import Election, balance, elect_leaders, rescue
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, fence, heartbeat
-from kavka_broker.core.metadata.decide.in_sync_sets import IsrChange, Member, alter_partitions
+from kavka_broker.core.metadata.decide.in_sync_sets import alter_partitions
 from kavka_broker.core.metadata.decide.policy import MIN_INSYNC, Policy
 from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
 from kavka_broker.core.metadata.decide.registrations import register, unregister
@@ -25,6 +25,7 @@ from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER, RECOVERING, PartitionState
+from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
@@ -202,7 +203,7 @@ class Lifecycle(RuleBasedStateMachine):
         if epoch is None or any(change.partition == partition for _, _, change in self.proposals):
             return  # one proposal of a partition is under way at a time
         isr = [one for one in state.replicas if one in members or one == state.leader]
-        named = tuple(Member(one, found) for one in isr if (found := self._epoch(one)) is not None)
+        named = tuple(InSyncMember(one, found) for one in isr if (found := self._epoch(one)) is not None)
         change = IsrChange(TOPIC_ID, partition, state.leader_epoch, state.partition_epoch, named)
         self.proposals.append((state.leader, epoch, change))
         # They have caught up.

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kavka_broker.api.broker import Client, Peer
+from kavka_broker.api.broker import Client, Connected
 from kavka_broker.api.registry import APIS, load
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.core.config.broker import BrokerConfig
@@ -74,7 +74,7 @@ class Node:
             active=active, metadata=metadata, config=config, cluster_id=CLUSTER_ID, sessions=sessions, slices=Slices()
         )
 
-    def ask(self, request: Message, version: int, peer: Peer | None = None) -> Any:
+    def ask(self, request: Message, version: int, peer: Connected | None = None) -> Any:
         """The answer, as it would be read at the other end."""
         assert request.API_KEY is not None
         api = APIS[request.API_KEY]
@@ -145,7 +145,7 @@ def test_two_brokers_with_one_id(caplog: pytest.LogCaptureFixture) -> None:
     """They start at the same time: the second is refused though the first still catches up, and the log names both."""
     node = Node(replicated(1, 2))
     epoch = node.ask(registration(), 4).broker_epoch
-    peer = Peer("127.0.0.1", "CONTROLLER")
+    peer = Connected("127.0.0.1", "CONTROLLER")
     assert node.ask(BrokerHeartbeatRequest(7, epoch, epoch - 1), 2, peer).is_fenced
     second = registration(incarnation_id=uuid(80), log_dirs=[uuid(81)])
     for _ in range(2):

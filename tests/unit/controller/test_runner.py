@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.controller.runner import Runner
-from kavka_broker.core.raft.effects import Effect, Persist, Send
-from kavka_broker.core.raft.effects import Peer as At
+from kavka_broker.core.raft.effects import Effect, NodeAddress, Persist, Send
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.roles import NEVER_MS
 from kavka_broker.peers import Unreachable
@@ -92,7 +91,7 @@ class Scene:
         await self.disk.wait()
 
     async def ask(self, request: Message) -> list[Any]:
-        send = Send(At(LEADER, "two", 9), request)
+        send = Send(NodeAddress(LEADER, "two", 9), request)
         self.runner.happen(lambda _: [send])
         for _ in range(10):
             await asyncio.sleep(0)
@@ -182,7 +181,7 @@ def test_what_is_sent_and_answered_is_not_waited_for_without_a_turn_of_the_loop(
             assert looks < 100, "it waits without waiting"
             return 0.0
 
-        send = Send(At(LEADER, "two", 9), VoteRequest())
+        send = Send(NodeAddress(LEADER, "two", 9), VoteRequest())
         scene.runner.happen(lambda _: [send, send])
         await asyncio.sleep(0)
         clock: Any = SimpleNamespace(monotonic_ms=monotonic_ms)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kavka_broker.core.group import membership
-from kavka_broker.core.group.effects import Answer, Effects, Persist, Start, Stop, TimerName
+from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
 from kavka_broker.core.group.join import Join, join
 from kavka_broker.core.group.offsets import check_committer
 from kavka_broker.core.group.persistence import restore
@@ -176,7 +176,7 @@ class World:
     def run(self, effects: Effects) -> None:
         for effect in effects:
             match effect:
-                case Answer(token, response):
+                case Respond(token, response):
                     self._answered(token, response)
                 case Start(timer, delay_ms):
                     self.timers[timer] = self.now_ms + delay_ms

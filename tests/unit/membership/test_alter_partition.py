@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kavka_broker.core.partition.isr_change import IsrChange, Member
+from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
 from kavka_broker.membership.alter_partition import AlterPartitionSender
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -16,7 +16,7 @@ from tests.unit.membership.fakes import Answer, FakePeers, FakeQuorum
 
 
 def change(number: int) -> IsrChange:
-    return IsrChange(bytes([number % 2]) * 16, number, 3, 5, (Member(1), Member(2, 77)))
+    return IsrChange(bytes([number % 2]) * 16, number, 3, 5, (InSyncMember(1), InSyncMember(2, 77)))
 
 
 def sender(answer: Answer) -> AlterPartitionSender:

@@ -3,9 +3,10 @@
 import pytest
 
 from kavka_broker.core.metadata.decide.heartbeats import leave
-from kavka_broker.core.metadata.decide.in_sync_sets import IsrChange, Member, alter_partitions
+from kavka_broker.core.metadata.decide.in_sync_sets import alter_partitions
 from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
 from kavka_broker.core.metadata.image.topics import PartitionState
+from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from tests.support.brokers import TOPIC_ID, epoch_of, proposal, propose, replicated, state, told
@@ -75,7 +76,7 @@ def test_refusals(isr: tuple[int, ...], wrong: dict[str, int], code: ErrorCode) 
 
 def test_a_topic_that_is_gone() -> None:
     metadata = replicated(1, 2)
-    change = IsrChange(uuid(9), 0, 0, 0, (Member(1),))
+    change = IsrChange(uuid(9), 0, 0, 0, (InSyncMember(1),))
     assert alter_partitions(metadata, 1, epoch_of(metadata, 1), [change]).response == [ErrorCode.UNKNOWN_TOPIC_ID]
 
 
@@ -117,7 +118,9 @@ def test_another_incarnation_of_a_member_is_ineligible() -> None:
     join(metadata, 3, incarnation=1)
     decision = alter_partitions(metadata, 1, epoch_of(metadata, 1), [seen])
     assert decision.response == [ErrorCode.INELIGIBLE_REPLICA]
-    older = IsrChange(TOPIC_ID, 0, seen.leader_epoch, seen.partition_epoch, (Member(1), Member(2), Member(3)))
+    older = IsrChange(
+        TOPIC_ID, 0, seen.leader_epoch, seen.partition_epoch, (InSyncMember(1), InSyncMember(2), InSyncMember(3))
+    )
     (after,) = alter_partitions(metadata, 1, epoch_of(metadata, 1), [older]).response
     assert isinstance(after, PartitionState)
 

@@ -28,7 +28,7 @@ def feed(inbox: Inbox, data: bytes) -> list[bytes]:
         data = data[count:]
         while (frame := inbox.next_frame()) is not None:
             frames.append(bytes(frame))
-        inbox.settle()
+        inbox.give_back()
     return frames
 
 
@@ -171,11 +171,11 @@ def test_what_may_not_be_begun_yet_leaves_the_shared_buffer() -> None:
     data = b"".join(map(framed, bodies))
     first.room()[: len(data)] = data
     first.received(len(data))
-    first.settle()
+    first.give_back()
     assert (memory.used_bytes, first.has_room) == (len(data), False)
     assert feed(second, framed(b"s" * 60)) == [b"s" * 60]
     assert [bytes(first.next_frame() or b""), bytes(first.next_frame() or b"")] == bodies
-    first.settle()
+    first.give_back()
     assert (memory.used_bytes, first.has_room) == (0, True)
 
 
@@ -218,10 +218,10 @@ def test_those_who_wait_for_room_take_none_from_each_other(was_held_back: bool) 
             data = framed(b"a" * 40) + framed(body)[:30_000]
             other.room()[: len(data)] = data
             other.received(len(data))
-            other.settle()
+            other.give_back()
             assert bytes(other.next_frame() or b"") == b"a" * 40
             assert (other.next_frame(), other.is_starved) == (None, True)
-            other.settle()
+            other.give_back()
         else:
             feed(other, framed(body)[:30_000])
         assert other.is_starved

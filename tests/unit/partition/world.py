@@ -12,7 +12,7 @@ from typing import Any
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState
 from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
-from kavka_broker.core.partition.leader import Contact, Settled
+from kavka_broker.core.partition.leader import Contact, ProposalOutcome
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition
 from kavka_broker.protocol.messages.fetch_response import PartitionData
@@ -218,7 +218,7 @@ class World:
             answer = self._judge(change)
             if partition.leadership is None:
                 continue
-            if partition.settled(change, answer) is Settled.AGAIN:
+            if partition.isr_answered(change, answer) is ProposalOutcome.AGAIN:
                 self.proposals.append((self.nodes[change.isr[0].broker_id], partition, change))
         return [change for _, _, change in heard]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kavka_broker.core.raft.effects import Answer, Later, Note, Persist
+from kavka_broker.core.raft.effects import Later, Note, Persist, Respond
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.replicas import OBSERVERS_MAX
@@ -267,7 +267,7 @@ def test_a_leader_that_resigns_as_it_parks_a_fetch_answers_it() -> None:
     request = FetchRequest(CLUSTER, replica_state=ReplicaState(9), max_wait_ms=500, topics=topics)
     response, effects = leader.node.fetch(request, world.now_ms + 60_000)
     assert isinstance(response, Later)
-    answers: list[Any] = [one for one in effects if isinstance(one, Answer) and one.later == response]
+    answers: list[Any] = [one for one in effects if isinstance(one, Respond) and one.later == response]
     assert answers[0].response.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

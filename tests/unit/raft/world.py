@@ -15,7 +15,6 @@ from typing import Any
 from kavka_broker.core.raft.control import voter_records
 from kavka_broker.core.raft.effects import (
     AdoptSnapshot,
-    Answer,
     Append,
     AppendFetched,
     Committed,
@@ -26,6 +25,7 @@ from kavka_broker.core.raft.effects import (
     Led,
     Note,
     Persist,
+    Respond,
     SaveChunk,
     Send,
     Truncate,
@@ -188,7 +188,7 @@ class Process:
                 self.state = world.persisted(self, state)
             case Send():
                 world.send(self, effect)
-            case Answer(later, response):
+            case Respond(later, response):
                 self.waiting.pop(later)(response)
             case Flush():
                 self.flush()

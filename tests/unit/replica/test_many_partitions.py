@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from kavka_broker.core.metadata.image.brokers import Brokers
-from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange, Member
-from kavka_broker.core.partition.leader import Settled
+from kavka_broker.core.partition.isr_change import InSyncMember, IsrAnswer, IsrChange
+from kavka_broker.core.partition.leader import ProposalOutcome
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -50,8 +50,8 @@ def test_a_decision_about_one_partition_looks_at_that_one(tmp_path: Path, monkey
 class Proposer:
     """A partition as far as a proposal of its leader goes."""
 
-    def __init__(self, index: int, outcomes: list[Settled]) -> None:
-        self.change = IsrChange(ID, index, 1, 1, (Member(1),))
+    def __init__(self, index: int, outcomes: list[ProposalOutcome]) -> None:
+        self.change = IsrChange(ID, index, 1, 1, (InSyncMember(1),))
         self.isr: tuple[int, ...] = ()
         self.leadership = SimpleNamespace(pending=self.change)
         self.outcomes = outcomes
@@ -59,9 +59,9 @@ class Proposer:
     def __str__(self) -> str:
         return f"t-{self.change.partition}"
 
-    def settled(self, change: IsrChange, answer: IsrAnswer) -> Settled:
+    def settled(self, change: IsrChange, answer: IsrAnswer) -> ProposalOutcome:
         outcome = self.outcomes.pop(0)
-        if outcome is not Settled.AGAIN:
+        if outcome is not ProposalOutcome.AGAIN:
             self.leadership.pending = None
         return outcome
 
@@ -93,17 +93,21 @@ def asked(proposers: Sequence[Proposer], refusals: int = 0) -> list[list[int]]:
 
 def test_proposals_of_one_turn_are_asked_together() -> None:
     """A follower comes back, and its first fetch makes its leader propose it for all that they share."""
-    proposers = [Proposer(index, [Settled.DONE]) for index in range(2 * TOGETHER_MAX + 1)]
+    proposers = [Proposer(index, [ProposalOutcome.DONE]) for index in range(2 * TOGETHER_MAX + 1)]
     questions = asked(proposers)
     assert list(map(len, questions)) == [TOGETHER_MAX, TOGETHER_MAX, 1]
     assert list(chain(*questions)) == [one.change.partition for one in proposers]
 
 
 def test_only_what_is_to_be_asked_again_is() -> None:
-    proposers = [Proposer(0, [Settled.DONE]), Proposer(1, [Settled.AGAIN, Settled.DONE]), Proposer(2, [Settled.WAIT])]
+    proposers = [
+        Proposer(0, [ProposalOutcome.DONE]),
+        Proposer(1, [ProposalOutcome.AGAIN, ProposalOutcome.DONE]),
+        Proposer(2, [ProposalOutcome.WAIT]),
+    ]
     assert asked(proposers) == [[0, 1, 2], [1]]
 
 
 def test_a_question_that_failed_is_asked_again_as_it_was() -> None:
-    proposers = [Proposer(0, [Settled.DONE]), Proposer(1, [Settled.REFUSED])]
+    proposers = [Proposer(0, [ProposalOutcome.DONE]), Proposer(1, [ProposalOutcome.REFUSED])]
     assert asked(proposers, refusals=2) == [[0, 1]] * 3

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import pytest
 
-from kavka_broker.runtime.admin_http import CONNECTIONS_MAX, HEAD_BYTES_MAX, AdminHttp, Answer, parse_address, plain
+from kavka_broker.runtime.admin_http import CONNECTIONS_MAX, HEAD_BYTES_MAX, AdminHttp, HttpAnswer, parse_address, plain
 from kavka_broker.runtime.health import Health
 from tests.unit.runtime.sources import sources
 
@@ -126,7 +126,7 @@ def test_connections_that_say_nothing_make_room_for_a_probe() -> None:
 def test_no_more_connections_than_the_bound_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     may_answer = asyncio.Event()
 
-    async def slowly(admin: AdminHttp) -> Answer:
+    async def slowly(admin: AdminHttp) -> HttpAnswer:
         await may_answer.wait()
         return plain(HTTPStatus.OK, "late")
 

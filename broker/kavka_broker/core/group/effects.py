@@ -14,7 +14,7 @@ from enum import Enum, auto
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 
-__all__ = ["Answer", "Effect", "Effects", "Persist", "Start", "Stop", "TimerKind", "TimerName", "Token"]
+__all__ = ["Effect", "Effects", "Persist", "Respond", "Start", "Stop", "TimerKind", "TimerName", "Token"]
 
 Token = Hashable
 
@@ -36,7 +36,7 @@ class TimerName:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Respond:
     """Answer the request that `token` stands for."""
 
     token: Token
@@ -66,7 +66,7 @@ class Persist:
     value: GroupMetadataValue
 
 
-Effect = Answer | Start | Stop | Persist
+Effect = Respond | Start | Stop | Persist
 
 
 class Effects(list[Effect]):
@@ -75,7 +75,7 @@ class Effects(list[Effect]):
     __slots__ = ()
 
     def answer(self, token: Token, response: Message) -> None:
-        self.append(Answer(token, response))
+        self.append(Respond(token, response))
 
     def start(self, kind: TimerKind, delay_ms: int, member_id: str = "") -> None:
         self.append(Start(TimerName(kind, member_id), delay_ms))

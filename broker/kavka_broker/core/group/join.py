@@ -12,7 +12,7 @@ one that repeats a join whose answer it lost gets the same answer again.
 from dataclasses import dataclass
 
 from kavka_broker.core.group.checks import member_of, require_alive
-from kavka_broker.core.group.effects import Answer, Effects, TimerKind, Token
+from kavka_broker.core.group.effects import Effects, Respond, TimerKind, Token
 from kavka_broker.core.group.rebalance import (
     complete_if_joined,
     generation_of,
@@ -176,7 +176,7 @@ def replace(
         case GroupState.STABLE if group.select_protocol() == group.protocol_name:
             response = go_on(group, member, command, old_leader_id)
             assignments = {m.member_id: m.assignment for m in group.members.values()}
-            write = Write(answer=Answer(command.token, response), replaced=(member.member_id, old_id))
+            write = Write(answer=Respond(command.token, response), replaced=(member.member_id, old_id))
             persist(group, write, effects, assignments)
             keep_alive(member, effects)
         case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:

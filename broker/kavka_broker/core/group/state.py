@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from kavka_broker.core.group.effects import Answer, Token
+from kavka_broker.core.group.effects import Respond, Token
 
 __all__ = ["TRANSITIONS", "ClassicGroup", "GroupState", "Member", "Protocols", "Write"]
 
@@ -83,7 +83,7 @@ class Write:
 
     generation: int | None = None
     assignments: Mapping[str, bytes] = field(default_factory=dict)  # by member id
-    answer: Answer | None = None
+    answer: Respond | None = None
     replaced: tuple[str, str] | None = None  # new id and old id of a static member
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kavka_broker.core.group.checks import member_of, require_alive, require_generation
-from kavka_broker.core.group.effects import Answer, Effects, TimerKind, Token
+from kavka_broker.core.group.effects import Effects, Respond, TimerKind, Token
 from kavka_broker.core.group.rebalance import (
     answer_sync,
     keep_alive,
@@ -114,7 +114,7 @@ def persisted(
         answer_sync(group, member, ErrorCode.NONE, effects)
 
 
-def finish_replacement(group: ClassicGroup, write: Write, answer: Answer, error: ErrorCode, effects: Effects) -> None:
+def finish_replacement(group: ClassicGroup, write: Write, answer: Respond, error: ErrorCode, effects: Effects) -> None:
     """The new id of a static member counts; without a record the old one would come back at the next start."""
     assert write.replaced is not None
     if error is ErrorCode.NONE:

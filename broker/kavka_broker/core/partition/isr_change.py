@@ -15,7 +15,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class InSyncMember:
     """A replica of the proposed set. The leader does not say its own epoch here: the request does."""
 
     broker_id: int
@@ -30,7 +30,7 @@ class IsrChange:
     partition: int
     leader_epoch: int
     partition_epoch: int
-    isr: tuple[Member, ...]
+    isr: tuple[InSyncMember, ...]
     recovery_state: int = 0
 
 

@@ -24,7 +24,7 @@ from enum import Enum, auto
 from typing import Final
 
 from kavka_broker.core.metadata.image.topics import PartitionState
-from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrChange, Member
+from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH, InSyncMember, IsrAnswer, IsrChange
 from kavka_broker.protocol.errors import ErrorCode
 
 NO_OFFSET: Final = -1
@@ -60,7 +60,7 @@ class Follower:
         return before == offset
 
 
-class Settled(Enum):
+class ProposalOutcome(Enum):
     """What the leader does after the answer to a proposal."""
 
     DONE = auto()  # the set is known again
@@ -114,9 +114,9 @@ class LeaderState:
             if broker_id != self.node_id
         }
         if state.partition_epoch > self.partition_epoch:
-            self._settle(state.isr, state.partition_epoch)
+            self._take_over(state.isr, state.partition_epoch)
 
-    def _settle(self, isr: tuple[int, ...], partition_epoch: int) -> None:
+    def _take_over(self, isr: tuple[int, ...], partition_epoch: int) -> None:
         assert partition_epoch >= self.partition_epoch, f"{self.partition_epoch} goes back to {partition_epoch}"
         self.isr = self.maximal_isr = isr
         self.partition_epoch = partition_epoch
@@ -224,23 +224,23 @@ class LeaderState:
         )
         return self.pending
 
-    def _member(self, broker_id: int) -> Member:
+    def _member(self, broker_id: int) -> InSyncMember:
         follower = self.followers.get(broker_id)
-        return Member(broker_id) if follower is None else Member(broker_id, follower.broker_epoch)
+        return InSyncMember(broker_id) if follower is None else InSyncMember(broker_id, follower.broker_epoch)
 
-    def settle(self, change: IsrChange, answer: IsrAnswer) -> Settled:
+    def answered(self, change: IsrChange, answer: IsrAnswer) -> ProposalOutcome:
         """The controller has answered `change`."""
         if self.pending is not change:
-            return Settled.DONE  # metadata was faster
+            return ProposalOutcome.DONE  # metadata was faster
         if answer.error == ErrorCode.NONE:
             if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
-                return Settled.WAIT
-            self._settle(answer.isr, answer.partition_epoch)
-            return Settled.DONE
+                return ProposalOutcome.WAIT
+            self._take_over(answer.isr, answer.partition_epoch)
+            return ProposalOutcome.DONE
         if answer.error in REVERTED:
-            self._settle(self.isr, self.partition_epoch)
-            return Settled.REFUSED
-        return Settled.WAIT if answer.error in OUTDATED else Settled.AGAIN
+            self._take_over(self.isr, self.partition_epoch)
+            return ProposalOutcome.REFUSED
+        return ProposalOutcome.WAIT if answer.error in OUTDATED else ProposalOutcome.AGAIN
 
     def __iter__(self) -> Iterator[tuple[int, Follower]]:
         return iter(self.followers.items())

@@ -4,7 +4,7 @@ The rules themselves touch neither disk nor network. Each call of `RaftNode` ret
 
     run them one after the other, in their order; none of a later call before all of an earlier one;
     give the node its next event only when the log has all `Append`, `AppendFetched` and `Truncate` of this one;
-    an answer (what a request handler returned, or an `Answer`) leaves only after every effect before it.
+    an answer (what a request handler returned, or a `Respond`) leaves only after every effect before it.
 
 `Persist` blocks what follows it until the state would survive a loss of power: this is what makes a vote a promise.
 Appends need no such wait. They are written, `Flush` starts a sync beside everything else, and `flushed` tells the
@@ -20,7 +20,7 @@ from kavka_broker.protocol.message import Buffer, Message
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class NodeAddress:
     """Where a request goes. Ids below -1 are bootstrap servers, whose node id nobody knows yet."""
 
     node_id: int
@@ -30,7 +30,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A request that is answered by the effect `Answer` of the same number."""
+    """A request that is answered by the effect `Respond` of the same number."""
 
     number: int
 
@@ -46,12 +46,12 @@ class Persist:
 class Send:
     """Ask a peer; `RaftNode.answered(send, response or None, now_ms)` takes what comes of it."""
 
-    peer: Peer
+    peer: NodeAddress
     request: Message
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Respond:
     """Answer a request that had to wait."""
 
     later: Later
@@ -140,7 +140,7 @@ class Note:
 Effect: TypeAlias = (
     Persist
     | Send
-    | Answer
+    | Respond
     | Append
     | AppendFetched
     | Truncate

@@ -12,7 +12,7 @@ from typing import Final
 
 from kavka_broker.core.raft import wire
 from kavka_broker.core.raft.control import voter_records
-from kavka_broker.core.raft.effects import AdoptSnapshot, AppendFetched, Peer, SaveChunk, Send, Truncate
+from kavka_broker.core.raft.effects import AdoptSnapshot, AppendFetched, NodeAddress, SaveChunk, Send, Truncate
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.core.raft.member import Member
 from kavka_broker.core.raft.quorum_state import NOBODY
@@ -339,9 +339,9 @@ def discover(member: Member, role: Unattached | Prospective) -> None:
     role.fetching.in_flight = member.send(peer, wire.ask_fetch(member, 0))
 
 
-def _who_may_know(member: Member, role: Unattached | Prospective) -> list[Peer]:
+def _who_may_know(member: Member, role: Unattached | Prospective) -> list[NodeAddress]:
     """The voters are where the log says, or have moved since. Whoever asks for votes asks them anyhow."""
-    servers = [Peer(-2 - index, *server) for index, server in enumerate(member.settings.bootstrap_servers)]
+    servers = [NodeAddress(-2 - index, *server) for index, server in enumerate(member.settings.bootstrap_servers)]
     if isinstance(role, Prospective):
         return servers
     voters = [member.peer(voter.node_id, voter.endpoints) for voter in member.others]

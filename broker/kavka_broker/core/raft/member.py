@@ -6,7 +6,18 @@ and the outside only through effects.
 
 from collections.abc import Callable, Sequence
 
-from kavka_broker.core.raft.effects import Answer, Append, Committed, Effect, Flush, Later, Note, Peer, Persist, Send
+from kavka_broker.core.raft.effects import (
+    Append,
+    Committed,
+    Effect,
+    Flush,
+    Later,
+    NodeAddress,
+    Note,
+    Persist,
+    Respond,
+    Send,
+)
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
 from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState, is_believable
 from kavka_broker.core.raft.roles import (
@@ -117,14 +128,14 @@ class Member:
             case _:
                 return None
 
-    def leader_peer(self) -> Peer | None:
+    def leader_peer(self) -> NodeAddress | None:
         """The leader's address on the quorum's listener."""
         leader = self.leader
         return None if leader is None else self.peer(leader.node_id, leader.endpoints)
 
-    def peer(self, node_id: int, endpoints: Sequence[tuple[str, str, int]]) -> Peer | None:
+    def peer(self, node_id: int, endpoints: Sequence[tuple[str, str, int]]) -> NodeAddress | None:
         at = endpoint_of(endpoints, self.identity.listener)
-        return None if at is None else Peer(node_id, *at)
+        return None if at is None else NodeAddress(node_id, *at)
 
     def endpoints_of(self, node_id: int) -> tuple[tuple[str, str, int], ...]:
         """The endpoints of a voter, by the log or the configuration."""
@@ -167,7 +178,7 @@ class Member:
         self.state = state
         self.emit(Persist(state))
 
-    def send(self, peer: Peer | None, request: Message) -> Send | None:
+    def send(self, peer: NodeAddress | None, request: Message) -> Send | None:
         if peer is None:
             return None
         send = Send(peer, request)
@@ -183,7 +194,7 @@ class Member:
 
     def answer(self, later: Later | None, response: Message) -> None:
         if later is not None:
-            self.emit(Answer(later, response))
+            self.emit(Respond(later, response))
 
     def note(self, event: str, **fields: object) -> None:
         self.emit(Note(event, fields))

@@ -12,7 +12,7 @@ from typing import Final
 
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.partition.isr_change import AlterIsr, IsrAnswer, IsrChange
-from kavka_broker.core.partition.leader import Contact, Settled
+from kavka_broker.core.partition.leader import Contact, ProposalOutcome
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.replica.leading.log_syncs import LogSyncs
@@ -105,7 +105,7 @@ class InSyncKeeper:
                 first = str(proposed[0][0])
                 log.warning("isr.not_altered", partitions=len(proposed), first=first, reason=str(error))
             else:
-                proposed = _settle(proposed, answers)
+                proposed = _taken_back(proposed, answers)
                 if not proposed:
                     return
             await asyncio.sleep(wait_ms / 1000)
@@ -142,11 +142,11 @@ def _pending(proposed: Proposals) -> Proposals:
     ]
 
 
-def _settle(proposed: Proposals, answers: Sequence[IsrAnswer]) -> Proposals:
+def _taken_back(proposed: Proposals, answers: Sequence[IsrAnswer]) -> Proposals:
     """Take the answers back; returns what is to be asked again."""
     again: Proposals = []
     for (partition, change), answer in zip(proposed, answers, strict=True):
-        if partition.settled(change, answer) is Settled.AGAIN:
+        if partition.isr_answered(change, answer) is ProposalOutcome.AGAIN:
             again.append((partition, change))
         else:
             log.debug("isr.settled", partition=str(partition), isr=answer.isr, error=answer.error.name)

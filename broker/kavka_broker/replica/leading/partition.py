@@ -12,7 +12,7 @@ import asyncio
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
-from kavka_broker.core.partition.leader import Follower, LeaderState, Settled
+from kavka_broker.core.partition.leader import Follower, LeaderState, ProposalOutcome
 from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -412,15 +412,15 @@ class Partition:
         if len(self._trimmed):
             self._trimmed.reached(self.low_watermark)
 
-    def settled(self, change: IsrChange, answer: IsrAnswer) -> Settled:
+    def isr_answered(self, change: IsrChange, answer: IsrAnswer) -> ProposalOutcome:
         """The controller's answer to a proposal of ours."""
         leadership = self.leadership
         if leadership is None:
-            return Settled.DONE
-        outcome = leadership.settle(change, answer)
-        if outcome is Settled.DONE:
+            return ProposalOutcome.DONE
+        outcome = leadership.answered(change, answer)
+        if outcome is ProposalOutcome.DONE:
             self.followers_changed()
-        elif outcome is Settled.REFUSED:
+        elif outcome is ProposalOutcome.REFUSED:
             # Not proposed again at once: the controller knows something that is on its way here.
             self._advance()
         return outcome

@@ -22,7 +22,7 @@ class PartitionHost(Protocol[P_contra]):
         ...
 
     def propose(self, partition: P_contra, change: IsrChange) -> None:
-        """Take a proposal to the controller; `partition.settled` gets its answer."""
+        """Take a proposal to the controller; `partition.isr_answered` gets its answer."""
         ...
 
     def sync(self, partition: P_contra) -> None:

@@ -15,7 +15,7 @@ RACK_AWARE: Final = "RackAwareReplicaSelector"
 
 def rack_for(rack: str, selector: str | None) -> str:
     """The rack of a consumer that `replica.selector.class` may send there; empty where it sends nobody anywhere."""
-    return rack if rack and selector and selector.rpartition(".")[2] == RACK_AWARE else ""
+    return rack if selector and selector.rpartition(".")[2] == RACK_AWARE else ""
 
 
 def preferred_replica(partition: Partition, offset: int, rack: str, brokers: Brokers, node_id: int) -> int | None:

@@ -16,8 +16,6 @@ and came back between the leader's look and this decision.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
@@ -25,31 +23,9 @@ from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy, rules_o
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import RECOVERED, RECOVERING, PartitionState, changed
+from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH, IsrChange
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
-
-ANY_EPOCH: Final = -1  # of a member, from a leader that does not say
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A replica that the leader found in sync, with the broker epoch of its last fetch."""
-
-    broker_id: int
-    broker_epoch: int = ANY_EPOCH
-
-
-@dataclass(frozen=True, slots=True)
-class IsrChange:
-    """The ISR that a leader wants, and the state from which it wants it."""
-
-    topic_id: bytes
-    partition: int
-    leader_epoch: int
-    partition_epoch: int
-    isr: tuple[Member, ...]
-    recovery_state: int = RECOVERED
-
 
 Outcome = PartitionState | ErrorCode
 
@@ -127,6 +103,6 @@ def _ineligible(brokers: Brokers, state: PartitionState, change: IsrChange) -> E
             return ErrorCode.INELIGIBLE_REPLICA
         if not registration.has_online(state.directory_of(member.broker_id)):
             return ErrorCode.INELIGIBLE_REPLICA
-        if member.broker_epoch not in (ANY_EPOCH, registration.epoch):
+        if member.broker_epoch not in (UNKNOWN_BROKER_EPOCH, registration.epoch):
             return ErrorCode.INELIGIBLE_REPLICA
     return None
