@@ -2,8 +2,8 @@
 
 The loop receives straight into a buffer, and a frame is handed out as a view of it: a produced batch is not copied
 between the socket and the log. The buffer is the one that all connections share (`request_memory`), unless something of
-this connection waits: so a view is good only until its request was begun, and `give_back` takes what is left into a buffer
-of the connection's own.
+this connection waits: so a view is good only until its request was begun, and `give_back` takes what is left into a
+buffer of the connection's own.
 
 A promised size is checked against `socket.request.max.bytes` but takes no memory by itself: otherwise a few hundred
 peers that send four bytes each would take it all.

@@ -59,7 +59,7 @@ class Proposer:
     def __str__(self) -> str:
         return f"t-{self.change.partition}"
 
-    def settled(self, change: IsrChange, answer: IsrAnswer) -> ProposalOutcome:
+    def isr_answered(self, change: IsrChange, answer: IsrAnswer) -> ProposalOutcome:
         outcome = self.outcomes.pop(0)
         if outcome is not ProposalOutcome.AGAIN:
             self.leadership.pending = None
