@@ -122,7 +122,7 @@ def test_a_frame_that_is_kept_stands_and_what_follows_is_there(size: int, behind
         while (frame := inbox.next_frame()) is not None:
             kept.append(inbox.keep(frame))
             frames.append(bytes(frame))
-        inbox.settle()
+        inbox.give_back()
         assert feed(other, framed(b"o" * 1000)) == [b"o" * 1000]
     assert frames == bodies
     assert [bytes(one) for one in kept] == bodies, "nobody writes into what is kept"
@@ -152,7 +152,7 @@ def feed_whole(inbox: Inbox, data: bytes) -> None:
         data = data[len(room) :]
         if data:
             assert inbox.next_frame() is None
-            inbox.settle()
+            inbox.give_back()
 
 
 @pytest.mark.parametrize(

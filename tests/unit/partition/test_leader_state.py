@@ -4,7 +4,7 @@ import pytest
 
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.core.partition.isr_change import IsrAnswer
-from kavka_broker.core.partition.leader import NEVER_MS, NO_OFFSET, Contact, LeaderState, Settled
+from kavka_broker.core.partition.leader import NEVER_MS, NO_OFFSET, Contact, LeaderState, ProposalOutcome
 from kavka_broker.protocol.errors import ErrorCode
 
 LAG_MS = 100.0
@@ -102,26 +102,26 @@ def test_nothing_is_committed_while_too_few_are_in_sync() -> None:
 @pytest.mark.parametrize(
     ("answer", "settled", "isr"),
     [
-        (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 1), Settled.DONE, (1, 2, 3)),
-        (IsrAnswer(ErrorCode.NONE, 1, 8, (1, 2, 3), 1), Settled.WAIT, (1, 2)),
-        (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), -1), Settled.WAIT, (1, 2)),
-        (IsrAnswer(ErrorCode.INELIGIBLE_REPLICA), Settled.REFUSED, (1, 2)),
-        (IsrAnswer(ErrorCode.FENCED_LEADER_EPOCH), Settled.WAIT, (1, 2)),
-        (IsrAnswer(ErrorCode.NOT_CONTROLLER), Settled.AGAIN, (1, 2)),
+        (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 1), ProposalOutcome.DONE, (1, 2, 3)),
+        (IsrAnswer(ErrorCode.NONE, 1, 8, (1, 2, 3), 1), ProposalOutcome.WAIT, (1, 2)),
+        (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), -1), ProposalOutcome.WAIT, (1, 2)),
+        (IsrAnswer(ErrorCode.INELIGIBLE_REPLICA), ProposalOutcome.REFUSED, (1, 2)),
+        (IsrAnswer(ErrorCode.FENCED_LEADER_EPOCH), ProposalOutcome.WAIT, (1, 2)),
+        (IsrAnswer(ErrorCode.NOT_CONTROLLER), ProposalOutcome.AGAIN, (1, 2)),
     ],
 )
-def test_what_an_answer_makes_of_a_proposal(answer: IsrAnswer, settled: Settled, isr: tuple[int, ...]) -> None:
+def test_what_an_answer_makes_of_a_proposal(answer: IsrAnswer, settled: ProposalOutcome, isr: tuple[int, ...]) -> None:
     leader = led(1, 2)
     change = leader.propose(bytes(16), 0, add=(3,), remove=())
     assert leader.maximal_isr == (1, 2, 3)
-    assert leader.settle(change, answer) is settled
+    assert leader.answered(change, answer) is settled
     assert leader.isr == isr
-    assert (leader.pending is None) is (settled in (Settled.DONE, Settled.REFUSED))
+    assert (leader.pending is None) is (settled in (ProposalOutcome.DONE, ProposalOutcome.REFUSED))
 
 
 def test_an_answer_to_a_proposal_that_is_settled_already_counts_for_nothing() -> None:
     leader = led(1, 2)
     change = leader.propose(bytes(16), 0, add=(3,), remove=())
     take(leader, 1, epoch=1)
-    assert leader.settle(change, IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 2)) is Settled.DONE
+    assert leader.answered(change, IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 2)) is ProposalOutcome.DONE
     assert leader.isr == (1,)
