@@ -75,12 +75,12 @@ def sessions_never_expire(patch: Patch) -> None:
 @tooth("a log of a deleted topic is taken for that of the next topic of its name", "kill pause", 20,
        workloads="transients")  # fmt: skip
 def former_logs_adopted(patch: Patch) -> None:
-    def adopt(self: LogManager, name: Any, topic_id: bytes) -> None:
-        existing = self._logs.get(name)
+    def adopt(self: LogManager, topic: str, partition: int, topic_id: bytes) -> None:
+        existing = self.get(topic, partition)
         if existing is not None:
             existing.topic_id = topic_id
 
-    patch.setattr(LogManager, "_make_way", adopt)
+    patch.setattr(LogManager, "make_way", adopt)
 
 
 @tooth("where a log begins is not remembered over a stop", "controlled_restart kill", 20, workloads="trimming")

@@ -15,6 +15,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.follower import truncation_offset
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.batch import read_extent
 from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
@@ -84,8 +85,6 @@ class FutureLogs:
         except OSError as problem:
             raise _refused(one.name, "begin to move", problem) from problem
         future.state.on_failed = partial(self._failed, directory)
-        if one.log_start_offset:
-            future.start_at(one.log_start_offset)
         return future
 
     def open(self, found: FoundCopy, config: LogConfig, now_ms: int) -> Log:
@@ -130,16 +129,26 @@ class FutureLogs:
         self._aside.put(found.directory, found.name, found.path, STRAY_DIRECTORY)
 
 
-def cut_to_common(future: Log, one: Log) -> None:
-    """Cut off a copy what its log does not have, or not any more."""
-    while future.log_end_offset:
-        # The log may have lost its newest epoch with its end.
-        shared = one.epoch_end_offset(min(future.epochs.latest, one.epochs.latest))
-        if shared.epoch == future.epochs.latest and shared.end_offset >= future.log_end_offset:
-            return
-        before = (future.epochs.latest, future.log_end_offset)
-        future.truncate_to(truncation_offset(shared, future.epochs, future.log_end_offset, 0))
-        assert (future.epochs.latest, future.log_end_offset) < before, f"{future.directory} goes back at every round"
+def beyond_common(future: Log, one: Log) -> int | None:
+    """From where on a copy has what its log does not have, or not any more; None where it has nothing of the kind. Once
+    it is cut there this has to be asked again.
+    """
+    if not future.log_end_offset:
+        return None
+    # The log may have lost its newest epoch with its end.
+    shared = one.epoch_end_offset(min(future.epochs.latest, one.epochs.latest))
+    if shared.epoch == future.epochs.latest and shared.end_offset >= future.log_end_offset:
+        return None
+    return truncation_offset(shared, future.epochs, future.log_end_offset, 0)
+
+
+def first_to_copy(one: Log) -> int:
+    """Where the batch begins in which a log begins: DeleteRecords may put its start into the middle. Raises
+    CORRUPT_MESSAGE.
+    """
+    start_offset = one.log_start_offset
+    parts = one.read(start_offset, 1).parts
+    return min(start_offset, read_extent(parts[0]).base_offset) if parts else start_offset
 
 
 def _refused(name: PartitionName, what: str, problem: OSError) -> BrokerError:

@@ -191,7 +191,7 @@ class LogManager(OpenLogs):
         A log that belongs to another topic of the same name is moved aside. Raises KAFKA_STORAGE_ERROR.
         """
         name = PartitionName(topic, partition)
-        self._make_way(name, topic_id)
+        self.make_way(topic, partition, topic_id)
         if name in self._unusable:
             self._open_again(self._unusable[name], config, now_ms)
         existing = self._logs.get(name)
@@ -212,8 +212,9 @@ class LogManager(OpenLogs):
         self._add(directory, made)
         return made
 
-    def _make_way(self, name: PartitionName, topic_id: bytes) -> None:
+    def make_way(self, topic: str, partition: int, topic_id: bytes) -> None:
         """Let go of what has the name and belongs to another topic."""
+        name = PartitionName(topic, partition)
         unusable = self._unusable.get(name)
         if unusable is not None and not unusable.may_be_of(topic_id):
             self._put_unusable_aside(name)

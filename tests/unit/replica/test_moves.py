@@ -15,7 +15,7 @@ from kavka_broker.protocol.messages.alter_replica_log_dirs_request import (
 from kavka_broker.protocol.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
-from kavka_broker.protocol.records.record import read_records
+from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.replica.hosting import moves
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import partition_metadata
@@ -36,7 +36,7 @@ def write(inside: InProcess, value: bytes) -> None:
 
 
 def values_of(partition: Partition) -> list[bytes]:
-    log, found, offset = partition.log, list[bytes](), 0
+    log, found, offset = partition.log, list[bytes](), partition.log.log_start_offset
     while offset < log.log_end_offset:
         for part in log.read(offset, 1 << 20).parts:
             records = read_records(part[: 12 + int.from_bytes(part[8:12], "big")])
@@ -117,6 +117,28 @@ def test_a_move_follows_a_log_that_is_cut_and_ends_when_it_is_called_back(tmp_pa
             partition.log.truncate_to(5)
             await until(lambda: inside.broker.replicas.moves.get("t", 0) is None)
             assert values_of(partition) == [b"%d" % number for number in range(5)]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_emptied", [False, True])
+def test_a_log_that_begins_within_a_batch_moves(tmp_path: Path, is_emptied: bool) -> None:
+    """DeleteRecords may put its start there."""
+
+    async def scenario() -> None:
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            await inside.create("t")
+            partition = inside.broker.replicas.leader("t", 0)
+            write(inside, b"0")
+            partition.append(memoryview(build_batch([(None, b"1"), (None, b"2"), (None, b"3")], timestamp_ms=0)))
+            partition.log.advance_start(4 if is_emptied else 2)
+            before = await home_of(inside)
+            there = next(one for one in inside.broker.replicas.log_directories if one.path != before)
+            inside.broker.replicas.moves.begin(partition, there)
+            await arrived(inside, Path(there.path))
+            assert (partition.log.log_start_offset, partition.log.log_end_offset) == (4 if is_emptied else 2, 4)
+            write(inside, b"4")
+            assert values_of(partition)[-1] == b"4"
 
     asyncio.run(scenario())
 

@@ -4,7 +4,7 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.storage.future_logs import cut_to_common
+from kavka_broker.storage.future_logs import beyond_common
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.sim_disk import SimDisk
@@ -50,7 +50,8 @@ def test_a_copy_is_cut_where_it_parts_from_its_log(
     of_log: list[tuple[int, int]], of_copy: list[tuple[int, int]], left: int
 ) -> None:
     log, copy = written(*of_log), written(*of_copy)
-    cut_to_common(copy, log)
+    while (offset := beyond_common(copy, log)) is not None:
+        copy.truncate_to(offset)
     assert copy.log_end_offset == left
     assert all(log.epochs.epoch_at(offset) == copy.epochs.epoch_at(offset) for offset in range(left))
 

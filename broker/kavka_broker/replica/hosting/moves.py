@@ -17,7 +17,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
-from kavka_broker.storage.future_logs import FoundCopy, cut_to_common
+from kavka_broker.storage.future_logs import FoundCopy, beyond_common, first_to_copy
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
@@ -52,8 +52,8 @@ class Move:
 
     @property
     def lag(self) -> int:
-        copied = self.partition.log.log_start_offset if self.future is None else self.future.log_end_offset
-        return max(0, self.partition.log.log_end_offset - copied)
+        log, copied = self.partition.log, 0 if self.future is None else self.future.log_end_offset
+        return max(0, log.log_end_offset - max(copied, log.log_start_offset))
 
 
 class Moves:
@@ -197,7 +197,7 @@ class Moves:
             return
         move.future, move.found = future, None
         move.truncations = move.partition.log.truncations
-        cut_to_common(future, move.partition.log)
+        await self._cut_to_common(place, move, future)
 
     async def _carry_out(self, place: Place, move: Move) -> None:
         while self._moves.get(place) is move:
@@ -205,18 +205,52 @@ class Moves:
             self._check_directory(move)
             if move.partition.log.truncations != move.truncations:
                 move.truncations = move.partition.log.truncations
-                cut_to_common(move.future, move.partition.log)
-            copied = self._copy(move, move.future)
+                await self._cut_to_common(place, move, move.future)
+                continue
+            if is_to_begin(move.future, move.partition.log):
+                await self._begin_copy(move, move.future)
+                continue
+            copied, is_behind = self._copy(move, move.future), move.lag > 0
             if copied:
                 await self._breathe(copied)
+            if is_behind:
                 continue
             synced_to = move.future.log_end_offset
             await asyncio.to_thread(self._secure, move.future)
             if self._moves.get(place) is move and move.partition.log.truncations == move.truncations:
                 self._check_directory(move)
+                if is_to_begin(move.future, move.partition.log):
+                    continue
                 self._copy(move, move.future)
                 if not move.lag and move.future.log_end_offset - synced_to < SYNC_AT_ONCE_MAX:
                     self._finish(place, move, move.future)
+
+    async def _cut_to_common(self, place: Place, move: Move, future: Log) -> None:
+        """Cut off the copy what its log does not have."""
+        while self._moves.get(place) is move:
+            before = (future.latest_epoch, future.log_end_offset)
+            offset = beyond_common(future, move.partition.log)
+            if offset is None:
+                return
+            future.plan_cut(offset)
+            await self._cut_as_planned(future)
+            is_shorter = future.is_closed or (future.latest_epoch, future.log_end_offset) < before
+            assert is_shorter, f"{future.directory} goes back at every round"
+
+    async def _begin_copy(self, move: Move, future: Log) -> None:
+        """The copy is empty, or ends in front of what its log has still: it begins where that does."""
+        await asyncio.to_thread(future.secure)
+        first = first_to_copy(move.partition.log)
+        if future.log_end_offset < first and not future.is_closed:
+            future.plan_start(first)
+            await self._cut_as_planned(future)
+
+    async def _cut_as_planned(self, future: Log) -> None:
+        """As a follower's log is cut (`following.cutting`): threads do what waits for the disk."""
+        await asyncio.to_thread(future.sync_records)
+        if future.may_be_cut and not future.is_closed:
+            future.carry_out_cut()
+            await asyncio.to_thread(future.sync_records)
 
     def _secure(self, future: Log) -> None:
         """What has to be on the disk before the copy takes the place of its log. Blocks."""
@@ -229,10 +263,9 @@ class Moves:
 
     def _copy(self, move: Move, future: Log) -> int:
         source = move.partition.log
-        if source.log_start_offset > future.log_end_offset:
-            future.start_at(source.log_start_offset)
         # As a reader, so that a batch that the disk has changed is not only found but told of.
-        chunk = move.partition.read(future.log_end_offset, PIECE_BYTES, source.log_end_offset, at_least_one=True)
+        offset = max(future.log_end_offset, source.log_start_offset)
+        chunk = move.partition.read(offset, PIECE_BYTES, source.log_end_offset, at_least_one=True)
         for part in chunk.parts:
             future.append_as_follower(part, self._clock.now_ms())
         future.producers.transactions.replicated(future.log_end_offset)  # nobody asks for its stable offset
@@ -256,3 +289,10 @@ class Moves:
         partition.synced()  # the copy is: nobody syncs, or cuts, the log that has gone
         log.info("move.done", partition=str(partition), to=move.directory.path)
         self._moved(partition)
+
+
+def is_to_begin(future: Log, one: Log) -> bool:
+    """Whether the id of a copy's topic is not synced yet, or its log begins behind its end."""
+    return not future.is_secured or (
+        future.log_end_offset < one.log_start_offset and future.log_end_offset < first_to_copy(one)
+    )

@@ -277,6 +277,7 @@ class ReplicaManager:
         if topic is None or not self._is_placed(topic.name, index):
             return
         self.departures.end_now(topic.name, index)
+        self._logs.make_way(topic.name, index, topic_id)
         if has_forgotten or not self.openings.forget_first(topic.name, topic_id, index):
             self._open(topic, index, topic.partitions[index])
 
