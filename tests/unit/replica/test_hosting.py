@@ -16,6 +16,7 @@ from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk, RealDisk
 from kavka_broker.storage.log import Log
 from tests.support.in_process import InProcess, batch, running
+from tests.support.waiting import until
 
 DIRECTORY = "t-0"
 
@@ -77,6 +78,7 @@ def test_a_log_without_an_id_gives_way_to_the_next_topic_of_the_name(tmp_path: P
             assert topic is not None
             await inside.broker.active.submit(lambda metadata, _: delete_topic(topic))
             await inside.create("t")
+            await until(lambda: inside.broker.replicas.get("t", 0) is not None)
             assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 0
 
     asyncio.run(written(tmp_path))

@@ -132,7 +132,7 @@ def test_a_log_that_begins_within_a_batch_moves(tmp_path: Path, is_emptied: bool
             write(inside, b"0")
             partition.append(memoryview(build_batch([(None, b"1"), (None, b"2"), (None, b"3")], timestamp_ms=0)))
             partition.log.advance_start(4 if is_emptied else 2)
-            before = await home_of(inside)
+            before = home_of(inside)
             there = next(one for one in inside.broker.replicas.log_directories if one.path != before)
             inside.broker.replicas.moves.begin(partition, there)
             await arrived(inside, Path(there.path))
