@@ -228,29 +228,29 @@ class Moves:
     async def _cut_to_common(self, place: Place, move: Move, future: Log) -> None:
         """Cut off the copy what its log does not have."""
         while self._moves.get(place) is move:
-            before = (future.latest_epoch, future.log_end_offset)
+            before = (future.epochs.latest, future.log_end_offset)
             offset = beyond_common(future, move.partition.log)
             if offset is None:
                 return
-            future.plan_cut(offset)
+            future.cutting.plan_cut(offset)
             await self._cut_as_planned(future)
-            is_shorter = future.is_closed or (future.latest_epoch, future.log_end_offset) < before
+            is_shorter = future.is_closed or (future.epochs.latest, future.log_end_offset) < before
             assert is_shorter, f"{future.directory} goes back at every round"
 
     async def _begin_copy(self, move: Move, future: Log) -> None:
         """The copy is empty, or ends in front of what its log has still: it begins where that does."""
-        await asyncio.to_thread(future.secure)
+        await asyncio.to_thread(future.durability.secure)
         first = first_to_copy(move.partition.log)
         if future.log_end_offset < first and not future.is_closed:
-            future.plan_start(first)
+            future.cutting.plan_start(first)
             await self._cut_as_planned(future)
 
     async def _cut_as_planned(self, future: Log) -> None:
         """As a follower's log is cut (`following.cutting`): threads do what waits for the disk."""
-        await asyncio.to_thread(future.sync_records)
-        if future.may_be_cut and not future.is_closed:
-            future.carry_out_cut()
-            await asyncio.to_thread(future.sync_records)
+        await asyncio.to_thread(future.durability.sync_records)
+        if future.durability.may_be_cut and not future.is_closed:
+            future.cutting.carry_out()
+            await asyncio.to_thread(future.durability.sync_records)
 
     def _secure(self, future: Log) -> None:
         """What has to be on the disk before the copy takes the place of its log. Blocks."""
@@ -293,6 +293,6 @@ class Moves:
 
 def is_to_begin(future: Log, one: Log) -> bool:
     """Whether the id of a copy's topic is not synced yet, or its log begins behind its end."""
-    return not future.is_secured or (
+    return not future.durability.is_secured or (
         future.log_end_offset < one.log_start_offset and future.log_end_offset < first_to_copy(one)
     )
