@@ -37,9 +37,8 @@ def port_is_taken(host: str, port: int) -> bool:
     """Whether a server could not bind this port: another one listens on it, or a connection goes out from it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as trial:
-        trial.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as servers do: a connection that is closing does not count
+        # As servers do: a connection that is closing does not count.
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind((host, port))
             trial.listen()

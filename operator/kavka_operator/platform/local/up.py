@@ -144,9 +144,8 @@ class Up:
                     self._next_look_at = 0.0  # a node has come or gone since the look began: look again before acting
             return
         now, stamp = time.monotonic(), self._store.stamp()
-        is_changed = (
-            stamp != self._stamp and not self._store.is_being_changed
-        )  # half of a change would cost a second look
+        # A change that is half written would cost a second look.
+        is_changed = stamp != self._stamp and not self._store.is_being_changed
         if is_changed or now >= self._next_look_at:
             self._stamp = stamp
             self._next_look_at = now + DRIFT_SECONDS_MAX  # `_step` says when to look again
