@@ -28,7 +28,7 @@ from kavka_broker.protocol.messages.alter_partition_response import PartitionDat
     AlterPartitionResponse,
     versions=(2, 3),
     on=CONTROLLER,
-    each=(Each("topics.partitions", "topics.partitions", per_turn=50),),
+    each=(Each("topics.partitions", "topics.partitions", per_turn=50, together=True),),
 )
 async def alter_partition(request: AlterPartitionRequest, broker: Broker, client: Client) -> AlterPartitionResponse:
     del client

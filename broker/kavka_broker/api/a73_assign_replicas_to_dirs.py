@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.assign_replicas_to_dirs_response import (
     AssignReplicasToDirsResponse,
     versions=(0, 0),
     on=CONTROLLER,
-    each=(Each("directories.topics.partitions", "directories.topics.partitions", per_turn=50),),
+    each=(Each("directories.topics.partitions", "directories.topics.partitions", per_turn=50, together=True),),
 )
 async def assign_replicas(
     request: AssignReplicasToDirsRequest, broker: Broker, client: Client

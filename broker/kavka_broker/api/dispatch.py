@@ -23,7 +23,14 @@ from typing import Any, NamedTuple
 
 from kavka_broker.api.broker import Broker, Client, Connected, Enveloped
 from kavka_broker.api.forwarding import Forwarded, forward
-from kavka_broker.api.large_requests import AT_ONCE_BYTES_MAX, check_size, handle, is_long, read_at_once
+from kavka_broker.api.large_requests import (
+    AT_ONCE_BYTES_MAX,
+    check_size,
+    handle,
+    handle_in_parts,
+    is_long,
+    read_at_once,
+)
 from kavka_broker.api.registry import Answer, Api, Postponed, Role
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import TooManyElements
@@ -185,7 +192,7 @@ class Dispatcher:
         client = Client(api.versions[1], "", 0, "", "", role=self._role)
         exchange = Exchange(api, client, self._broker.clock.monotonic_ms())
         try:
-            answer = api.handle(request, self._broker, client)
+            answer = handle_in_parts(request, api, self._broker, client)
             if answer is not None and not isinstance(answer, Message):
                 answer = await answer
         except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed

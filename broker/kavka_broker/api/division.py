@@ -19,11 +19,16 @@ Path = tuple[str, ...]  # attributes, arrays all of them, the outermost first
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """Where the elements of a request are, and those of its answer; so many are looked at in one turn of the loop."""
+    """Where the elements of a request are, and those of its answer; so many are looked at in one turn of the loop.
+
+    Parts that are decided go `together` where one need not know that the one before is committed, because whoever asks
+    does no harm by asking for all once more: they share the wait for the disks of a majority.
+    """
 
     asked: str
     answered: str
     per_turn: int
+    together: bool = False
 
     def parts(self, request: Message) -> Iterator[Message]:
         """Requests of `per_turn` elements at most, made one by one; only the request itself where it is no larger."""

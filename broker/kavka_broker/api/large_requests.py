@@ -11,7 +11,8 @@ Produce is long for its records, so a thread reads it for its elements alone. An
 in a thread, however short the question was.
 
 What belongs to one connection stays in order, since its next request waits for the answer. Parts of what the controller
-decides are decided one after another, each for itself; parts of all else may wait for their answers at the same time.
+decides are decided one after another, each for itself, unless they may go together (`Each`); those, and parts of all
+else, wait for their answers at the same time.
 """
 
 import asyncio
@@ -116,15 +117,15 @@ async def read_any(frame: memoryview, body: int, api: "Api", broker: "Broker", c
 def handle(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer | Awaitable[Answer]":
     """What the handler says, of a request with many elements in parts."""
     if client.size_bytes > WHOLE_BYTES_MAX:
-        for each in api.each:
-            if each.has_elements(request):
-                return _in_parts(each, request, api, broker, client)
+        return handle_in_parts(request, api, broker, client)
     return api.handle(request, broker, client)
 
 
-def _in_parts(
-    each: "Each", request: Message, api: "Api", broker: "Broker", client: "Client"
-) -> "Answer | Awaitable[Answer]":
+def handle_in_parts(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer | Awaitable[Answer]":
+    """As `handle`, of a request of which nobody has counted the bytes."""
+    each = next((one for one in api.each if one.has_elements(request)), None)
+    if each is None:
+        return api.handle(request, broker, client)
     parts = each.parts(request)
     first = next(parts)
     if first is request:
@@ -139,7 +140,7 @@ async def _joined(each: "Each", parts: "chain[Message]", api: "Api", broker: "Br
     try:
         for part in parts:
             await broker.slices.turn()
-            if api.is_decision:
+            if api.is_decision and not each.together:
                 answers.append(await _decided(part, api, broker, client))
                 continue
             answer = api.handle(part, broker, client)
