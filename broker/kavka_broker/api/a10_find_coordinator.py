@@ -49,7 +49,7 @@ async def create_and_answer(request: FindCoordinatorRequest, broker: Broker, cli
         await broker.groups.offsets_topic.create()
         await broker.replicas.openings.secured()  # the groups that are coordinated here are served from then on
     except BrokerError as error:
-        refused = error
+        refused = error.as_value()
     return answer(request, broker, client, refused)
 
 

@@ -112,7 +112,7 @@ async def decided(
             results += await decide(portion, standard, broker, validate_only=request.validate_only)
             client.has_decided = True
         except BrokerError as error:
-            results += await refused_portion(portion, error, request, broker, client)
+            results += await refused_portion(portion, error.as_value(), request, broker, client)
     return results
 
 

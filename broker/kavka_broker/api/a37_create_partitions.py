@@ -73,7 +73,7 @@ async def decided(
             controller = broker.active
             outcomes += await (controller.submit_long if is_long else controller.submit)(decide)
         except BrokerError as error:
-            outcomes += [error] * len(some)
+            outcomes += [error.as_value()] * len(some)
     return outcomes
 
 

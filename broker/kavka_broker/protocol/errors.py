@@ -26,6 +26,10 @@ class BrokerError(Exception):
     def __str__(self) -> str:
         return self.code.name if self.message is None else f"{self.code.name}: {self.message}"
 
+    def as_value(self) -> "BrokerError":
+        """Itself, to be kept among results: without the frames that it came through, of which one holds the results."""
+        return self.with_traceback(None)
+
 
 class InvariantViolation(AssertionError):
     """The broker's own state contradicts itself."""

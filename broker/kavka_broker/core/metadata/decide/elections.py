@@ -48,7 +48,7 @@ def elect_leaders(
             records.append(_elect(metadata, election, where, policy))
         except BrokerError as refusal:
             if wanted is not None or refusal.code is not ErrorCode.ELECTION_NOT_NEEDED:
-                results.append((where, refusal))
+                results.append((where, refusal.as_value()))
         else:
             results.append((where, None))
     return Decision(records, results)

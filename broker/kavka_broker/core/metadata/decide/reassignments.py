@@ -51,7 +51,7 @@ def reassign(
             seen.add(where)
             records += _reassign(metadata, command, policy, keep_factor=not allow_replication_factor_change)
         except BrokerError as refusal:
-            results.append(refusal)
+            results.append(refusal.as_value())
         else:
             results.append(None)
     return Decision(records, results)

@@ -84,7 +84,7 @@ def create_topics(
                 raise refused
             made, created = _create(metadata, command, defaults, rotation)
         except BrokerError as refusal:
-            results.append(refusal)
+            results.append(refusal.as_value())
         else:
             records += made
             assert created.partitions <= PARTITIONS_PER_REQUEST_MAX, created
@@ -115,7 +115,7 @@ def grow_topics(
         try:
             made = _grow(metadata, command, rotation, made_before + len(records))
         except BrokerError as refusal:
-            results.append(refusal)
+            results.append(refusal.as_value())
         else:
             records += made
             rotation += len(made)
