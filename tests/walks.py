@@ -60,6 +60,7 @@ class Walk:
     returns: int = 0
     climbs: int = 0
     files: set[str] = field(default_factory=set)
+    entered: list[tuple[int, str]] = field(default_factory=list)  # each file once, behind how many others
     _at: str | None = None
 
     def step(self, frame: FrameType, event: str, _: object) -> None:
@@ -68,7 +69,9 @@ class Walk:
         if event != "call" or not file.startswith(self.house):
             return
         self.calls += 1
-        self.files.add(file)
+        if file not in self.files:
+            self.files.add(file)
+            self.entered.append((self._depth(frame, file), file.removeprefix(self.house)))
         caller = self._caller(frame)
         if self._at not in (None, file):
             self.moves += 1
@@ -76,6 +79,19 @@ class Walk:
         if caller is not None and not file.endswith(CLOCK):
             self.climbs += self._floor(file) > self._floor(caller)
         self._at = file
+
+    def _depth(self, frame: FrameType, file: str) -> int:
+        """How many other files have called each other on the way to this one."""
+        depth, at = 0, file
+        while (caller := self._caller(frame)) is not None:
+            depth += caller != at
+            at = caller
+            above = frame.f_back
+            while above is not None and not above.f_code.co_filename.startswith(self.house):
+                above = above.f_back
+            assert above is not None
+            frame = above
+        return depth
 
     def _caller(self, frame: FrameType | None) -> str | None:
         while frame := frame and frame.f_back:

@@ -14,6 +14,7 @@ GENERATORS = (
     "tools.compat_table",
     "tools.metrics_page",
     "tools.command_page",
+    "tools.pictures",
 )
 
 

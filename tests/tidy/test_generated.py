@@ -27,6 +27,10 @@ def test_resources_are_what_the_models_say() -> None:
     assert not drift("kavka_operator.api.generate")
 
 
+def test_the_pictures_show_the_house_as_it_is() -> None:
+    assert not drift("tools.pictures")
+
+
 def test_the_command_is_described_as_it_is_parsed() -> None:
     assert not drift("tools.command_page")
 
