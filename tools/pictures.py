@@ -27,6 +27,7 @@ SENTENCE_MAX: Final = 84
 MEMBERS: Final = (("layers", "the broker", "kavka_broker"), ("operator-layers", "the operator", "kavka_operator"))
 COLOURS: Final = ("#e8f1fb", "#fdf0e3")
 BAND, GAP, WIDE = 44, 8, 520
+NARROW: Final = 200  # no room for a sentence
 ROW, INDENT = 23, 17
 
 Layers = list[list[str]]
@@ -70,7 +71,8 @@ def band(left: int, top: int, names: Sequence[str], heads: dict[str, str], colou
         x = left + place * (width + GAP)
         yield f'<rect x="{x:.0f}" y="{top}" width="{width:.0f}" height="{BAND}" rx="5" fill="{colour}" stroke="#8aa"/>'
         yield text(x + 10, top + 19, name, size=14, weight=600)
-        yield text(x + 10, top + 35, cut(heads.get(name, ""), int(width / 6)), size=11, fill="#666")
+        if width > NARROW:
+            yield text(x + 10, top + 35, cut(heads.get(name, ""), int(width / 6)), size=11, fill="#666")
 
 
 def way(entered: Sequence[tuple[int, str]]) -> str:
