@@ -209,3 +209,18 @@ def test_no_directory_of_the_machine_is_named() -> None:
         if name in path.read_text(errors="replace")
     ]
     assert not found
+
+
+def nameless(source: str) -> list[int]:
+    """The lines with a variable that is called `each` or `one`, and not as the thing that it holds."""
+    names = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name | ast.arg)]
+    return sorted(
+        node.lineno for node in names if (node.id if isinstance(node, ast.Name) else node.arg) in {"each", "one"}
+    )
+
+
+def test_the_operators_variables_carry_the_name_of_the_thing() -> None:
+    assert nameless("[each for each in nodes]\ndef f(one): pass\nnode = 1") == [1, 1, 2]
+    paths = [path for path in PYTHON if relative(path).startswith("operator/")]
+    assert paths
+    assert not [f"{relative(path)}:{line}" for path in paths for line in nameless(path.read_text())]
