@@ -104,8 +104,10 @@ class Walk:
         return Place(position, base_offset, last_offset, size_bytes)
 
     def step(self, place: Place) -> None:
+        assert place.position == self.position, "a step from somewhere else"
         self.position = place.position + place.size_bytes
         self.next_offset = place.last_offset + 1
+        assert self.position <= self._size
 
     def damage(self, reason: str) -> Damage:
         return Damage(self._file.path, self.position, self.next_offset, reason)

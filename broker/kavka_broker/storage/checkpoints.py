@@ -79,4 +79,5 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]] | None:
 
 
 def write_epochs(disk: Disk, path: str, entries: list[tuple[int, int]], *, durable: bool) -> None:
+    assert entries == sorted(entries), f"{path}: epochs do not ascend: {entries}"
     disk.write_file(path, _text([f"{epoch} {offset}" for epoch, offset in entries]), durable=durable)

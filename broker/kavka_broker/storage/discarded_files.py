@@ -25,6 +25,7 @@ class DiscardedFiles:
 
     def add(self, path: str) -> None:
         """Take the file out of the log; one that is not there is fine. Raises OSError."""
+        assert not path.endswith(DELETED), path
         try:
             self._disk.rename(path, path + DELETED)
         except FileNotFoundError:

@@ -249,6 +249,7 @@ class RealFile:
         except ValueError as problem:
             raise self._unreadable(str(problem)) from problem
         self._view = memoryview(self._map)
+        assert len(self._view) == self.size
 
     def _bring_in(self, position: int, end: int) -> None:
         """Raises OSError where a page cannot be read, which would be a SIGBUS for whoever touches it."""
@@ -265,6 +266,7 @@ class RealFile:
         return OSError(errno.EIO, f"{os.strerror(errno.EIO)}: {what}", self.path)
 
     def truncate(self, size: int) -> None:
+        assert size >= 0, f"{self.path} is cut to {size} bytes"
         if size >= self.size:
             return
         self._let_go()
@@ -296,6 +298,7 @@ class RealFile:
         finally:
             with _LENDING:
                 self._borrowers -= 1
+                assert self._borrowers >= 0
                 self._close_kept()
 
     def _sync_released(self) -> None:

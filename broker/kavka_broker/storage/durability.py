@@ -52,6 +52,7 @@ class Durability:
         recovery_point: int,
         is_secured: bool,
     ) -> None:
+        assert recovery_point <= state.end_offset, f"{state.name}: {recovery_point} of {state.end_offset} is synced"
         self._disk = disk
         self._directory = directory
         self._state = state
@@ -152,6 +153,7 @@ class Durability:
             if state.is_closed:
                 return
             with self._recovery_lock:
+                assert truncations <= state.truncations
                 if truncations == state.truncations:
                     planned = self.planned
                     end_offset = end_offset if planned is None else min(end_offset, planned.offset)
@@ -185,6 +187,7 @@ class Durability:
             raise
 
     def _sync_segments(self, segments: list[Segment], *, has_indexes: bool) -> None:
+        assert segments, f"{self._state.name} has nothing to sync"
         *ended, active = segments
         for segment in ended:
             segment.sync()
@@ -201,6 +204,7 @@ class Durability:
 
     def sync_later(self, path: str, *, is_named: bool = False) -> None:
         """With the next flush this file is synced, and its name, unless that is counted already (`is_named`)."""
+        assert path.startswith(self._directory), f"{path} is no file of {self._directory}"
         self._unsynced_paths.append(path)
         self._segments.name_changes += not is_named
 
@@ -233,6 +237,7 @@ class Durability:
 
     def note_secured(self, changes: int) -> None:
         """The topic's id was synced, and the names as they were at so many changes of them."""
+        assert changes <= self._segments.name_changes
         self.is_secured = True
         self._names_synced = max(self._names_synced, changes)
 
@@ -256,6 +261,7 @@ class Durability:
             self._is_lowering = offset < self.recovery_point
             self.recovery_point = min(self.recovery_point, offset)
             state.cleaned_offset = min(state.cleaned_offset, offset)
+        assert self.recovery_point <= offset
         state.note_changed()
 
     def give_up_cut(self) -> None:
@@ -264,6 +270,7 @@ class Durability:
             if self.planned is not None:
                 self.recovery_point = max(self.recovery_point, self.planned.recovery_point)
                 self.planned, self._is_lowering = None, False
+                assert self.recovery_point <= self._state.end_offset or self._state.is_failed
         self._state.note_changed()
 
     def lower_on_disk(self) -> None:
@@ -282,10 +289,13 @@ class Durability:
     def note_cut(self) -> None:
         """It was carried out; until `seal` the log takes no records."""
         state = self._state
+        assert self.may_be_cut, f"{state.name} was cut, and nobody has asked for it"
         with self._recovery_lock:
             # At the end, when nothing of the former history can be taken for what a sync has made durable.
             state.truncations += 1
             self.sync_wanted_offset = min(self.sync_wanted_offset, state.end_offset)
+            # The disk may have lost more of the last batches than the plan has known.
+            self.recovery_point = min(self.recovery_point, state.end_offset)
             self._unsealed, self.planned = self._segments.active, None
         state.has_begun = False
 

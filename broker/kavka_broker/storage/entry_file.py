@@ -31,6 +31,7 @@ class EntryFile:
                 self._file = self._disk.open(self.path)
             self._file.append(ready)
             self._stored_more(len(ready))
+            assert len(self._pending) >= len(ready)
             del self._pending[: len(ready)]
 
     def _stored_more(self, size_bytes: int) -> None:

@@ -33,6 +33,16 @@ class _LookedAt(NamedTuple):
     is_closed: bool
 
 
+def read_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochs, bool]:
+    """What the file of a log says, and whether it says anything."""
+    try:
+        entries = checkpoints.read_epochs(disk, os.path.join(directory, LEADER_EPOCHS))
+    except checkpoints.MalformedCheckpoint as problem:
+        log.warning("epochs.rebuilt", directory=directory, reason=str(problem))
+        entries = None
+    return LeaderEpochs(entries or ()), entries is not None
+
+
 class EpochFile:
     """`epochs` are what is known; `is_unsynced` where the file does not say so yet, or may lose it with the power."""
 
@@ -58,8 +68,11 @@ class EpochFile:
 
     def begin(self, epoch: int, start_offset: int) -> None:
         """The first record of an epoch comes."""
+        assert epoch > self.epochs.begun, f"{self._directory}: epoch {epoch} begins behind {self.epochs.begun}"
+        assert start_offset >= self._state.start_offset, f"{self._directory}: an epoch begins at {start_offset}"
         self.epochs.assign(epoch, start_offset)
         self.epochs.begun = epoch
+        assert self.epochs.latest >= epoch
         self.is_unsynced = True
         with suppress(OSError):
             # Not synced: a flush does that, and recovery reads the epochs of what was not flushed.
@@ -67,10 +80,12 @@ class EpochFile:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """The log ends at `end_offset` now."""
+        assert end_offset >= 0
         self.is_unsynced |= self.epochs.truncate_from_end(end_offset)
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log begins at `start_offset` now."""
+        assert start_offset <= self._state.end_offset, f"{self._directory} would begin behind its end"
         self.is_unsynced |= self.epochs.truncate_from_start(start_offset)
 
     def write(self, *, durable: bool) -> None:

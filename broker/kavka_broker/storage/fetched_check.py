@@ -24,7 +24,7 @@ def judge_fetched(batches: memoryview, state: LogState, epoch_file: EpochFile, l
     """The batches, each of them fit to be appended. Raises BrokerError as `Log.append_as_follower` does."""
     end_offset, latest_epoch = state.end_offset, epoch_file.epochs.latest
     whole = _whole(batches, state)
-    begins_within = bool(whole) and whole[0][0].base_offset < end_offset <= whole[0][0].last_offset
+    begins_within = bool(whole) and 0 <= whole[0][0].base_offset < end_offset <= whole[0][0].last_offset
     if begins_within and state.start_offset == end_offset:
         end_offset = whole[0][0].base_offset
     for header, batch in whole:
@@ -37,6 +37,7 @@ def judge_fetched(batches: memoryview, state: LogState, epoch_file: EpochFile, l
                 epoch_file.were_wrong()  # the leader knows of no divergence; the next fetch names what is true
             raise _unexpected(state, header, f"the log is at epoch {latest_epoch}, the leader at {leader_epoch}")
         end_offset, latest_epoch = header.next_offset, header.leader_epoch
+    assert end_offset >= state.start_offset
     return Fetched(whole, begins_within)
 
 

@@ -100,6 +100,8 @@ class FutureLogs:
 
     def settle(self, future: Log, former: Log, directory: LogDirectory, now_ms: int) -> Log:
         """Give a finished copy the name of its `former` log, and open it there. Raises KAFKA_STORAGE_ERROR."""
+        assert future.topic_id == former.topic_id, f"{future.directory} is a copy of another log"
+        assert future.name == former.name
         start_offset, end_offset = future.log_start_offset, future.log_end_offset
         path = os.path.join(directory.path, str(future.name))
         future.close()

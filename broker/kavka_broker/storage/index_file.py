@@ -30,6 +30,7 @@ class IndexFile(EntryFile):
 
     def __init__(self, disk: Disk, path: str, base_offset: int, bytes_max: int) -> None:
         super().__init__(disk, path, disk.open(path))
+        assert base_offset >= 0
         self.base_offset = base_offset
         self.entries_max = bytes_max // self.ENTRY.size
         self._stored = self._file.size // self.ENTRY.size
@@ -61,12 +62,17 @@ class IndexFile(EntryFile):
         return first, second
 
     def _put(self, first: int, second: int) -> None:
+        # Of what a disk has held nothing is certain; what waits here this process has made.
+        assert not self._pending or self._last is None or (first > self._last[0] and second >= self._last[1]), (
+            f"{self.path}: {(first, second)} behind {self._last}"
+        )
         self._pending += self.ENTRY.pack(first, second)
         self._last = (first, second)
         if len(self._pending) >= PENDING_BYTES_MAX:
             self._try_spill()
 
     def _stored_more(self, size_bytes: int) -> None:
+        assert size_bytes % self.ENTRY.size == 0, f"{self.path}: {size_bytes} bytes are no entries"
         self._stored += size_bytes // self.ENTRY.size
 
     def _floor(self, column: int, target: int) -> tuple[int, int] | None:
@@ -84,6 +90,7 @@ class IndexFile(EntryFile):
 
     def _floors(self, column: int, target: int, count: int) -> list[tuple[int, int]]:
         """That entry, and those before it, `count` in all, the last first. Whatever the file holds."""
+        assert count > 0
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         with self._lock:
             data = self._holding(column, target, count)
@@ -122,6 +129,7 @@ class IndexFile(EntryFile):
             if not waiting:
                 kept = self._count_below(self._file.read(0, self._stored * size), column, limit)
                 self._file.truncate(kept * size)
+                assert kept <= self._stored
                 self._stored = kept
                 self._last = self._read(kept - 1) if kept else None
             else:
@@ -138,6 +146,7 @@ class IndexFile(EntryFile):
                 low = middle + 1
             else:
                 high = middle
+        assert low * size <= len(data)
         return low
 
     def clear(self) -> None:
@@ -147,3 +156,4 @@ class IndexFile(EntryFile):
             self._file.truncate(0)
             self._stored = 0
             self._last = None
+        assert not len(self)

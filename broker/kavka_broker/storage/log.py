@@ -57,10 +57,10 @@ from kavka_broker.storage.log_state import LogState
 from kavka_broker.storage.names import PartitionName
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
-from kavka_broker.storage.segment import OFFSETS_MAX, Found, Segment
+from kavka_broker.storage.segment import OFFSETS_MAX, Segment
 from kavka_broker.storage.segments import Segments
 
-__all__ = ["Appended", "Chunk", "Found", "Log", "Origin"]
+__all__ = ["Appended", "Chunk", "Log", "Origin"]
 
 # A batch with one of these is not ordinary.
 _UNUSUAL: Final = LOG_APPEND_TIME_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
@@ -313,6 +313,7 @@ class Log:
         first_offset = state.end_offset
         whole, begins_within = judge_fetched(batches, state, self.epoch_file, leader_epoch)
         if begins_within:
+            assert state.start_offset == first_offset, f"{self.name} is not empty"
             self.start_at(whole[0][0].base_offset)
         for header, batch in whole:
             size, epoch, base_offset = len(batch), header.leader_epoch, header.base_offset
@@ -331,6 +332,7 @@ class Log:
             if self.durability.is_being_cut:
                 raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} was cut, and is not synced yet")
             self.durability.secure()
+            assert self.durability.is_secured, f"{self.name}: the id of its topic may be lost"
             self.state.has_begun = True
 
     def _write(
@@ -384,6 +386,7 @@ class Log:
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Begin a new active segment at the end of the log (as a follower, at its leader's next offset)."""
+        assert not self.state.is_closed, f"{self.name} is closed"
         base_offset = self.state.end_offset if base_offset is None else base_offset
         try:
             segment = self.segments.roll(base_offset, now_ms)
@@ -449,6 +452,7 @@ class Log:
         if offset <= state.start_offset:
             return False
         state.start_offset = offset
+        assert state.start_offset <= state.end_offset
         state.note_changed()
         self.epoch_file.truncate_from_start(offset)
         return True

@@ -45,6 +45,7 @@ class Cutting:
         self._durability.secure()
         self.plan_start(offset)
         self._cut_at_once()
+        assert self._state.start_offset == self._state.end_offset == offset
 
     def _cut_at_once(self) -> bool:
         durability = self._durability
@@ -56,6 +57,7 @@ class Cutting:
         finally:
             durability.give_up_cut()
         durability.seal()
+        assert durability.planned is None
         return is_cut
 
     def plan_cut(self, offset: int) -> None:
@@ -94,6 +96,7 @@ class Cutting:
         except OSError as problem:
             state.fail()
             raise state.storage_error("truncate", problem) from problem
+        assert state.start_offset <= state.end_offset
         self._durability.note_cut()
         self._segments.look_at_indexes()
 
@@ -112,6 +115,7 @@ class Cutting:
         segments.discard(reversed(segments.all))
         self._epoch_file.epochs.clear()
         segments.replace([self._first(offset, segments.active.created_ms)])
+        assert (len(segments), segments.first_base) == (1, offset)
         self._producer_files.snapshots.drop(lambda at: True)
         state.start_offset = state.end_offset = offset
 

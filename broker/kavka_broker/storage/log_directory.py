@@ -150,6 +150,7 @@ class LogDirectory:
             return {}
 
     def write(self, name: str, offsets: Mapping[PartitionName, int]) -> None:
+        assert self._lock is not None, f"{self.path} is not locked"
         checkpoints.write_offsets(self._disk, os.path.join(self.path, name), offsets)
         match name:
             case checkpoints.RECOVERY_POINTS:

@@ -149,6 +149,7 @@ class LogManager(OpenLogs):
         opened.state.on_changed = partial(self._note_changed, opened)
         opened.state.is_failed |= not directory.is_online
         opened.state.cleaned_offset = max(opened.state.cleaned_offset, directory.cleaned_offset_of(opened))
+        assert not opened.is_closed, f"{opened.name} is closed"
         self._logs[opened.name] = opened
         self._homes[opened.name] = directory
         self._changed[opened.name] = opened
@@ -303,6 +304,7 @@ class LogManager(OpenLogs):
             home = self._homes.pop(name)
             self._changed.pop(name, None)
             home.logs_count -= 1
+            assert home.logs_count >= 0
             self._put_aside(gone, home, suffix)
 
     def _put_aside(self, gone: Log, directory: LogDirectory, suffix: str) -> None:

@@ -99,6 +99,7 @@ class Reader:
             if damage.position <= position:
                 raise
             size, next_offset = damage.position - position, damage.next_offset
+        assert size > 0
         self._segments.has_doubted |= segment.aborted.trust is Trust.DOUBTED
         return size, next_offset
 
@@ -122,6 +123,7 @@ class Reader:
             if segment is segments.active:
                 return segment.file.size, upper
             return segment.file.size, segments.base_behind(segment)
+        assert upper <= self._state.end_offset, f"{self._state.name} is read up to {upper}"
         if self._upper is None or self._upper[0] != upper:
             self._upper = (upper, *segments.locate(upper))
         _, upper_segment, upper_position = self._upper

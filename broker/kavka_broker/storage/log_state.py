@@ -27,6 +27,7 @@ class LogState:
     )
 
     def __init__(self, name: PartitionName, start_offset: int, end_offset: int, *, has_begun: bool) -> None:
+        assert 0 <= start_offset <= end_offset, f"{name} begins at {start_offset} and ends at {end_offset}"
         self.name = name
         self.start_offset = start_offset
         self.end_offset = end_offset

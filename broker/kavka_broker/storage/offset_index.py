@@ -28,6 +28,8 @@ class OffsetIndex(IndexFile):
     __slots__ = ()
 
     def append(self, last_offset: int, position: int) -> None:
+        assert last_offset >= self.base_offset, f"{self.path}: {last_offset} in a segment from {self.base_offset} on"
+        assert position >= 0
         self._put(last_offset - self.base_offset, position)
 
     def position_before(self, offset: int) -> int:

@@ -35,6 +35,7 @@ class ProducerFiles:
 
         A transaction index that has to be built anew needs the state at the start of its segment, and all from there.
         """
+        assert self._walk is None, f"{self._state.name} is being cut"
         self.states = self._begun(snapshot_offsets).take(self.states.producers_max)
         for segment in self._segments:
             if segment.aborted.trust is Trust.INCOMPLETE:
@@ -51,6 +52,7 @@ class ProducerFiles:
 
     def end_walk(self, states: ProducerStates) -> None:
         """These are the producers from now on."""
+        assert self._walk is not None, f"{self._state.name}: nobody has worked out producers"
         self.states, self._walk = states, None
 
     def _begun(self, snapshot_offsets: Sequence[int] | None = None) -> ProducerWalk:
@@ -60,6 +62,7 @@ class ProducerFiles:
         known = self.snapshots.load(at_most, end_offset, self.bears_out, snapshot_offsets)
         # Without a snapshot the batch in which the log begins counts too.
         offset = self.snapshots.newest if self.snapshots.newest >= 0 else self._state.start_offset
+        assert offset <= end_offset, f"{self._state.name} ends at {end_offset}, its producers are those of {offset}"
         return ProducerWalk(known, offset, segments.from_offset(offset))
 
     def bears_out(self, offset: int, producers: list[tuple[int, Producer]]) -> bool:
@@ -80,6 +83,7 @@ class ProducerFiles:
 
     def note(self, header: BatchHeader, batch: memoryview, segment: Segment) -> None:
         """Keep the producers' state up with a batch that is in `segment`, without judging it."""
+        assert header.base_offset < self._state.end_offset, f"{self._state.name} has no {header.base_offset} yet"
         ended = note_batch(self.states, header, batch)
         if ended is not None and ended.is_aborted:
             segment.aborted.append(entry_of(ended))
@@ -94,6 +98,9 @@ class ProducerFiles:
 
     def write_snapshot(self, offset: int, *, durable: bool) -> str:
         """Write down the producers as they are before `offset`; returns the file's path. Raises OSError."""
+        # A segment of a follower may begin behind the end: its leader has nothing in between.
+        end_offset = max(self._state.end_offset, self._segments.active_base)
+        assert 0 <= offset <= end_offset, f"{self._state.name} ends at {end_offset}: a snapshot of {offset}"
         witness = witness_of(self._segments.from_offset(offset - 1)[0], offset)
         return self.snapshots.write(offset, self.states, witness, durable=durable)
 
@@ -101,6 +108,7 @@ class ProducerFiles:
         """The log is closed: its end has a snapshot, which is synced. Raises OSError."""
         if self.lacks_snapshot:
             self.write_snapshot(self._state.end_offset, durable=True)
+        assert not self.lacks_snapshot
         if self.snapshots.are_there:
             self._drop_strays()
 

@@ -141,6 +141,8 @@ class ProducerSnapshots:
 
     def write(self, offset: int, producers: Iterable[tuple[int, Producer]], witness: Witness, *, durable: bool) -> str:
         """Write down the producers as they are before `offset`; returns the file's path."""
+        assert offset >= 0
+        assert witness.base_offset <= offset, f"a segment from {witness.base_offset} on ends at {offset}"
         path = self.path(offset)
         self._disk.write_file(path, encode(producers, Mark(*self._owner, offset, witness)), durable=durable)
         self.newest, self.are_there = offset, True
@@ -168,6 +170,7 @@ class ProducerSnapshots:
 
         One that says nothing of whose it is has to be `is_borne_out` by the batches.
         """
+        assert at_most <= log_end_offset
         offsets = self.offsets() if offsets is None else offsets
         self.are_there |= bool(offsets)
         for offset in reversed(offsets):

@@ -81,6 +81,7 @@ class ProducerWalk:
         return producers
 
     def _before(self, producers_max: int) -> ProducerStates:
+        assert producers_max > 0
         producers = ProducerStates(producers_max)
         producers.replace((key, replace(known, batches=[*known.batches])) for key, known in self._known)
         return producers

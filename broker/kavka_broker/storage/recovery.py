@@ -24,10 +24,11 @@ from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import crc_is_valid
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.slices import at_once
-from kavka_broker.storage import checkpoints, partition_metadata
+from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.epoch_check import corrected, epochs_in, with_former
+from kavka_broker.storage.epoch_file import read_epochs
 from kavka_broker.storage.found_files import clean_up, drop_lone, offset_files
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import (
@@ -99,7 +100,7 @@ def open_log(
     names = clean_up(disk, directory)
     files = offset_files(names)
     bases, lost = drop_lone(disk, directory, files)
-    epochs, are_epochs_known = _read_epochs(disk, directory) if LEADER_EPOCHS in names else (LeaderEpochs(), False)
+    epochs, are_epochs_known = read_epochs(disk, directory) if LEADER_EPOCHS in names else (LeaderEpochs(), False)
     opening = _Opening(disk, directory, name, config, now_ms, epochs, are_epochs_known=are_epochs_known)
     opening.topic_id = partition_metadata.read(disk, directory) if topic_id is None else topic_id
     opening.snapshot_offsets = [offset for offset, suffix in files if suffix == SNAPSHOT]
@@ -119,21 +120,12 @@ def open_log(
         _go_on_at(opening, max(log_start_offset, synced_offset), is_missed=is_missed)
     start_offset = max(log_start_offset, opening.segments[0].base_offset)
     _settle_epochs(opening, start_offset)
-    opened = Log(
-        disk,
-        directory,
-        name,
-        config,
-        opening.segments,
-        epochs=opening.epochs,
-        log_start_offset=start_offset,
-        log_end_offset=opening.end_offset,
+    opened = _made(
+        opening,
+        start_offset,
         recovery_point=min(recovery_point, opening.end_offset) if recover else opening.end_offset,
         is_as_left=bool(bases) and not recover and (opening.are_epochs_known or _is_empty(opening)),
-        topic_id=opening.topic_id,
     )
-    opened.damage, opened.is_foreign = opening.damage, opening.is_foreign
-    opened.producer_files.load(opening.snapshot_offsets)
     if opening.is_cut:
         # What was cut off must not come back with the next crash, beside what is appended until then.
         opened.segments.active.sync()
@@ -142,6 +134,26 @@ def open_log(
         # A killed process left it in the page cache only. It will count as committed, so it is synced as it would have
         # been within its append.
         opened.flush()
+    return opened
+
+
+def _made(opening: _Opening, start_offset: int, *, recovery_point: int, is_as_left: bool) -> Log:
+    assert opening.segments[0].base_offset <= start_offset <= opening.end_offset
+    opened = Log(
+        opening.disk,
+        opening.directory,
+        opening.name,
+        opening.config,
+        opening.segments,
+        epochs=opening.epochs,
+        log_start_offset=start_offset,
+        log_end_offset=opening.end_offset,
+        recovery_point=recovery_point,
+        is_as_left=is_as_left,
+        topic_id=opening.topic_id,
+    )
+    opened.damage, opened.is_foreign = opening.damage, opening.is_foreign
+    opened.producer_files.load(opening.snapshot_offsets)
     return opened
 
 
@@ -176,15 +188,7 @@ def _stand_in(opening: _Opening, bases: list[int], missed: int) -> None:
     log.warning("segment.not_found", directory=opening.directory, offset=missed)
     if not bases or missed < bases[0]:
         bases.insert(0, missed)
-
-
-def _read_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochs, bool]:
-    try:
-        entries = checkpoints.read_epochs(disk, os.path.join(directory, LEADER_EPOCHS))
-    except checkpoints.MalformedCheckpoint as problem:
-        log.warning("epochs.rebuilt", directory=directory, reason=str(problem))
-        entries = None
-    return LeaderEpochs(entries or ()), entries is not None
+    assert bases[0] <= missed
 
 
 def _segment(opening: _Opening, base_offset: int) -> Segment:
@@ -203,6 +207,7 @@ def _open_segments(opening: _Opening, bases: list[int], recovery_point: int, *, 
     if not bases:
         opening.segments.append(_segment(opening, 0))
         return
+    assert bases == sorted(set(bases)), f"{opening.directory}: {bases}"
     for index, base_offset in enumerate(bases):
         segment = _segment(opening, base_offset)
         opening.segments.append(segment)
@@ -397,13 +402,16 @@ def recover_segment(
         _cut(segment, end_position)
     segment.note_first_timestamp()
     segment.unchecked_end = segment.size_bytes if damage else 0
+    assert segment.base_offset <= end_offset <= ceiling
     return end_offset, end_position == size_bytes, damage
 
 
 def _cut(segment: Segment, end_position: int) -> None:
     path, lost_bytes = segment.file.path, segment.size_bytes - end_position
+    assert lost_bytes > 0, f"{path} is cut at {end_position}, its end"
     log.warning("segment.truncated", path=path, to_bytes=end_position, lost_bytes=lost_bytes)
     segment.file.truncate(end_position)
+    assert segment.size_bytes == end_position
     # Or another crash could bring what was cut back into the place of what is appended now.
     segment.file.sync()
     segment.unchecked_end = min(segment.unchecked_end, end_position)
@@ -440,6 +448,7 @@ def _go_on_at(opening: _Opening, offset: int, *, is_missed: bool) -> None:
         opening.damage = (
             opening.damage or f"{opening.directory} ends at {opening.end_offset}, it was closed or synced at {offset}"
         )
+    assert offset > opening.end_offset, f"{opening.directory} ends at {opening.end_offset}"
     log.warning("log.advanced", log=str(opening.name), from_offset=opening.end_offset, to_offset=offset)
     opening.is_cut = True
     if not is_missed:
@@ -482,3 +491,4 @@ def _settle_epochs(opening: _Opening, start_offset: int) -> None:
     opening.epochs = with_former(opening.epochs, opening.segments, start_offset)
     opening.epochs.truncate_from_end(opening.end_offset)
     opening.epochs.truncate_from_start(start_offset)
+    assert opening.epochs.begun <= opening.epochs.latest

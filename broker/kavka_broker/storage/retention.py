@@ -40,8 +40,10 @@ def delete_expired(log_: Log, now_ms: int, high_watermark: int) -> int:
         segments.discard(segments.all[:count])
     except OSError as problem:
         raise state.storage_error("delete", problem) from problem
+    assert count < len(segments), f"{state.name} would be left without a segment"
     segments.replace(segments.all[count:])
     log_.advance_start(segments.first_base)
+    assert segments.first_base <= state.start_offset <= state.end_offset
     log.info("segments.deleted", log=str(state.name), count=count, log_start_offset=state.start_offset)
     return count
 
@@ -58,6 +60,7 @@ def expired_count(
         if not is_expired or is_empty_active or end_offset > up_to:
             return count
         size_bytes -= segment.size_bytes
+        assert size_bytes >= 0
     return len(segments)
 
 

@@ -7,7 +7,7 @@ The last segment of a log is its active one, the only one that grows.
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.logs import get
@@ -57,14 +57,6 @@ log = get("storage")
 OFFSETS_MAX = 2**31 - 1
 #: Entries of the index that are tried before the search begins at the segment's start.
 ENTRIES_TRIED_MAX: Final = 2
-
-
-class Found(NamedTuple):
-    """A record found by time."""
-
-    offset: int
-    timestamp_ms: int
-    leader_epoch: int
 
 
 class Segment:
@@ -141,6 +133,7 @@ class Segment:
         if max_timestamp_ms > self.largest[0]:
             self.largest = TimestampOffset(max_timestamp_ms, last_offset)
         if self._unindexed_bytes > self.index_interval_bytes:
+            assert position < self.file.size, f"{self.file.path} is indexed behind its end"
             self.offsets.append(last_offset, position)
             self.times.append_if_later(*self.largest)
             self.is_index_full = self.offsets.is_full or self.times.is_full
@@ -171,6 +164,7 @@ class Segment:
         self.offsets.truncate(end)
         self.times.truncate(end)
         self.aborted.truncate(end)
+        assert end >= self.base_offset
         self.file.truncate(place.position)
         self.unchecked_end = min(self.unchecked_end, place.position)
         self.is_index_full = False
@@ -302,6 +296,7 @@ class Segment:
 
     def take_over(self, cleaned: "Segment") -> None:
         """The files are those of `cleaned`, under other names; what is known of it holds, and was checked."""
+        assert self.base_offset == cleaned.base_offset
         self.largest, self.first_timestamp_ms = cleaned.largest, cleaned.first_timestamp_ms
         self.unchecked_end = 0
 
@@ -354,6 +349,7 @@ class Segment:
 
         Damage shows before it is served, and each batch is looked at once: what this process wrote it has checked.
         """
+        assert size_bytes > 0
         at, next_offset = position, floor
         try:
             for header, batch in split_batches(self.file.read(position, size_bytes)):

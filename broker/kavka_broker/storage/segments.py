@@ -8,6 +8,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.storage.discarded_files import DiscardedFiles
@@ -43,9 +44,11 @@ class Segments:
     )
 
     def __init__(self, disk: Disk, directory: str, segments: list[Segment], *, name_changes: int) -> None:
+        assert segments, f"{directory} has no segment"
+        assert name_changes >= 0
         self._disk = disk
         self._directory = directory
-        self._bases = [segment.base_offset for segment in segments]
+        self._bases = _bases_of(segments)
         self.all = segments
         self.active = segments[-1]
         self.discarded = DiscardedFiles(disk)
@@ -65,6 +68,8 @@ class Segments:
 
     def configure(self, config: LogConfig) -> None:
         """Take over what the topic says of segments and their indexes."""
+        assert config.segment_bytes_max > 0
+        assert config.index_interval_bytes >= 0
         self.bytes_max = config.segment_bytes_max
         self.roll_ms = config.roll_ms
         self._index_interval_bytes = config.index_interval_bytes
@@ -87,8 +92,10 @@ class Segments:
         return self._bases[-1]
 
     def from_offset(self, offset: int) -> list[Segment]:
-        """The segments that hold `offset` and what follows."""
-        return self.all[max(0, bisect_right(self._bases, offset) - 1) :]
+        """The segments that hold `offset` and what follows; one at least."""
+        found = self.all[max(0, bisect_right(self._bases, offset) - 1) :]
+        assert found, f"{self._directory} has no segment from {offset} on"
+        return found
 
     def base_behind(self, segment: Segment) -> int:
         """Where the segment behind this one begins."""
@@ -116,6 +123,7 @@ class Segments:
 
     def make(self, base_offset: int, now_ms: int, suffix: str = "") -> Segment:
         """A segment that is not one of them yet. Raises OSError."""
+        assert base_offset >= 0, f"a segment of {self._directory} from {base_offset} on"
         return Segment(
             self._disk,
             self._directory,
@@ -144,6 +152,8 @@ class Segments:
 
     def roll(self, base_offset: int, now_ms: int) -> Segment:
         """End the active segment, and begin another. Raises OSError, and then nothing has changed."""
+        assert self.active is self.all[-1], f"{self._directory} writes to a segment that is not its last one"
+        assert base_offset > self._bases[-1], f"{self._directory} has a segment from {base_offset} on"
         try:
             self.active.finish()
             segment = self.make(base_offset, now_ms)
@@ -154,6 +164,7 @@ class Segments:
         self._bases.append(base_offset)
         self.active = segment
         self.name_changes += 1
+        assert len(self._bases) == len(self.all)
         return segment
 
     def _remove_unborn(self, base_offset: int) -> None:
@@ -166,8 +177,9 @@ class Segments:
 
     def replace(self, segments: list[Segment]) -> None:
         """These are the segments from now on."""
+        assert segments, f"{self._directory} is left without a segment"
         # In this order: a flush in another thread must not look up new segments by old bases, and leave some out.
-        self._bases = [segment.base_offset for segment in segments]
+        self._bases = _bases_of(segments)
         self.all = segments
         self.active = segments[-1]
         self.name_changes += 1
@@ -175,6 +187,7 @@ class Segments:
     def keep_below(self, offset: int) -> int:
         """Cut off the batch that holds `offset`, and all that follow; returns where the row ends. Raises OSError."""
         keep = bisect_right(self._bases, offset)
+        assert keep, f"{self._directory} begins at {self._bases[0]}: nothing is left below {offset}"
         self.discard(reversed(self.all[keep:]))
         self.replace(self.all[:keep])
         return self.active.truncate(offset)
@@ -207,3 +220,9 @@ class Segments:
     def close(self) -> None:
         for segment in self.all:
             segment.close()
+
+
+def _bases_of(segments: list[Segment]) -> list[int]:
+    bases = [segment.base_offset for segment in segments]
+    assert all(one < other for one, other in pairwise(bases)), f"the segments begin at {bases}"
+    return bases

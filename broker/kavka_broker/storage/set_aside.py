@@ -79,6 +79,7 @@ class SetAside:
         delay_ms: int = 0,
     ) -> None:
         """Take the log in `path` out of service. Its files must be closed."""
+        assert os.path.dirname(path) == directory.path, f"{path} is not in {directory.path}"
         target = os.path.join(directory.path, aside_directory(name, self._random_bytes(16).hex(), suffix))
         one = Aside(directory, path, target, suffix, size_bytes, delay_ms)
         self._all[path] = one
@@ -152,6 +153,7 @@ class SetAside:
             if not is_passing(problem):
                 self._failed(one.directory, problem)
             return False
+        assert not one.is_renamed, f"{one.path} is renamed twice"
         former, one.path, one.is_renamed = one.path, one.target, True
         self._all[one.path] = one
         self._all.pop(former, None)

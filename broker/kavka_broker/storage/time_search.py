@@ -6,18 +6,26 @@ log may be cut, and retention or the cleaner may take a segment: then what was l
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.scan import Seen, scan
 from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.segment import Found, Segment
+from kavka_broker.storage.segment import Segment
 
 #: In units of `Pace`: looking at a header, unpacking a piece, finding the place to begin.
 HEADER_UNITS: Final = 4
 PIECE_UNITS: Final = 150
 SEARCH_UNITS: Final = 50
+
+
+class Found(NamedTuple):
+    """A record found by time."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
 
 
 class _Gone(Exception):
@@ -83,6 +91,7 @@ class _Search:
         for position, header in self._segment.batches_from(start_offset, timestamp_ms):
             if header.max_timestamp >= timestamp_ms and header.last_offset >= start_offset:
                 seen = yield from self._records(scan(header, self._segment.batch_at(position, header)), start_offset)
+                assert seen is None or seen[0] >= start_offset
                 if seen is not None:
                     return Found(seen[0], seen[1], header.leader_epoch)
             yield from self._spend(HEADER_UNITS)

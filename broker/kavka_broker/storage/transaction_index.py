@@ -107,6 +107,7 @@ class TransactionIndex(EntryFile):
 
     def append(self, entry: AbortedTransaction) -> None:
         """Take an entry. One that is there already changes nothing."""
+        assert entry.last_offset >= 0, f"{self.path}: {entry}"
         if entry.last_offset <= self.last_offset:
             return
         self.last_offset = entry.last_offset
@@ -120,6 +121,7 @@ class TransactionIndex(EntryFile):
         self.spill()
         assert self._file is not None
         kept = sum(1 for entry in self if entry.last_offset < offset)
+        assert kept <= len(self)
         self._file.truncate(kept * ENTRY.size)
         self._find_last(self._file)
 

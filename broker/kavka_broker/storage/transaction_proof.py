@@ -37,6 +37,7 @@ def prove(log_: Log) -> Iterator[None]:
     producers.replace(snapshots.load(first.base_offset, log_.log_end_offset, log_.producer_files.bears_out))
     start = snapshots.newest if snapshots.newest >= 0 else log_.log_start_offset
     first_end_offset = first.offset_max
+    assert start <= log_.log_end_offset
     for segment in log_.segments.from_offset(start):
         if segment.base_offset > first.base_offset:
             first_end_offset = min(first_end_offset, segment.base_offset)
@@ -88,6 +89,7 @@ def _settle(segment: Segment, found: list[AbortedTransaction], end_offset: int, 
     if not knows_all:
         by_marker = {entry.last_offset: entry for entry in [*found, *known]}
         found = [by_marker[offset] for offset in sorted(by_marker)]
+    assert index.trust is not Trust.INCOMPLETE
     index.trust = Trust.WHOLE
     is_right = found == known
     if not is_right:

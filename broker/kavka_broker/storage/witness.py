@@ -25,6 +25,7 @@ class Witness(NamedTuple):
 
 def witness_of(segment: Segment, end_offset: int) -> Witness:
     """What tells this segment, which ends at `end_offset` so far, from another."""
+    assert end_offset >= segment.base_offset, f"{segment.file.path} ends at {end_offset}"
     crcs = [UNKNOWN, UNKNOWN]
     try:
         for at, found in enumerate((batch_of(segment, segment.base_offset), batch_of(segment, end_offset - 1))):

@@ -9,9 +9,9 @@ from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
 from kavka_broker.slices import Pace, Work
 from kavka_broker.storage import recovery
-from kavka_broker.storage.log import Appended, Found, Log, Origin
+from kavka_broker.storage.log import Appended, Log, Origin
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.time_search import find_by_timestamp, max_timestamp
+from kavka_broker.storage.time_search import Found, find_by_timestamp, max_timestamp
 from tests.support.sim_disk import SimDisk
 
 T = TypeVar("T")

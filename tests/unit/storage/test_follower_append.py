@@ -76,6 +76,14 @@ def test_what_is_cut_at_the_end_is_left_out() -> None:
     assert values(log) == [b"a"]
 
 
+def test_a_batch_from_below_the_first_offset_is_refused() -> None:
+    """No leader has one; an empty log would begin at an offset that no file can be named after."""
+    log = open_log()
+    with pytest.raises(BrokerError, match="spans -1 to 0"):
+        log.append_as_follower(fetched(b"a", b"b", base_offset=-1))
+    assert (log.log_start_offset, log.log_end_offset, len(log.segments)) == (0, 0, 1)
+
+
 def test_epochs_that_are_another_logs_hold_up_one_fetch_only() -> None:
     """The file was exchanged while the broker was down. Its leader finds no divergence at such an epoch."""
     log = open_log()

@@ -32,8 +32,10 @@ class OffsetMap:
     def __init__(self, bytes_max: int, load_factor: float, keys_max: int) -> None:
         """A table for `keys_max` keys, or for as many as go into `bytes_max` at that load."""
         wanted = int(keys_max / load_factor) + SLOTS_MIN
+        assert bytes_max > 0 < load_factor <= 1
         self.slots = prime_below(max(SLOTS_MIN, min(wanted, min(bytes_max, BYTES_MAX) // ENTRY_BYTES)))
         self.entries_max = max(1, min(int(self.slots * load_factor), self.slots - 1))
+        assert 0 < self.entries_max < self.slots
         self.size = 0
         self.latest_offset = -1
         self._memory = mmap.mmap(-1, self.slots * ENTRY_BYTES)
@@ -79,6 +81,7 @@ class OffsetMap:
 
 def prime_below(number: int) -> int:
     """The largest prime that is not above `number`, which is 2 or more."""
+    assert number >= 2
     while any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
         number -= 1
     return number

@@ -44,6 +44,7 @@ def put_in_place(log_: Log, old: list[Segment], cleaned: Segment) -> bool:
     synced, their names are not yet. Raises KAFKA_STORAGE_ERROR; then the next start finishes it.
     """
     state, segments, there = log_.state, log_.segments, log_.segments.all
+    assert old, f"{state.name}: a cleaning replaces nothing"
     first = there.index(old[0]) if old[0] in there else -1
     behind = first + len(old)
     if first < 0 or there[first:behind] != old or behind >= len(there):
@@ -58,8 +59,10 @@ def put_in_place(log_: Log, old: list[Segment], cleaned: Segment) -> bool:
     except OSError as problem:
         state.fail()
         raise state.storage_error("replace", problem) from problem
+    assert (made.base_offset, made.size_bytes) == (cleaned.base_offset, cleaned.size_bytes)
     made.take_over(cleaned)
     segments.replace([*there[:first], made, *there[behind:]])
+    assert segments.active is there[-1], f"{state.name}: the active segment was cleaned"
     segments.look_at_indexes()
     return True
 

@@ -100,6 +100,8 @@ class Cleaning:
     """Made on the loop, from a log as it is now."""
 
     def __init__(self, log: Log, dirty: DirtyRange, stable_offset: int, bounds: Bounds, now_ms: int) -> None:
+        assert dirty.first_dirty_offset <= dirty.first_uncleanable_offset <= log.log_end_offset
+        assert stable_offset <= log.log_end_offset
         self.log = log
         self.dirty = dirty
         self.figures = Figures()
@@ -134,6 +136,7 @@ class Cleaning:
             self.figures.map_utilization = newest.utilization
             yield from self._write(newest, CleanedTransactions(aborted))
             self.figures.end_offset = newest.latest_offset + 1
+            assert self.figures.end_offset <= self.dirty.first_uncleanable_offset
         finally:
             newest.close()
 
@@ -238,7 +241,9 @@ class Cleaning:
         is_last: bool,
     ) -> Iterator[Slice]:
         figures, written_bytes = self.figures, 0
+        assert header.size_bytes == len(batch)
         kept = yield from self._in_pieces(header, retain(header, batch, terms, transactions, is_last=is_last))
+        assert 0 <= kept.records <= header.records_count
         if kept.batch is not None:
             written_bytes = len(kept.batch)
             cleaned.append(kept.batch, header.last_offset, read_header(kept.batch).max_timestamp)

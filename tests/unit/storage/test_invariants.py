@@ -1,0 +1,111 @@
+"""What the parts of a log assert of themselves: a defect of ours ends the process before it reaches the disk."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kavka_broker.core.partition.leader_epochs import LeaderEpochs
+from kavka_broker.storage import checkpoints
+from kavka_broker.storage.durability import Durability
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_state import LogState
+from kavka_broker.storage.offset_index import OffsetIndex
+from kavka_broker.storage.segments import Segments
+from tests.unit.storage.support import DIRECTORY, NOW_MS, append, fill, new_disk, open_log
+
+
+def beyond(log: Log) -> int:
+    return log.log_end_offset + 1
+
+
+def durability(log: Log) -> Durability:
+    return Durability(
+        log.disk,
+        log.directory,
+        log.state,
+        log.segments,
+        log.epoch_file,
+        log.producer_files,
+        recovery_point=beyond(log),
+        is_secured=True,
+    )
+
+
+def cut_in_memory(log: Log) -> None:
+    log.flush()
+    log.cutting.plan_cut(1)
+    log.cutting.carry_out()
+
+
+def roll_closed(log: Log) -> None:
+    log.close()
+    log.roll(NOW_MS)
+
+
+def misplaced(segments: Segments) -> Segments:
+    segments.active = segments[0]
+    return segments
+
+
+DEFECTS: dict[str, Callable[[Log], object]] = {
+    "a log that begins behind its end": lambda log: LogState(log.name, 1, 0, has_begun=True),
+    "a recovery point behind the end": durability,
+    "segments out of order": lambda log: log.segments.replace(log.segments.all[::-1]),
+    "no segment": lambda log: log.segments.replace([]),
+    "a cut below the first segment": lambda log: log.segments.keep_below(-1),
+    "a second segment of one offset": lambda log: log.segments.roll(log.segments.active_base, NOW_MS),
+    "an active segment that is not the last": lambda log: misplaced(log.segments).roll(beyond(log), NOW_MS),
+    "a cut that nobody has planned": lambda log: log.cutting.carry_out(),
+    "a cut that the disk knows nothing of": cut_in_memory,
+    "a cut that was not carried out": lambda log: log.durability.note_cut(),
+    "another log's file": lambda log: log.durability.sync_later("/elsewhere/file"),
+    "a change of names to come": lambda log: log.durability.note_secured(log.segments.name_changes + 1),
+    "an epoch that goes back": lambda log: log.epoch_file.begin(log.epochs.begun, log.log_end_offset),
+    "an epoch below the log": lambda log: log.epoch_file.begin(log.epochs.begun + 1, log.log_start_offset - 1),
+    "epochs that begin behind the end": lambda log: log.epoch_file.truncate_from_start(beyond(log)),
+    "a snapshot behind the end": lambda log: log.producer_files.write_snapshot(beyond(log), durable=False),
+    "producers that nobody has worked out": lambda log: log.producer_files.end_walk(log.producers),
+    "a closed log that rolls": roll_closed,
+}
+
+
+@pytest.mark.parametrize("what", DEFECTS)
+def test_a_defect_is_found_where_it_is_made(what: str) -> None:
+    log = open_log()
+    fill(log, 12)
+    append(log, epoch=3)
+    assert len(log.segments) > 1
+    with pytest.raises(AssertionError):
+        DEFECTS[what](log)
+
+
+@pytest.mark.parametrize(("last_offset", "position"), [(6, 100), (5, 300), (4, 300), (-1, 300)])
+def test_entries_of_an_index_ascend(last_offset: int, position: int) -> None:
+    index = OffsetIndex(new_disk(), f"{DIRECTORY}.index", 0, 1024)
+    index.append(5, 200)
+    with pytest.raises(AssertionError):
+        index.append(last_offset, position)
+
+
+def test_epochs_are_written_in_their_order() -> None:
+    with pytest.raises(AssertionError):
+        checkpoints.write_epochs(new_disk(), "/data/epochs", [(2, 0), (1, 5)], durable=False)
+
+
+def test_what_the_disk_says_of_an_index_is_no_defect() -> None:
+    """Only what this process has made is held to ascend."""
+    disk = new_disk()
+    index = OffsetIndex(disk, f"{DIRECTORY}.index", 0, 1024)
+    index.append(500, 9_000)
+    index.spill()
+    index = OffsetIndex(disk, f"{DIRECTORY}.index", 0, 1024)
+    index.append(5, 200)
+    assert len(index) == 2
+
+
+def test_epochs_can_be_taken_over() -> None:
+    epochs = LeaderEpochs([(1, 0), (4, 7)])
+    other = LeaderEpochs([(2, 3)])
+    epochs.take_over(other)
+    other.assign(5, 9)
+    assert (list(epochs.entries), epochs.latest, epochs.begun) == ([(2, 3)], 2, 2)
