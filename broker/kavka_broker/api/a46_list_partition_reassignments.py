@@ -6,7 +6,8 @@ Versions: flexible from 0.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
@@ -20,6 +21,8 @@ from kavka_broker.protocol.messages.list_partition_reassignments_response import
     OngoingTopicReassignment,
 )
 from kavka_broker.slices import Pace, Work
+
+PARTITIONS_PER_LOOK: Final = 1_000
 
 
 @api(
@@ -47,12 +50,23 @@ def list_partition_reassignments(
 def ongoing_of(asked: list[tuple[Topic, Collection[int]]]) -> Work[ListPartitionReassignmentsResponse]:
     answer, pace = ListPartitionReassignmentsResponse(error_message=None), Pace()
     for topic, indexes in asked:
-        partitions = ongoing(topic, indexes)
+        partitions = yield from ongoing_in(topic, list(indexes), pace)
         if partitions:
             answer.topics.append(OngoingTopicReassignment(topic.name, partitions))
-        if pace.spent(1 + len(indexes) // 2 + len(partitions)):
+        if pace.spent(1):
             yield
     return answer
+
+
+def ongoing_in(topic: Topic, indexes: Sequence[int], pace: Pace) -> Work[list[OngoingPartitionReassignment]]:
+    found: list[OngoingPartitionReassignment] = []
+    for start in range(0, len(indexes), PARTITIONS_PER_LOOK):
+        some = indexes[start : start + PARTITIONS_PER_LOOK]
+        moving = ongoing(topic, some)
+        found += moving
+        if pace.spent(len(some) // 2 + len(moving)):
+            yield
+    return found
 
 
 def ongoing(topic: Topic, indexes: Iterable[int]) -> list[OngoingPartitionReassignment]:

@@ -5,6 +5,7 @@
 Versions: flexible from 0; types from 1.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from kavka_broker.api.broker import Broker, Client
@@ -13,21 +14,30 @@ from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from kavka_broker.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
+from kavka_broker.slices import Pace, Work
 
 
 @api(ListConfigResourcesRequest, ListConfigResourcesResponse, versions=(0, 1), bytes_max=SMALL_BYTES_MAX)
 def list_config_resources(
     request: ListConfigResourcesRequest, broker: Broker, client: Client
-) -> ListConfigResourcesResponse:
+) -> ListConfigResourcesResponse | asyncio.Task[ListConfigResourcesResponse]:
     types = sorted(set(request.resource_types)) or list(ResourceType)
     if client.version == 0:
         types = [ResourceType.CLIENT_METRICS]
     for kind in types:
         if kind not in tuple(ResourceType):
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, f"resources of type {kind} have no configs")
-    return ListConfigResourcesResponse(
-        config_resources=[ConfigResource(name, kind) for kind in types for name in names(kind, broker)]
-    )
+    return broker.slices.run(list_all(types, broker))
+
+
+def list_all(types: Sequence[int], broker: Broker) -> Work[ListConfigResourcesResponse]:
+    answer, pace = ListConfigResourcesResponse(), Pace()
+    for kind in types:
+        for name in names(kind, broker):
+            answer.config_resources.append(ConfigResource(name, kind))
+            if pace.spent(1):
+                yield
+    return answer
 
 
 def names(kind: int, broker: Broker) -> Sequence[str]:
