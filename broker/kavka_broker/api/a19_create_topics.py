@@ -19,7 +19,6 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.envelopes import ask_elsewhere
 from kavka_broker.api.metadata_answers import layers
 from kavka_broker.api.registry import BOTH, api
-from kavka_broker.controller.auto_create import defaults
 from kavka_broker.core.config.describe import Layers, describe_topic
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import (
@@ -28,6 +27,7 @@ from kavka_broker.core.metadata.decide.topics import (
     CreateTopic,
     Defaults,
     create_topics,
+    defaults_of,
     too_many_partitions,
     wanted_partitions,
 )
@@ -98,7 +98,7 @@ async def decided(
     wanted: list[CreatableTopic], request: CreateTopicsRequest, broker: Broker, client: Client
 ) -> list[Result]:
     """What becomes of each topic. Many are decided a portion a turn, each topic whole."""
-    standard = defaults(broker.config)
+    standard = defaults_of(broker.config)
     partitions = 0
     async for some in broker.slices.pieces(wanted, NAMES_PER_TURN):
         partitions += sum(partitions_of(topic, standard) for topic in some)

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
-from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.metadata.decide.elections import Election, Result, elect_leaders
+from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kavka_broker.protocol.messages.elect_leaders_response import (

@@ -10,8 +10,8 @@ Versions: flexible throughout.
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
-from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -12,9 +12,9 @@ from itertools import chain
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import CONTROLLER, api
-from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.in_sync_sets import Outcome, alter_partitions
+from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
 from kavka_broker.protocol.errors import ErrorCode

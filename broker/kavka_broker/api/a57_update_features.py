@@ -9,9 +9,9 @@ Versions: flexible throughout; the kind of change from 1, before that "may it be
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import BOTH, SMALL_BYTES_MAX, api
-from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.features import Direction, UpdateFeature, update_features
+from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest

@@ -21,7 +21,7 @@ KEPT_PER_TOPIC_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Remembered:
     """An answer, and what it was made of."""
 
     topic: Topic
@@ -34,7 +34,7 @@ class TopicAnswers:
     """The answers of one node, by topic id and listener. The one that was made first is dropped first."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[bytes, str], Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes, str], Remembered] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -52,10 +52,10 @@ class TopicAnswers:
             answer.partitions.append(_partition(metadata.brokers, index, topic.partitions[index], listener))
             if pace.spent(UNITS_PER_PARTITION):
                 yield
-        self._keep(Kept(topic, changes, generation, answer), listener, KEPT_PER_TOPIC_MAX * len(metadata.topics))
+        self._keep(Remembered(topic, changes, generation, answer), listener, KEPT_PER_TOPIC_MAX * len(metadata.topics))
         return answer
 
-    def _keep(self, kept: Kept, listener: str, kept_max: int) -> None:
+    def _keep(self, kept: Remembered, listener: str, kept_max: int) -> None:
         """What was made of a topic that has changed meanwhile is not kept: its `changes` are not those of now."""
         if kept.changes != kept.topic.changes:
             return

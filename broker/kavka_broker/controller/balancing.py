@@ -13,12 +13,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from kavka_broker.controller.policy import policy_of
 from kavka_broker.controller.sessions import Decider
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.elections import ELECTIONS_MAX, balance, rescue
-from kavka_broker.core.metadata.decide.policy import Policy
+from kavka_broker.core.metadata.decide.policy import Policy, policy_of
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError

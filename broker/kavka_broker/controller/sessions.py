@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from kavka_broker.controller.policy import policy_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing, fence, heartbeat
+from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.decide.registrations import Presence
 from kavka_broker.core.metadata.image.brokers import Registration
 from kavka_broker.core.metadata.image.metadata import Metadata

@@ -8,6 +8,7 @@ every controller decides alike whatever its file says.
 from dataclasses import dataclass
 from typing import Final
 
+from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 
@@ -24,6 +25,11 @@ class Policy:
 
 
 BY_DEFAULT: Final = Policy()
+
+
+def policy_of(config: BrokerConfig) -> Policy:
+    """What the file of a controller says."""
+    return Policy(min_insync=config[MIN_INSYNC], unclean_election=config[UNCLEAN_ELECTION])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Final
 
+from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.topic import check_topic_config
 from kavka_broker.core.decision import Decision
@@ -48,6 +49,11 @@ class Defaults:
 
     partitions: int = 1
     replication_factor: int = 1
+
+
+def defaults_of(config: BrokerConfig) -> Defaults:
+    """What the file of this broker says."""
+    return Defaults(config["num.partitions"], config["default.replication.factor"])
 
 
 @dataclass(frozen=True, slots=True)
