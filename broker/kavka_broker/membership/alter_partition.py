@@ -21,7 +21,7 @@ from kavka_broker.protocol.messages.alter_partition_request import (
 from kavka_broker.protocol.messages.alter_partition_response import AlterPartitionResponse
 
 ALTER_MS_MAX: Final = 10_000
-#: In one request; what is more waits for the next. The controller decides a request in one turn of its loop.
+#: Proposals in one request; the others wait for the next. The controller decides a request in one turn of its loop.
 CHANGES_MAX: Final = 1_000
 
 Waiting = tuple[Sequence[IsrChange], "asyncio.Future[Sequence[IsrAnswer]]"]
@@ -58,7 +58,7 @@ class AlterPartitionSender:
                 batch = self._next_batch()
                 try:
                     answers = await self._send([change for changes, _ in batch for change in changes])
-                except Exception as error:  # noqa: BLE001 - whoever waits sorts it out: nothing is swallowed
+                except Exception as error:  # noqa: BLE001 - the waiting proposals raise it: nothing is swallowed
                     _fail(batch, error)
                 except asyncio.CancelledError:
                     _give_up(batch)

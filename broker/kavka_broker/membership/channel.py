@@ -22,7 +22,7 @@ log = get("membership")
 
 R = TypeVar("R", bound=Message)
 
-#: Before a question is asked again where nobody has said that something changed.
+#: Pause before a request is sent again where no news has come meanwhile.
 RETRY_MS: Final = 50.0
 RETRY_MS_MAX: Final = 1_000.0
 
@@ -33,7 +33,7 @@ class Leadership(Protocol):
     leader_listeners: list[Callable[[], None]]
 
     def leader_endpoint(self) -> tuple[str, int] | None:
-        """Where the active controller listens; None while nobody is known to lead."""
+        """The address of the active controller; None while no leader is known."""
         ...
 
 
@@ -83,7 +83,7 @@ class ControllerChannel:
                 await _wait(changed, min(retry_ms, 1000 * (ends - loop.time())))
                 retry_ms = min(2 * retry_ms, RETRY_MS_MAX)
                 left_ms = 1000 * (ends - loop.time())
-                if left_ms < RETRY_MS:  # too little for an answer, and who asks in vain ends the connection
+                if left_ms < RETRY_MS:  # too little for an answer, and a request that times out ends the connection
                     raise Unreachable(f"{request.NAME}: no controller has answered in {timeout_ms:.0f} ms: {reason}")
         finally:
             del self._changes[changed]
@@ -134,7 +134,7 @@ class ControllerChannel:
 
 
 def is_elsewhere(answer: Message) -> bool:
-    """Whether whoever answered does not lead; some answers have no place for that but in their parts."""
+    """Whether the node that answered does not lead. Some answers say so only in their parts."""
     code = getattr(answer, "error_code", None)
     return says(answer, ErrorCode.NOT_CONTROLLER) if code is None else code == ErrorCode.NOT_CONTROLLER
 

@@ -129,13 +129,13 @@ class Lifecycle:
 
     @property
     def registration(self) -> Registration | None:
-        """The own incarnation as the own image has it; None until it has."""
+        """The registration of this broker in its own image; None until it is replayed."""
         found = self._metadata.brokers.get(self._introduction.node_id)
         return found if found is not None and found.epoch == self.broker_epoch else None
 
     @property
     def is_unfenced(self) -> bool:
-        """Whether the own image knows this incarnation as one that takes part."""
+        """Whether this broker's image shows this incarnation unfenced."""
         registration = self.registration
         return registration is not None and not registration.fenced
 
@@ -169,13 +169,13 @@ class Lifecycle:
         return self.broker_epoch
 
     async def unfence(self) -> None:
-        """Say that this broker is ready; return when the own image shows it unfenced."""
+        """Tell the controller that this broker is ready; returns when its own image shows it unfenced."""
         self._wants_fence = False
         self.tell()
         await self._until(lambda: self.is_unfenced)
 
     async def unfenced_within(self, time_ms: float) -> None:
-        """Wait until the own image shows it unfenced, but no longer than so."""
+        """Wait until this broker's image shows it unfenced, up to the given time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(time_ms / 1000):
                 await self._until(lambda: self.is_unfenced)
@@ -189,7 +189,7 @@ class Lifecycle:
         self.tell()
 
     async def leave(self, time_ms: float) -> bool:
-        """Ask the controller to move what is led here; whether it has, within the time. No heartbeats afterwards."""
+        """Ask the controller to move the leaders off this broker. Returns whether it did in time; heartbeats end."""
         if self._beating is None:
             return False
         self._wants_shut_down = True
@@ -239,7 +239,7 @@ class Lifecycle:
             raise CannotJoin(f"not registered in {seconds} s (initial.broker.registration.timeout.ms): {reason}")
 
     async def _register_again(self) -> None:
-        """Take the own place back. One attempt a heartbeat: a process that really took it over is heard, and stays."""
+        """Register again for the place that was lost, once a heartbeat: a successor that lives keeps the place."""
         node_id = self._introduction.node_id
         found = self._metadata.brokers.get(node_id)
         by = "nobody: it was unregistered" if found is None else found.epoch
@@ -256,7 +256,7 @@ class Lifecycle:
 
     @property
     def _is_replaced(self) -> bool:
-        """Whether the own image has had this incarnation, and has another in its place, or none."""
+        """Whether this broker's image has had this incarnation, and now has another one or none."""
         found = self._metadata.brokers.get(self._introduction.node_id)
         if found is None:
             return self._metadata.offset >= self.broker_epoch
@@ -284,8 +284,8 @@ class Lifecycle:
             self._is_aside = self._is_aside_known = False
 
     async def _beat_or_tell(self) -> bool:
-        """Whether a controller has answered. A defect of ours must not end the heartbeats: others would take this
-        broker for dead, and nobody here would notice.
+        """Whether a controller has answered. A defect of ours must not end the heartbeats: the
+        controller would fence this broker, and nothing here would notice.
         """
         try:
             return await self._beat()
@@ -331,7 +331,7 @@ class Lifecycle:
             log.warning("broker.not_released", reason="no controller answers; the others may be gone already")
             self._may_stop.set()
 
-    # --- the own image ------------------------------------------------------------------------------------------
+    # --- this broker's image -------------------------------------------------------------------------------------
 
     def _on_replayed(self, records: Sequence[Message]) -> None:
         self._replayed.set()
@@ -351,7 +351,7 @@ class Lifecycle:
 
 
 def _raise_failure(task: "asyncio.Task[None]") -> None:
-    """An unexpected error must reach the loop's exception handler, not wait for somebody to ask for it."""
+    """Raise an unexpected error where the loop's exception handler sees it at once."""
     if not task.cancelled():
         task.result()
 

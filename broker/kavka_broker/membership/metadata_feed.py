@@ -8,7 +8,7 @@ from kavka_broker.protocol.message import Message
 
 
 class MetadataFeed(Protocol):
-    """The committed metadata, and who is told when it has changed."""
+    """The committed metadata, and the callbacks for its changes."""
 
     metadata: Metadata
     subscribers: list[Callable[[Sequence[Message]], None]]

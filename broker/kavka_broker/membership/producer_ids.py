@@ -33,7 +33,7 @@ class ProducerIds:
         return next(self._ids, None)
 
     async def next(self) -> int:
-        """An id; waits for a new block where the last is used up. One request for a block serves all who wait.
+        """An id; waits for a new block where the last is used up. One request for a block serves all callers that wait.
 
         Raises COORDINATOR_LOAD_IN_PROGRESS, on which every client tries again, where there is no block to be had.
         """

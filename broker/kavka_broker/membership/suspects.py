@@ -42,7 +42,7 @@ class Suspects:
         image.subscribers.append(self._replayed)
 
     async def cleared(self) -> None:
-        """Wait while somebody is suspected, and until what has arrived up to now is heard."""
+        """Wait while a broker is suspected, and until the losses that have already arrived are read."""
         for _ in range(TURNS):
             await asyncio.sleep(0)
         if self._doubt is not None:
