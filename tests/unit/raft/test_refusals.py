@@ -1,0 +1,270 @@
+"""What a node of the quorum answers to requests that it must not serve, and bounds that no scenario meets."""
+
+from typing import Any
+
+import pytest
+
+from kavka_broker.core.raft import election, follower, leader
+from kavka_broker.core.raft.effects import Later, Note, Send
+from kavka_broker.core.raft.log_view import SnapshotId, TooOld, standing
+from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.node import RaftNode
+from kavka_broker.core.raft.quorum_state import EPOCH_MAX, QuorumState
+from kavka_broker.core.raft.replicas import OBSERVER_SESSION_MS, Replica, Replicas
+from kavka_broker.core.raft.roles import Follower, Leader, LeaderAt, Unattached
+from kavka_broker.core.raft.settings import Identity, Settings
+from kavka_broker.core.raft.voter_history import VoterHistory
+from kavka_broker.core.raft.voters import Voter
+from kavka_broker.core.raft.wire import ANY_WATERMARK
+from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
+from kavka_broker.protocol.messages import add_raft_voter_request as add
+from kavka_broker.protocol.messages import update_raft_voter_request as update
+from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
+from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
+from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest, PartitionSnapshot, TopicSnapshot
+from kavka_broker.protocol.messages.fetch_snapshot_request import SnapshotId as Wanted
+from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kavka_broker.protocol.messages.vote_request import VoteRequest
+from kavka_broker.protocol.uuids import ZERO
+from tests.unit.raft.memory_log import Batch, MemoryLog
+from tests.unit.raft.world import CLUSTER, World, directory_of, voter
+
+TOPIC = "__cluster_metadata"
+
+
+def quorum() -> tuple[World, RaftNode]:
+    """Three voters, and the one of them that leads."""
+    world = World()
+    for node_id in (1, 2, 3):
+        world.add(node_id, [voter(1), voter(2), voter(3)])
+    for process in world.processes.values():
+        process.start()
+    world.run(300)
+    leading = world.leader()
+    assert leading is not None
+    assert leading.node is not None
+    return world, leading.node
+
+
+def member(settings: Settings | None = None, state: QuorumState | None = None, log: MemoryLog | None = None) -> Member:
+    """Node 1 of three, at time 1,000."""
+    identity = Identity(1, directory_of(1), CLUSTER, endpoints=voter(1).endpoints)
+    history = VoterHistory.of([voter(1), voter(2), voter(3)], kraft_version=1)
+    log = log or MemoryLog()
+    return Member(identity, settings or Settings(), state or QuorumState(), history, log, lambda low, _: low, 1_000)
+
+
+# --- requests about nothing, or of another cluster --------------------------------------------------------------------
+
+
+def test_a_request_about_no_partition_or_of_another_cluster_is_refused() -> None:
+    world, node = quorum()
+    kinds: tuple[tuple[Any, Any], ...] = (
+        (VoteRequest, node.vote),
+        (BeginQuorumEpochRequest, node.begin_quorum_epoch),
+        (EndQuorumEpochRequest, node.end_quorum_epoch),
+        (FetchRequest, node.fetch),
+        (FetchSnapshotRequest, node.fetch_snapshot),
+    )
+    for kind, ask in kinds:
+        about_nothing, _ = ask(kind(cluster_id=CLUSTER), world.now_ms)
+        assert about_nothing.error_code == ErrorCode.INVALID_REQUEST
+        elsewhere, _ = ask(kind(cluster_id="elsewhere"), world.now_ms)
+        assert elsewhere.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+def snapshot_code(node: RaftNode, topic: str, epoch: int, wanted: SnapshotId, position: int) -> int:
+    asked = PartitionSnapshot(0, epoch, Wanted(*wanted), position, directory_of(2))
+    response, _ = node.fetch_snapshot(FetchSnapshotRequest(CLUSTER, 2, 100, [TopicSnapshot(topic, [asked])]), 300)
+    return response.topics[0].partitions[0].error_code
+
+
+def test_a_piece_of_a_snapshot_is_refused_where_there_is_none() -> None:
+    world, node = quorum()
+    leading = world.leader()
+    assert leading is not None
+    snapshot = SnapshotId(2, node.epoch)
+    leading.log.pieces[snapshot] = b"12345"
+    assert snapshot_code(node, "t", node.epoch, snapshot, 0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert snapshot_code(node, TOPIC, node.epoch - 1, snapshot, 0) == ErrorCode.FENCED_LEADER_EPOCH
+    assert snapshot_code(node, TOPIC, node.epoch, SnapshotId(1, node.epoch), 0) == ErrorCode.SNAPSHOT_NOT_FOUND
+    for position, code in (
+        (-1, ErrorCode.POSITION_OUT_OF_RANGE),
+        (0, ErrorCode.NONE),
+        (4, ErrorCode.NONE),
+        (5, ErrorCode.POSITION_OUT_OF_RANGE),
+    ):
+        assert snapshot_code(node, TOPIC, node.epoch, snapshot, position) == code
+
+
+# --- changes of the voters --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("node_id", "directory", "code"),
+    [
+        (-1, directory_of(2), ErrorCode.INVALID_REQUEST),
+        (2, ZERO, ErrorCode.INVALID_REQUEST),
+        (0, directory_of(2), ErrorCode.VOTER_NOT_FOUND),
+        (2, directory_of(3), ErrorCode.VOTER_NOT_FOUND),
+    ],
+)
+def test_a_voter_that_cannot_be_removed(node_id: int, directory: bytes, code: ErrorCode) -> None:
+    world, node = quorum()
+    response, _ = node.remove_voter(RemoveRaftVoterRequest(CLUSTER, node_id, directory), world.now_ms)
+    assert not isinstance(response, Later)
+    assert response.error_code == code
+
+
+@pytest.mark.parametrize(
+    ("node_id", "directory", "listener", "code"),
+    [
+        (-1, directory_of(4), "CONTROLLER", ErrorCode.INVALID_REQUEST),
+        (4, ZERO, "CONTROLLER", ErrorCode.INVALID_REQUEST),
+        (4, directory_of(4), "OTHER", ErrorCode.INVALID_REQUEST),
+        (2, directory_of(4), "CONTROLLER", ErrorCode.DUPLICATE_VOTER),
+    ],
+)
+def test_a_voter_that_cannot_be_added(node_id: int, directory: bytes, listener: str, code: ErrorCode) -> None:
+    world, node = quorum()
+    request = add.AddRaftVoterRequest(CLUSTER, 1_000, node_id, directory, [add.Listener(listener, "n4", 9004)])
+    response, _ = node.add_voter(request, world.now_ms)
+    assert isinstance(response, AddRaftVoterResponse)
+    assert response.error_code == code
+
+
+@pytest.mark.parametrize(
+    ("epoch", "node_id", "versions", "code"),
+    [
+        (0, 2, (0, 1), ErrorCode.NONE),
+        (0, 2, (1, 1), ErrorCode.NONE),
+        (0, 2, (0, 0), ErrorCode.INVALID_REQUEST),
+        (0, 2, (2, 1), ErrorCode.INVALID_REQUEST),
+        (0, 2, (-1, 1), ErrorCode.INVALID_REQUEST),
+        (0, 9, (0, 1), ErrorCode.VOTER_NOT_FOUND),
+        (-1, 2, (0, 1), ErrorCode.FENCED_LEADER_EPOCH),
+        (1, 2, (0, 1), ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_which_addresses_of_a_voter_are_taken(
+    epoch: int, node_id: int, versions: tuple[int, int], code: ErrorCode
+) -> None:
+    world, node = quorum()
+    before = node.voters
+    response, _ = node.update_voter(
+        update.UpdateRaftVoterRequest(
+            CLUSTER,
+            node.epoch + epoch,
+            node_id,
+            directory_of(2),
+            [update.Listener("CONTROLLER", "moved", 9002)],
+            update.KRaftVersionFeature(*versions),
+        ),
+        world.now_ms,
+    )
+    assert response.error_code == code
+    moved = Voter(2, directory_of(2), (("CONTROLLER", "moved", 9002),))
+    assert (moved in node.voters) is (code is ErrorCode.NONE)
+    assert len(node.voters) == len(before)
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_that_begins_before_every_snapshot_has_nothing_for_who_stands_at_its_start() -> None:
+    log = MemoryLog(5, 0, [Batch(5, 9, 4, b"")], {SnapshotId(7, 4): b"all of it"})
+    assert standing(log, 5, 3) == TooOld(SnapshotId(7, 4))
+
+
+@pytest.mark.parametrize(("epoch", "may"), [(EPOCH_MAX - 2, True), (EPOCH_MAX - 1, False)])
+def test_nobody_stands_for_an_epoch_after_the_last(epoch: int, may: bool) -> None:
+    node = member(state=QuorumState(epoch))
+    role = node.role
+    assert isinstance(role, Unattached)
+    assert (election.due_ms(node, role) == role.election_at_ms) is may
+
+
+@pytest.mark.parametrize(
+    ("settings", "patient_ms"),
+    [
+        (Settings(fetch_wait_max_ms=500, request_timeout_ms=2000, fetch_timeout_ms=2000), 500),
+        (Settings(fetch_wait_max_ms=500, request_timeout_ms=600, fetch_timeout_ms=2000), 300),
+        (Settings(fetch_wait_max_ms=500, request_timeout_ms=2000, fetch_timeout_ms=800), 200),
+    ],
+)
+def test_a_fetch_waits_no_longer_than_its_answer_is_of_use(settings: Settings, patient_ms: int) -> None:
+    assert follower.patient_ms(member(settings)) == patient_ms
+
+
+def test_who_knows_no_leader_asks_once_in_a_while() -> None:
+    node = member(log=MemoryLog())
+    role = node.role
+    assert isinstance(role, Unattached)
+    follower.discover(node, role)
+    assert [type(one) for one in node.drain()] == [Send]
+    role.fetching.in_flight = None
+    follower.discover(node, role)
+    assert node.drain() == []
+    node.now_ms += follower.DISCOVERY_INTERVAL_MS
+    follower.discover(node, role)
+    assert [type(one) for one in node.drain()] == [Send]
+
+
+@pytest.mark.parametrize(("end_offset", "is_taken"), [(4, False), (5, True), (6, True)])
+def test_a_snapshot_that_ends_before_what_was_committed_is_not_taken(end_offset: int, is_taken: bool) -> None:
+    node = member(log=MemoryLog(0, 9, [Batch(0, 9, 1, b"")]))
+    node.high_watermark = 5
+    role = Follower(LeaderAt(2, voter(2).endpoints), 100, 2_000, 2_000)
+    if is_taken:
+        follower._want(node, role, SnapshotId(end_offset, 1))
+        assert role.download is not None
+    else:
+        with pytest.raises(ProtocolViolation, match="would put a snapshot that ends at 4"):
+            follower._want(node, role, SnapshotId(end_offset, 1))
+
+
+def test_what_a_replica_knows_of_the_watermark_is_what_it_says_or_what_it_was_told() -> None:
+    replica = Replica(2, directory_of(2), told_high_watermark=7)
+    assert leader.known_watermark(FetchPartition(high_watermark=5), replica) == 5
+    assert leader.known_watermark(FetchPartition(high_watermark=ANY_WATERMARK), replica) == 7
+    assert leader.known_watermark(FetchPartition(high_watermark=ANY_WATERMARK), None) == ANY_WATERMARK
+
+
+def test_only_a_voter_that_is_silent_is_told_again_who_leads() -> None:
+    node = member()
+    role = Leader(0, Replicas(0), 0)
+    interval_ms = leader.begin_interval_ms(node)
+    role.replicas.by_key[2, directory_of(2)] = Replica(2, directory_of(2), fetched_ms=1_000 - interval_ms)
+    role.replicas.by_key[3, directory_of(3)] = Replica(3, directory_of(3), fetched_ms=1_001 - interval_ms)
+    leader._begin(node, role)
+    assert [one.peer.node_id for one in node.drain() if isinstance(one, Send)] == [2]
+
+
+def test_an_observer_is_forgotten_once_its_session_is_over() -> None:
+    replicas, key = Replicas(0), (9, directory_of(9))
+    replicas.fetched(key, 0, 0, 1_000)
+    replicas.forget_silent(999 + OBSERVER_SESSION_MS)
+    assert key in replicas.by_key
+    assert replicas.listed(999 + OBSERVER_SESSION_MS)
+    assert not replicas.listed(1_000 + OBSERVER_SESSION_MS)
+    replicas.forget_silent(1_000 + OBSERVER_SESSION_MS)
+    assert key not in replicas.by_key
+
+
+def test_a_version_takes_the_place_of_those_that_are_cut_away() -> None:
+    history = VoterHistory.of([voter(1)], kraft_version=0)
+    history.add_version(5, 1)
+    history.add_version(5, 0)
+    assert history.versions == [(-1, 0), (5, 0)]
+    history.truncate(5)
+    assert (history.versions, history.kraft_version) == ([(-1, 0)], 0)
+
+
+def test_nothing_is_committed_before_somebody_says_so() -> None:
+    node = member(log=MemoryLog(0, 9, [Batch(0, 9, 1, b"")]))
+    assert node.high_watermark == 0
+    assert node.commit(1)
+    assert not node.commit(1)
+    assert not [one for one in node.drain() if isinstance(one, Note)]
