@@ -45,6 +45,10 @@ class LogView:
     stable_offset: int
     synced_offset: int
 
+    def __post_init__(self) -> None:
+        assert 0 <= self.log_start_offset <= self.log_end_offset, f"{self.log_start_offset} to {self.log_end_offset}"
+        assert self.segments, "a log has an active segment"
+
 
 @dataclass(frozen=True, slots=True)
 class DirtyRange:
@@ -76,8 +80,6 @@ class DirtyRange:
 
 def dirty_range(view: LogView, now_ms: int) -> DirtyRange:
     """The part of a log that a run would clean now; its `cleanable_bytes` are 0 where there is nothing."""
-    assert view.segments, "a log has an active segment"
-    assert 0 <= view.log_start_offset <= view.log_end_offset, f"{view.log_start_offset} to {view.log_end_offset}"
     first_dirty = _first_dirty(view)
     bases = [segment.base_offset for segment in view.segments]
     assert all(map(lt, bases, bases[1:])), f"the segments begin at {bases}"

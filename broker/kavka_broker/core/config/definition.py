@@ -92,6 +92,9 @@ class Range:
     high: float | None = None
     also: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        assert self.low is None or self.high is None or self.low <= self.high, f"nothing is in {self}"
+
     def __call__(self, value: Any) -> str | None:
         if value in self.also:
             return None
@@ -113,6 +116,9 @@ class OneOf:
 
     words: tuple[str, ...]
     fold_case: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.words, "one of nothing"
 
     def __call__(self, value: Any) -> str | None:
         given = value if isinstance(value, tuple) else (value,)
@@ -168,6 +174,9 @@ class Definition:
     synonym: str | None = None  # the broker config that stands in for a topic's
     served: bool = False  # something reads it; tests/tidy holds the mark to the code
 
+    def __post_init__(self) -> None:
+        assert self.name == self.name.strip() != "", repr(self.name)
+
     @property
     def sensitive(self) -> bool:
         """The value is never shown."""
@@ -199,6 +208,7 @@ def _boolean(text: str) -> bool:
 
 
 def _whole(bits: int) -> Callable[[str], int]:
+    assert bits in (16, 32, 64), bits
     bound = 1 << (bits - 1)
 
     def parse(text: str) -> int:

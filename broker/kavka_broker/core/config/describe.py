@@ -50,6 +50,9 @@ class Described:
     sensitive: bool = False
     read_only: bool = False
 
+    def __post_init__(self) -> None:
+        assert not self.sensitive or self.value is None, f"the value of {self.name} would be shown"
+
 
 @dataclass(frozen=True, slots=True)
 class Layers:

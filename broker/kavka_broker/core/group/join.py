@@ -168,6 +168,7 @@ def replace(
 ) -> None:
     """A static member has been restarted: it goes on in the place of its predecessor, who is fenced."""
     old_leader_id, old_id = group.leader_id, member.member_id
+    assert command.new_member_id != old_id, f"{old_id} would take its own place"
     refuse_waiting(group, member, ErrorCode.FENCED_INSTANCE_ID, effects)
     effects.stop(TimerKind.SESSION, old_id)
     group.replace_static(member, command.new_member_id)

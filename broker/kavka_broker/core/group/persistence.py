@@ -57,6 +57,9 @@ def restore(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     for member in value.members:
         group.add(restore_member(member, value.protocol or ""))
     group.leader_id = value.leader if value.leader in group.members else next(iter(group.members), None)
+    assert (group.leader_id is None) is (not group.members), (
+        f"{group_id}: {group.leader_id} leads {list(group.members)}"
+    )
     return group
 
 

@@ -116,6 +116,7 @@ def complete(group: ClassicGroup, now_ms: int, effects: Effects) -> None:
 
 def elect_leader(group: ClassicGroup) -> bool:
     """The leader stays if it has joined, else the first that has. False where nobody has joined."""
+    assert group.members, f"{group.group_id}: nobody can lead"
     leader = group.members.get(group.leader_id or "")
     if leader is not None and leader.is_joining:
         return True
@@ -163,6 +164,7 @@ def keep_alive(member: Member, effects: Effects) -> None:
 
 def answer_join(group: ClassicGroup, member: Member, effects: Effects) -> None:
     """Tell a member that waits the generation; the leader also hears who is in it, for it assigns."""
+    assert group.state is GroupState.COMPLETING_REBALANCE, f"{group.group_id}: {group.state} has no new generation"
     if member.join is None:
         return
     token, member.join = member.join, None

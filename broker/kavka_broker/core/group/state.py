@@ -86,6 +86,10 @@ class Write:
     answer: Respond | None = None
     replaced: tuple[str, str] | None = None  # new id and old id of a static member
 
+    def __post_init__(self) -> None:
+        assert (self.answer is None) is (self.replaced is None), "the write of a new id is answered, and no other"
+        assert self.generation is None or self.answer is None, f"generation {self.generation} is no new id"
+
 
 @dataclass(slots=True)
 class ClassicGroup:

@@ -96,6 +96,10 @@ class LeaderState:
     pending: IsrChange | None = None
     followers: dict[int, Follower] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        assert self.leader_epoch >= 0, self.leader_epoch
+        assert self.start_offset >= 0, self.start_offset
+
     # --- what the controller decides ----------------------------------------------------------------------------
 
     def apply(self, state: PartitionState, contact_of: Callable[[int], Contact], now_ms: float) -> None:

@@ -65,6 +65,10 @@ class Append:
     records: tuple[Message, ...]
     epoch: int
 
+    def __post_init__(self) -> None:
+        assert self.records, "a batch has records"
+        assert self.epoch >= 1, self.epoch
+
 
 @dataclass(frozen=True, slots=True)
 class AppendFetched:
@@ -80,6 +84,9 @@ class Truncate:
 
     offset: int
 
+    def __post_init__(self) -> None:
+        assert self.offset >= 0, self.offset
+
 
 @dataclass(frozen=True, slots=True)
 class Flush:
@@ -92,6 +99,9 @@ class Committed:
 
     high_watermark: int
 
+    def __post_init__(self) -> None:
+        assert self.high_watermark >= 1, self.high_watermark
+
 
 @dataclass(frozen=True, slots=True)
 class Led:
@@ -99,6 +109,10 @@ class Led:
 
     epoch: int
     start_offset: int
+
+    def __post_init__(self) -> None:
+        assert self.epoch >= 1, self.epoch
+        assert self.start_offset >= 0, self.start_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +130,10 @@ class SaveChunk:
     snapshot: SnapshotId
     position: int
     records: Buffer
+
+    def __post_init__(self) -> None:
+        assert self.position >= 0, self.position
+        assert len(self.records) >= 1, "a piece has bytes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,10 @@ class Tally:
     refused: set[int] = field(default_factory=set)
     asked: list[Send] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        known = {voter.node_id for voter in self.voters}
+        assert self.granted <= known, f"{self.granted} vote, and the voters are {known}"
+
     @property
     def is_won(self) -> bool:
         return len(self.granted) > len(self.voters) // 2
@@ -155,6 +159,9 @@ class Leader:
     parked: list[Parked] = field(default_factory=list)
     told: tuple[int, int] = (-1, -1)  # log end and high watermark, as those who wait were last told
     change: VoterChange | None = None
+
+    def __post_init__(self) -> None:
+        assert self.start_offset >= 0, self.start_offset
 
 
 @dataclass(slots=True)

@@ -35,3 +35,8 @@ class Settings:
     snapshot_chunk_bytes: int = 1024 * 1024
     bootstrap_servers: tuple[tuple[str, int], ...] = ()
     auto_join: bool = False  # controller.quorum.auto.join.enable (KIP-1186)
+
+    def __post_init__(self) -> None:
+        assert min(self.election_timeout_ms, self.fetch_timeout_ms, self.request_timeout_ms) >= 1, self
+        assert 0 <= self.lost_delay_ms[0] <= self.lost_delay_ms[1], self.lost_delay_ms
+        assert min(self.fetch_bytes_max, self.snapshot_chunk_bytes) >= 1, self

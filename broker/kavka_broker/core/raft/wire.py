@@ -87,6 +87,7 @@ def leader_id(member: Member) -> int:
 
 
 def ask_vote(member: Member, voter: Voter, *, is_pre_vote: bool) -> vote_request.VoteRequest:
+    assert voter.node_id != member.node_id, "nobody asks itself for a vote"
     partition = vote_request.PartitionData(
         replica_epoch=member.epoch,
         replica_id=member.node_id,
@@ -123,6 +124,7 @@ def end_epoch(member: Member, successors: Sequence[Voter]) -> end_request.EndQuo
 
 
 def vote_answer(member: Member, error: ErrorCode, *, is_granted: bool) -> vote_response.VoteResponse:
+    assert not is_granted or error is ErrorCode.NONE, f"a vote is granted with {error.name}"
     partition = vote_response.PartitionData(PARTITION, error, leader_id(member), member.epoch, is_granted)
     topics = [vote_response.TopicData(TOPIC, [partition])]
     return vote_response.VoteResponse(0, topics, node_endpoints(member, vote_response.NodeEndpoint))
@@ -145,6 +147,7 @@ def end_answer(member: Member, error: ErrorCode) -> end_response.EndQuorumEpochR
 
 def ask_fetch(member: Member, wait_max_ms: int) -> fetch_request.FetchRequest:
     """What follows the log's end, which is synced."""
+    assert wait_max_ms >= 0, wait_max_ms
     partition = fetch_request.FetchPartition(
         partition=PARTITION,
         current_leader_epoch=member.epoch,
@@ -184,6 +187,7 @@ def fetch_answer(
         current_leader=fetch_response.LeaderIdAndEpoch(leader_id(member), member.epoch),
         records=records,
     )
+    assert not len(records) or not isinstance(standing, Diverges | TooOld), f"records for who is at {standing}"
     match standing:
         case Diverges(epoch, end_offset):
             partition.diverging_epoch = fetch_response.EpochEndOffset(epoch, end_offset)
@@ -201,6 +205,7 @@ def fetch_answer(
 
 
 def ask_snapshot(member: Member, snapshot: SnapshotId, position: int) -> fetch_snapshot_request.FetchSnapshotRequest:
+    assert position >= 0, position
     partition = fetch_snapshot_request.PartitionSnapshot(
         PARTITION,
         member.epoch,
@@ -267,6 +272,7 @@ def ask_to_join(member: Member) -> add_raft_voter_request.AddRaftVoterRequest:
 
 
 def ask_to_remove(member: Member, voter: Voter) -> RemoveRaftVoterRequest:
+    assert not member.is_self(voter), "nobody asks for its own removal"
     return RemoveRaftVoterRequest(member.identity.cluster_id, voter.node_id, voter.directory_id)
 
 

@@ -51,6 +51,9 @@ class Standing:
     is_fenced: bool
     should_shut_down: bool = False
 
+    def __post_init__(self) -> None:
+        assert self.is_fenced or not self.should_shut_down, "only a fenced broker may stop"
+
 
 def heartbeat(
     metadata: Metadata, command: Heartbeat, policy: Policy = BY_DEFAULT, *, handover_seen: bool = True
@@ -92,6 +95,7 @@ def leave(metadata: Metadata, broker_id: int, policy: Policy = BY_DEFAULT) -> De
 
 
 def _of_fenced(metadata: Metadata, broker: Registration, command: Heartbeat, policy: Policy) -> Decision[Standing]:
+    assert broker.fenced, f"broker {broker.broker_id} is not fenced"
     is_caught_up = command.metadata_offset >= broker.epoch
     if command.wants_shutdown or command.wants_fence or not is_caught_up or broker.in_controlled_shutdown:
         return Decision([], Standing(is_caught_up, is_fenced=True, should_shut_down=command.wants_shutdown))
@@ -101,6 +105,7 @@ def _of_fenced(metadata: Metadata, broker: Registration, command: Heartbeat, pol
 
 
 def _must_hand_over(metadata: Metadata, broker: Registration, command: Heartbeat, *, handover_seen: bool) -> bool:
+    assert not broker.fenced, f"broker {broker.broker_id} is fenced and holds nothing"
     if command.wants_fence or len(metadata.brokers.alive()) == 1:
         return False  # nobody is there to see it
     if broker.in_controlled_shutdown:
@@ -135,6 +140,7 @@ def _directories(metadata: Metadata, broker: Registration, command: Heartbeat, p
         cordoned = None
     if not failed and cordoned is None:
         return []
+    assert failed < set(broker.directories), f"broker {broker.broker_id} has no directory left, and is fenced for that"
     records: list[Message] = []
     if failed:
         records += withdraw(metadata, broker.broker_id, policy, directories=failed)

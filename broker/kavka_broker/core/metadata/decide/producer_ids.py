@@ -19,6 +19,10 @@ class Block:
     first: int
     size: int
 
+    def __post_init__(self) -> None:
+        assert self.first >= 0, self
+        assert self.size >= 1, self
+
 
 def allocate(producer_ids: ProducerIds, broker_id: int, broker_epoch: int) -> Decision[Block]:
     """The next block, for one broker."""

@@ -66,6 +66,10 @@ class Created:
     replication_factor: int
     configs: Mapping[str, str]
 
+    def __post_init__(self) -> None:
+        assert self.partitions >= 1, self
+        assert self.replication_factor >= 1, self
+
 
 @dataclass(frozen=True, slots=True)
 class GrowTopic:
