@@ -37,6 +37,8 @@ CALCULATED: Final[dict[type[ast.operator], type[ast.operator]]] = {
 }
 #: Methods whose calls only say something to people.
 WORDS: Final = ("note", "warn")
+#: What is raised where an assertion has failed.
+ASSERTIONS: Final = ("AssertionError", "InvariantViolation")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -121,6 +123,8 @@ def _is_left_alone(node: ast.AST) -> bool:
     """Assertions, docstrings, and what only people read."""
     if isinstance(node, ast.Assert | ast.JoinedStr):
         return True
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name):
+        return node.exc.func.id in ASSERTIONS
     if not isinstance(node, ast.Expr):
         return False
     call = node.value

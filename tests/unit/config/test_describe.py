@@ -108,3 +108,7 @@ def test_an_internal_config_is_shown_where_somebody_says_it() -> None:
     internal = next(name for name, one in KEYS.items() if one.internal and one.type is ConfigType.INT)
     assert internal not in {one.name for one in describe_broker(layers())}
     assert broker(internal, layers({internal: "7"})).value == "7"
+
+
+def test_what_a_node_must_be_told_has_no_default() -> None:
+    assert [said.source for said in broker("node.id", layers()).synonyms] == [Source.STATIC_BROKER]

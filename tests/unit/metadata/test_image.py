@@ -246,3 +246,13 @@ def test_a_part_is_equal_to_what_says_the_same(part: str, record: Message) -> No
     assert getattr(one, part) != part
     one.replay(record)
     assert getattr(one, part) == getattr(other, part)
+
+
+def test_a_name_that_looks_like_one_that_went_is_still_taken() -> None:
+    metadata = Metadata()
+    metadata.replay(TopicRecord("a.b", uuid(1)))
+    metadata.replay(TopicRecord("a_b", uuid(2)))
+    metadata.replay(RemoveTopicRecord(uuid(1)))
+    assert metadata.topics.colliding("a.b") == "a_b"
+    metadata.replay(RemoveTopicRecord(uuid(2)))
+    assert metadata.topics.colliding("a.b") is None

@@ -254,3 +254,9 @@ def test_the_leaders_of_topics_of_one_request_spread() -> None:
     commands = [CreateTopic(f"t{number}", uuid(number), 1, 1) for number in range(3)]
     enact(metadata, create_topics(metadata, commands, Defaults()))
     assert {topic.partitions[0].leader for topic in metadata.topics} == {1, 2, 3}
+
+
+def test_a_topic_without_replicas_is_refused_before_any_is_placed() -> None:
+    refusal = create(cluster(1), CreateTopic("t", uuid(1), 1, 0))
+    assert isinstance(refusal, BrokerError)
+    assert refusal.message == "0 replicas: write 1 or more, or -1"

@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.raft import election, follower, leader
-from kavka_broker.core.raft.effects import Later, Note, Send
+from kavka_broker.core.raft import election, follower, leader, own_vote, voter_changes
+from kavka_broker.core.raft.effects import Followed, Later, Note, Send
 from kavka_broker.core.raft.log_view import SnapshotId, TooOld, standing
 from kavka_broker.core.raft.member import Member
 from kavka_broker.core.raft.node import RaftNode
-from kavka_broker.core.raft.quorum_state import EPOCH_MAX, QuorumState
+from kavka_broker.core.raft.quorum_state import EPOCH_MAX, QuorumState, UnreadableState, parse_state
 from kavka_broker.core.raft.replicas import OBSERVER_SESSION_MS, Replica, Replicas
-from kavka_broker.core.raft.roles import Follower, Leader, LeaderAt, Unattached
+from kavka_broker.core.raft.roles import Follower, Leader, LeaderAt, Prospective, Unattached, VoterChange
 from kavka_broker.core.raft.settings import Identity, Settings
+from kavka_broker.core.raft.transitions import become_prospective
 from kavka_broker.core.raft.voter_history import VoterHistory
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.core.raft.wire import ANY_WATERMARK
@@ -20,11 +21,13 @@ from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages import add_raft_voter_request as add
 from kavka_broker.protocol.messages import update_raft_voter_request as update
 from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest, PartitionSnapshot, TopicSnapshot
 from kavka_broker.protocol.messages.fetch_snapshot_request import SnapshotId as Wanted
+from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.uuids import ZERO
@@ -268,3 +271,86 @@ def test_nothing_is_committed_before_somebody_says_so() -> None:
     assert node.commit(1)
     assert not node.commit(1)
     assert not [one for one in node.drain() if isinstance(one, Note)]
+
+
+# --- single steps -----------------------------------------------------------------------------------------------------
+
+
+def test_a_state_of_a_newer_kafka_is_told_as_such() -> None:
+    with pytest.raises(UnreadableState) as problem:
+        parse_state('{"data_version": 2}')
+    assert str(problem.value) == "data_version 2 is of a newer Kafka"
+
+
+def test_a_voter_that_cannot_be_reached_has_refused() -> None:
+    node = member()
+    node.history = VoterHistory.of([voter(1), Voter(2, directory_of(2)), voter(3)], kraft_version=1)
+    become_prospective(node, None)
+    assert isinstance(node.role, Prospective)
+    assert node.role.tally.refused == {2}
+    assert [send.peer.node_id for send in node.role.tally.asked] == [3]
+
+
+@pytest.mark.parametrize("followed", [None, LeaderAt(2, voter(2).endpoints)])
+def test_who_asks_for_votes_says_so_only_where_it_follows_nobody(followed: LeaderAt | None) -> None:
+    node = member()
+    become_prospective(node, followed)
+    told = [one for one in node.drain() if isinstance(one, Followed)]
+    assert told == ([] if followed else [Followed(-1, 0)])
+
+
+def test_a_follower_names_where_its_leader_is() -> None:
+    world, node = quorum()
+    for process in world.processes.values():
+        assert process.node is not None
+        assert process.node.leader_endpoint == (f"node{node.leader_id}", 9000 + node.leader_id)
+
+
+def test_the_log_ends_behind_what_the_leader_is_about_to_append() -> None:
+    node = member(state=QuorumState(1, leader_id=1))
+    assert node.append([KRaftVersionRecord(0, 1), KRaftVersionRecord(0, 1)]) == 0
+    assert (node.end_offset, node.log.end_offset) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("response", "code"),
+    [
+        (None, ErrorCode.REQUEST_TIMED_OUT),
+        (ApiVersionsResponse(35), ErrorCode.INVALID_REQUEST),
+        (ApiVersionsResponse(0), ErrorCode.INVALID_REQUEST),
+        (
+            ApiVersionsResponse(0, supported_features=[SupportedFeatureKey("kraft.version", 2, 3)]),
+            ErrorCode.INVALID_REQUEST,
+        ),
+        (
+            ApiVersionsResponse(35, supported_features=[SupportedFeatureKey("kraft.version", 0, 1)]),
+            ErrorCode.INVALID_REQUEST,
+        ),
+        (
+            ApiVersionsResponse(0, supported_features=[SupportedFeatureKey("kraft.version", 0, 1)]),
+            ErrorCode.REQUEST_TIMED_OUT,
+        ),
+    ],
+)
+def test_a_newcomer_that_cannot_vote(response: ApiVersionsResponse | None, code: ErrorCode) -> None:
+    node, role = member(), Leader(0, Replicas(0), 0)
+    change = VoterChange(None, AddRaftVoterResponse, 2_000, (), newcomer=voter(4))
+    problem = voter_changes._cannot_join(node, role, change, response)
+    assert problem is not None
+    assert problem[0] is code
+
+
+def test_voters_that_are_not_committed_keep_others_from_being_changed() -> None:
+    node, role = member(), Leader(0, Replicas(0), 0, is_established=True)
+    node.history.add_voters(5, node.voters)
+    for high_watermark, is_refused in ((5, True), (6, False)):
+        node.high_watermark = high_watermark
+        assert (voter_changes._problem(node, role) is not None) is is_refused
+
+
+@pytest.mark.parametrize(("version", "has_address"), [(0, True), (1, False)])
+def test_nothing_is_asked_by_who_cannot_be_a_voter_of_the_log(version: int, has_address: bool) -> None:
+    identity = Identity(4, directory_of(4), CLUSTER, endpoints=voter(4).endpoints if has_address else ())
+    history = VoterHistory.of([voter(1)], kraft_version=version)
+    node = Member(identity, Settings(), QuorumState(), history, MemoryLog(), lambda low, _: low, 0)
+    assert own_vote._question(node) is None

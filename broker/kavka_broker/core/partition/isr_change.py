@@ -33,10 +33,6 @@ class IsrChange:
     isr: tuple[InSyncMember, ...]
     recovery_state: int = 0
 
-    def __post_init__(self) -> None:
-        assert self.isr, "a leader proposes itself at least"
-        assert len({one.broker_id for one in self.isr}) == len(self.isr), f"a broker is there twice: {self.isr}"
-
 
 @dataclass(frozen=True, slots=True)
 class IsrAnswer:

@@ -140,7 +140,7 @@ def _directories(metadata: Metadata, broker: Registration, command: Heartbeat, p
         cordoned = None
     if not failed and cordoned is None:
         return []
-    assert failed < set(broker.directories), f"broker {broker.broker_id} has no directory left, and is fenced for that"
+    assert not failed or failed < set(broker.directories), f"broker {broker.broker_id} has no directory left"
     records: list[Message] = []
     if failed:
         records += withdraw(metadata, broker.broker_id, policy, directories=failed)
