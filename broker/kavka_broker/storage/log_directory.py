@@ -209,7 +209,7 @@ class LogDirectory:
             self._write_cleaned_offsets(logs, kept)
 
     def _write_recovery_points(self, logs: Iterable["Log"], kept: Iterable[PartitionName]) -> None:
-        # Of a log that is named here the topic's id is synced: after a crash it is not synced anew, of very many logs.
+        # Of a log that is named here the topic's id is synced: after a crash nobody waits until that was done anew.
         named = {one.name: one.recovery_point for one in logs if one.durability.is_secured}
         points = _only(self.recovery_points, kept) | named
         self.write(checkpoints.RECOVERY_POINTS, points)

@@ -130,7 +130,6 @@ class LogManager(OpenLogs):
                 cleaned_offset=directory.cleaned_offsets.get(name, 0),
                 topic_id=one.topic_id,
             )
-            opened.durability.is_secured |= name in directory.recovery_points
             opened.segments.release()  # or a start would need as many descriptors as there are logs
             return opened
         except UNREADABLE as problem:
@@ -156,6 +155,8 @@ class LogManager(OpenLogs):
         directory.logs_count += 1
         if not opened.durability.is_secured:
             self._unsecured.append(opened)
+            # Its names may not be synced; that the id is, the checkpoint says, and nobody has to wait.
+            opened.durability.is_secured = opened.name in directory.recovery_points
 
     def _give_way(self, twin: Log, opened: Log, directory: LogDirectory) -> bool:
         """Whether `opened` takes the place of its twin in another directory. The other is kept under another name.

@@ -57,7 +57,7 @@ class OpenLogs:
         self.missed: dict[PartitionName, None] = {}  # logs that are gone: the checkpoints are their only trace
         # Those that are not as their checkpoints say, or that have more to do: very many may have nothing.
         self._changed: dict[PartitionName, Log] = {}
-        # New logs whose topic's id is not synced yet.
+        # New logs, or found after a crash without records, whose topic's id and names may not be synced yet.
         self._unsecured: list[Log] = []
         self.aside = SetAside(disk, random_bytes, self._fail)
         self.futures = FutureLogs(disk, random_bytes, self.aside, self._fail)
@@ -99,7 +99,7 @@ class OpenLogs:
 
     @property
     def has_unsecured(self) -> bool:
-        """Whether there are new logs whose topic's id would not survive a loss of power."""
+        """Whether there are logs whose topic's id, or names, may not survive a loss of power."""
         return bool(self._unsecured)
 
     def secure(self) -> None:
