@@ -22,7 +22,10 @@ IRREGULAR = frozenset(
 TELLING = frozenset({"debug", "info", "warning", "error", "exception", "note", "warn"})
 #: Where an event only comes through: the place that named it is looked at.
 THROUGH = frozenset(
-    {("broker/kavka_broker/controller/runner.py", "note.event"), ("broker/kavka_broker/core/raft/member.py", "event")}
+    {
+        ("broker/kavka_broker/controller/runner.py", "note.event"),
+        ("broker/kavka_broker/core/raft/node_state.py", "event"),
+    }
 )
 
 Told = tuple[str, str]  # the name of an event, and where it is told

@@ -1,7 +1,7 @@
 """A node whose metadata has changed on the disk: what it can go on with, and what it must not.
 
 The log and its snapshots are decisions of the cluster, which other controllers have too: what is damaged here goes, and
-is fetched again. Until then this node does not vote, for what it lacks may be committed (`Member.is_forgetful`). Who
+is fetched again. Until then this node does not vote, for what it lacks may be committed (`NodeState.is_forgetful`). Who
 votes alone has nobody to fetch from, and stays as it is: nothing is cut off, and the start is refused.
 
 The vote nobody else knows. Where it can be read nowhere, a node with others beside it could vote twice in one epoch.

@@ -11,7 +11,7 @@ import pytest
 
 from kavka_broker.core.raft import election, follower, leader, voter_changes
 from kavka_broker.core.raft.log_view import Agrees, LogView, Standing, standing
-from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.node_state import NodeState
 from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState
 from kavka_broker.core.raft.roles import Leader
 from kavka_broker.protocol.errors import ErrorCode
@@ -68,16 +68,16 @@ def test_a_high_watermark_that_moves_over_records_of_a_former_epoch(monkeypatch:
 
 
 def test_a_fetch_that_acknowledges_what_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
-    def is_written(member: Member) -> bool:
-        return member.adopting is None and member.end_offset == member.log.end_offset
+    def is_written(node: NodeState) -> bool:
+        return node.adopting is None and node.end_offset == node.log.end_offset
 
     monkeypatch.setattr(follower, "_is_synced", is_written)
     assert found() == "MajorityReachedHighWatermark"
 
 
 def test_a_vote_for_a_shorter_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    def is_free(member: Member, asked: Any) -> bool:
-        return asked.pre_vote or (member.state.voted_id in {NOBODY, asked.replica_id} and member.state.leader_id < 0)
+    def is_free(node: NodeState, asked: Any) -> bool:
+        return asked.pre_vote or (node.state.voted_id in {NOBODY, asked.replica_id} and node.state.leader_id < 0)
 
     monkeypatch.setattr(election, "may_vote_for", is_free)
     assert found() in LOST
@@ -129,7 +129,7 @@ def two_changes_at_once() -> Witness:
 def test_two_changes_of_the_voters_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     heal(two_changes_at_once())
 
-    def is_ready(_: Member, role: Leader) -> tuple[ErrorCode, str] | None:
+    def is_ready(_: NodeState, role: Leader) -> tuple[ErrorCode, str] | None:
         return None if role.is_established else (ErrorCode.REQUEST_TIMED_OUT, "")
 
     monkeypatch.setattr(voter_changes, "_problem", is_ready)
@@ -174,8 +174,8 @@ def a_change_too_early() -> Witness:
 def test_a_change_of_the_voters_before_the_leader_has_committed_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     heal(a_change_too_early())
 
-    def is_ready(member: Member, role: Leader) -> tuple[ErrorCode, str] | None:
-        is_settled = role.change is None and member.history.voters_offset < member.high_watermark
+    def is_ready(node: NodeState, role: Leader) -> tuple[ErrorCode, str] | None:
+        is_settled = role.change is None and node.history.voters_offset < node.high_watermark
         return None if is_settled else (ErrorCode.REQUEST_TIMED_OUT, "")
 
     monkeypatch.setattr(voter_changes, "_problem", is_ready)

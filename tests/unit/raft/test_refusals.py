@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from kavka_broker.core.raft.member import Member
 
 from kavka_broker.core.raft import election, follower, leader, own_vote, voter_changes
 from kavka_broker.core.raft.effects import Followed, Later, Note, Send
 from kavka_broker.core.raft.log_view import SnapshotId, TooOld, standing
-from kavka_broker.core.raft.member import Member
 from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.quorum_state import EPOCH_MAX, QuorumState, UnreadableState, parse_state
 from kavka_broker.core.raft.replicas import OBSERVER_SESSION_MS, Replica, Replicas

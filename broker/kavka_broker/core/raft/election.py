@@ -11,7 +11,7 @@ What protects is the log of a node that was removed: it does not have the record
 
 from kavka_broker.core.raft import wire
 from kavka_broker.core.raft.effects import Send
-from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.node_state import NodeState
 from kavka_broker.core.raft.quorum_state import EPOCH_MAX, NOBODY, QuorumState
 from kavka_broker.core.raft.roles import NEVER_MS, Candidate, Follower, Leader, Prospective, Resigned, Tally, Unattached
 from kavka_broker.core.raft.transitions import (
@@ -28,67 +28,67 @@ from kavka_broker.protocol.messages.vote_response import VoteResponse
 from kavka_broker.protocol.uuids import ZERO
 
 
-def on_vote(member: Member, request: VoteRequest) -> VoteResponse:
+def on_vote(node: NodeState, request: VoteRequest) -> VoteResponse:
     """Answer a candidate."""
-    if request.cluster_id not in (None, member.identity.cluster_id):
-        member.warn("raft.vote.misdirected", cluster_id=request.cluster_id)
+    if request.cluster_id not in (None, node.identity.cluster_id):
+        node.warn("raft.vote.misdirected", cluster_id=request.cluster_id)
         return VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked: PartitionData | None = wire.only_partition(request.topics)
     if asked is None:
         return VoteResponse(error_code=ErrorCode.INVALID_REQUEST)
-    error = _problem(member, request, asked)
-    if error is ErrorCode.NONE and asked.replica_epoch > member.epoch:
-        become_unattached(member, asked.replica_epoch)
-    if error is ErrorCode.NONE and not is_addressed_here(member, request.voter_id, asked.voter_directory_id):
+    error = _problem(node, request, asked)
+    if error is ErrorCode.NONE and asked.replica_epoch > node.epoch:
+        become_unattached(node, asked.replica_epoch)
+    if error is ErrorCode.NONE and not is_addressed_here(node, request.voter_id, asked.voter_directory_id):
         error = ErrorCode.INVALID_VOTER_KEY
-    is_granted = error is ErrorCode.NONE and may_vote_for(member, asked)
-    if is_granted and not asked.pre_vote and member.state.voted_id == NOBODY:
-        assert asked.replica_epoch == member.epoch, f"a vote of epoch {asked.replica_epoch} in {member.epoch}"
-        member.remember(QuorumState(member.epoch, NOBODY, asked.replica_id, asked.replica_directory_id))
-        _be_patient(member)
+    is_granted = error is ErrorCode.NONE and may_vote_for(node, asked)
+    if is_granted and not asked.pre_vote and node.state.voted_id == NOBODY:
+        assert asked.replica_epoch == node.epoch, f"a vote of epoch {asked.replica_epoch} in {node.epoch}"
+        node.remember(QuorumState(node.epoch, NOBODY, asked.replica_id, asked.replica_directory_id))
+        _be_patient(node)
     outcome = "granted" if is_granted else "refused" if error is ErrorCode.NONE else error.name
-    member.note(
+    node.note(
         "raft.pre_vote.answered" if asked.pre_vote else "raft.vote.answered",
         candidate=asked.replica_id,
         epoch=asked.replica_epoch,
         outcome=outcome,
     )
-    return wire.vote_answer(member, error, is_granted=is_granted)
+    return wire.vote_answer(node, error, is_granted=is_granted)
 
 
-def _problem(member: Member, request: VoteRequest, asked: PartitionData) -> ErrorCode:
+def _problem(node: NodeState, request: VoteRequest, asked: PartitionData) -> ErrorCode:
     # A candidate's epoch is new, so nothing in its log can be of it; a pre-vote is of an epoch that may have records.
     epoch_max = asked.replica_epoch if asked.pre_vote else asked.replica_epoch - 1
     if asked.last_offset < 0 or not 0 <= asked.last_offset_epoch <= epoch_max:
         return ErrorCode.INVALID_REQUEST
-    if asked.replica_epoch < member.epoch:
+    if asked.replica_epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if not member.believes(asked.replica_epoch):
+    if not node.believes(asked.replica_epoch):
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.INVALID_REQUEST if asked.replica_id < 0 else ErrorCode.NONE
 
 
-def is_addressed_here(member: Member, voter_id: int, directory_id: bytes) -> bool:
+def is_addressed_here(node: NodeState, voter_id: int, directory_id: bytes) -> bool:
     """Whether a request means this node, with this disk. Older versions do not say."""
-    return voter_id in (NOBODY, member.node_id) and directory_id in (ZERO, member.identity.directory_id)
+    return voter_id in (NOBODY, node.node_id) and directory_id in (ZERO, node.identity.directory_id)
 
 
-def may_vote_for(member: Member, asked: PartitionData) -> bool:
+def may_vote_for(node: NodeState, asked: PartitionData) -> bool:
     """Whether a candidate of this epoch gets this node's vote."""
-    if member.is_forgetful:
+    if node.is_forgetful:
         return False
-    has_all = (asked.last_offset_epoch, asked.last_offset) >= (member.log.latest_epoch, member.end_offset)
+    has_all = (asked.last_offset_epoch, asked.last_offset) >= (node.log.latest_epoch, node.end_offset)
     if asked.pre_vote:
-        return has_all and not _has_living_leader(member)
-    state = member.state
+        return has_all and not _has_living_leader(node)
+    state = node.state
     if state.voted_id != NOBODY:
         is_same = state.voted_id == asked.replica_id
         return is_same and state.voted_directory_id in (ZERO, asked.replica_directory_id)
     return state.leader_id == NOBODY and has_all
 
 
-def _has_living_leader(member: Member) -> bool:
-    match member.role:
+def _has_living_leader(node: NodeState) -> bool:
+    match node.role:
         case Leader():
             return True
         case Follower(has_fetched=has_fetched):
@@ -97,31 +97,31 @@ def _has_living_leader(member: Member) -> bool:
             return False
 
 
-def _be_patient(member: Member) -> None:
+def _be_patient(node: NodeState) -> None:
     """Whoever got the vote also gets the time to win."""
-    if isinstance(member.role, Unattached):
-        member.role.election_at_ms = member.after(member.election_timeout_ms())
+    if isinstance(node.role, Unattached):
+        node.role.election_at_ms = node.after(node.election_timeout_ms())
 
 
 # --- a candidate's side ----------------------------------------------------------------------------------------------
 
 
-def on_voted(member: Member, send: Send, response: VoteResponse | None) -> None:
+def on_voted(node: NodeState, send: Send, response: VoteResponse | None) -> None:
     """A peer has answered, or cannot be reached."""
-    role = member.role
+    role = node.role
     tally = role.tally if isinstance(role, Prospective | Candidate) and role.tally.is_of(send) else None
     if response is None or response.error_code:
         if response is not None:
-            member.warn("raft.vote.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
+            node.warn("raft.vote.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
         _count(tally, send, is_granted=False)
         return
     answer = wire.only_partition(response.topics)
     if answer is None:
         _count(tally, send, is_granted=False)
         return
-    _count(tally, send, is_granted=answer.vote_granted and answer.leader_epoch == member.epoch)
-    endpoints = wire.told_endpoints(response, answer.leader_id, member.identity.listener)
-    learn(member, answer.leader_epoch, answer.leader_id, endpoints)
+    _count(tally, send, is_granted=answer.vote_granted and answer.leader_epoch == node.epoch)
+    endpoints = wire.told_endpoints(response, answer.leader_id, node.identity.listener)
+    learn(node, answer.leader_epoch, answer.leader_id, endpoints)
 
 
 def _count(tally: Tally | None, send: Send, *, is_granted: bool) -> None:
@@ -133,59 +133,59 @@ def _count(tally: Tally | None, send: Send, *, is_granted: bool) -> None:
 # --- time ------------------------------------------------------------------------------------------------------------
 
 
-def drive(member: Member, role: Unattached | Prospective | Candidate | Resigned) -> None:
+def drive(node: NodeState, role: Unattached | Prospective | Candidate | Resigned) -> None:
     """Take the step that is due, if any."""
     match role:
         case Unattached(election_at_ms=due_ms):
-            if _may_stand(member) and member.now_ms >= due_ms:
-                become_prospective(member, None)
-        case Resigned(election_at_ms=due_ms, is_final=False) if member.now_ms >= due_ms:
-            if _may_stand(member):
-                become_prospective(member, None)
+            if _may_stand(node) and node.now_ms >= due_ms:
+                become_prospective(node, None)
+        case Resigned(election_at_ms=due_ms, is_final=False) if node.now_ms >= due_ms:
+            if _may_stand(node):
+                become_prospective(node, None)
             else:
-                become_unattached(member, member.epoch)
+                become_unattached(node, node.epoch)
         case Prospective() | Candidate():
-            _drive_round(member, role)
+            _drive_round(node, role)
 
 
-def _may_stand(member: Member) -> bool:
-    return member.may_stand and member.adopting is None and member.epoch + 1 < EPOCH_MAX
+def _may_stand(node: NodeState) -> bool:
+    return node.may_stand and node.adopting is None and node.epoch + 1 < EPOCH_MAX
 
 
-def _drive_round(member: Member, role: Prospective | Candidate) -> None:
+def _drive_round(node: NodeState, role: Prospective | Candidate) -> None:
     assert not (role.tally.is_won and role.tally.is_lost), role.tally
     if role.tally.is_won:
         if isinstance(role, Prospective):
-            become_candidate(member)
+            become_candidate(node)
         else:
-            become_leader(member, role.tally.granted)
-    elif member.now_ms >= role.over_at_ms:
-        _try_again(member, role)
+            become_leader(node, role.tally.granted)
+    elif node.now_ms >= role.over_at_ms:
+        _try_again(node, role)
     elif role.tally.is_lost and not role.is_over:
         role.is_over = True
-        member.rounds += 1
-        role.over_at_ms = min(role.over_at_ms, member.after(member.soon_ms()))
+        node.rounds += 1
+        role.over_at_ms = min(role.over_at_ms, node.after(node.soon_ms()))
 
 
-def _try_again(member: Member, role: Prospective | Candidate) -> None:
+def _try_again(node: NodeState, role: Prospective | Candidate) -> None:
     if not role.is_over:
-        member.rounds += 1
+        node.rounds += 1
     leader = role.leader if isinstance(role, Prospective) else None
     if leader is not None:
         # The others may well hear of it: fetch, and find out.
-        become_follower(member, member.epoch, leader)
-    elif not _may_stand(member):
-        become_unattached(member, member.epoch)
+        become_follower(node, node.epoch, leader)
+    elif not _may_stand(node):
+        become_unattached(node, node.epoch)
     else:
-        become_prospective(member, None)
+        become_prospective(node, None)
 
 
-def due_ms(member: Member, role: Unattached | Prospective | Candidate | Resigned) -> int:
+def due_ms(node: NodeState, role: Unattached | Prospective | Candidate | Resigned) -> int:
     """When `drive` has something to do."""
     match role:
         case Prospective(over_at_ms=due) | Candidate(over_at_ms=due) | Resigned(election_at_ms=due, is_final=False):
             return due
-        case Unattached(election_at_ms=due) if _may_stand(member):
+        case Unattached(election_at_ms=due) if _may_stand(node):
             return due
         case _:
             return NEVER_MS

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from kavka_broker.core.raft import election, follower, leader, own_vote, voter_changes
 from kavka_broker.core.raft.effects import Effect, Later, Send
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
-from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.node_state import NodeState
 from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState, is_believable
 from kavka_broker.core.raft.replicas import Key, Replica
 from kavka_broker.core.raft.roles import Candidate, Follower, Leader, LeaderAt, Prospective, Unattached
@@ -72,57 +72,57 @@ class RaftNode:
         *,
         high_watermark: int = 0,
     ) -> None:
-        self._member = Member(identity, settings, state, history, log, random, now_ms)
+        self._state = NodeState(identity, settings, state, history, log, random, now_ms)
         # What a snapshot stands for is committed. Of the log behind it that is not known before a leader says so.
         assert high_watermark >= 0, high_watermark
-        self._member.high_watermark = high_watermark
+        self._state.high_watermark = high_watermark
 
     # --- what is known here ------------------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
-        return self._member.epoch
+        return self._state.epoch
 
     @property
     def leader_id(self) -> int:
         """Who leads, or -1."""
-        known = self._member.leader
+        known = self._state.leader
         return NOBODY if known is None else known.node_id
 
     @property
     def leader_endpoint(self) -> tuple[str, int] | None:
         """Host and port of the leader's controller listener."""
-        peer = self._member.leader_peer()
+        peer = self._state.leader_peer()
         return None if peer is None else (peer.host, peer.port)
 
     @property
     def high_watermark(self) -> int:
-        return self._member.high_watermark
+        return self._state.high_watermark
 
     @property
     def state(self) -> QuorumState:
-        return self._member.state
+        return self._state.state
 
     @property
     def history(self) -> VoterHistory:
-        return self._member.history
+        return self._state.history
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        return self._member.voters
+        return self._state.voters
 
     @property
     def is_leader(self) -> bool:
-        return isinstance(self._member.role, Leader)
+        return isinstance(self._state.role, Leader)
 
     @property
     def is_voter(self) -> bool:
-        return self._member.is_voter
+        return self._state.is_voter
 
     @property
     def role(self) -> str:
         """Unattached, Prospective, Candidate, Leader, Follower, Resigned or Observer."""
-        role = self._member.role
+        role = self._state.role
         if isinstance(role, Follower | Unattached) and not self.is_voter:
             return "Observer"
         return type(role).__name__
@@ -130,62 +130,62 @@ class RaftNode:
     @property
     def deadline_ms(self) -> int:
         """When `tick` has something to do, if nothing happens before."""
-        member = self._member
-        match member.role:
+        node = self._state
+        match node.role:
             case Leader() as role:
-                return min(leader.due_ms(member, role), voter_changes.due_ms(role))
+                return min(leader.due_ms(node, role), voter_changes.due_ms(role))
             case Follower() as role:
-                return min(follower.due_ms(member, role), own_vote.due_ms(member, role))
+                return min(follower.due_ms(node, role), own_vote.due_ms(node, role))
             case Unattached() | Prospective() as role:
-                return min(follower.discovery_due_ms(member, role), election.due_ms(member, role))
+                return min(follower.discovery_due_ms(node, role), election.due_ms(node, role))
             case role:
-                return election.due_ms(member, role)
+                return election.due_ms(node, role)
 
     @property
     def told_high_watermark(self) -> int:
         """What a leader says of it: -1 before it has committed something of its own epoch."""
-        role = self._member.role
-        return leader.told_watermark(self._member, role) if isinstance(role, Leader) else self.high_watermark
+        role = self._state.role
+        return leader.told_watermark(self._state, role) if isinstance(role, Leader) else self.high_watermark
 
     def replicas(self, now_ms: int) -> tuple[list[Replica], list[Replica]]:
         """Voters and observers as a leader knows them, itself among the voters; for DescribeQuorum. Empty elsewhere.
 
         Observers that were silent for five minutes are left out, as in Kafka.
         """
-        member = self._member
-        if not isinstance(member.role, Leader):
+        node = self._state
+        if not isinstance(node.role, Leader):
             return [], []
-        end_offset = member.log.end_offset
+        end_offset = node.log.end_offset
         voters: list[Replica] = []
         known: set[Key] = set()
-        for voter in member.voters:
-            replica = member.role.replicas.of(voter)
-            if member.is_self(voter):
-                replica = Replica(voter.node_id, member.identity.directory_id, end_offset, now_ms, now_ms)
+        for voter in node.voters:
+            replica = node.role.replicas.of(voter)
+            if node.is_self(voter):
+                replica = Replica(voter.node_id, node.identity.directory_id, end_offset, now_ms, now_ms)
             elif replica is None:
                 replica = Replica(voter.node_id, voter.directory_id)
             voters.append(replace(replica))
             known.add((replica.node_id, replica.directory_id))
-        observers = [replace(one) for key, one in member.role.replicas.listed(now_ms) if key not in known]
+        observers = [replace(one) for key, one in node.role.replicas.listed(now_ms) if key not in known]
         return voters, observers
 
     # --- local facts -------------------------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> Effects:
         """Once, before anything else. A quorum of one leads when the effects of this call are done."""
-        member = self._at(now_ms)
-        if not is_believable(member.epoch, member.log.latest_epoch):
-            self._out_of_epochs(member)
-        if member.log.latest_epoch > member.epoch:
-            member.remember(QuorumState(member.log.latest_epoch))
-        if member.log.synced_offset < member.log.end_offset:
+        node = self._at(now_ms)
+        if not is_believable(node.epoch, node.log.latest_epoch):
+            self._out_of_epochs(node)
+        if node.log.latest_epoch > node.epoch:
+            node.remember(QuorumState(node.log.latest_epoch))
+        if node.log.synced_offset < node.log.end_offset:
             # A fetch and a high watermark speak of what is on the disk; after a crash nobody knows what was.
-            member.flush()
-        known = LeaderAt(member.state.leader_id, member.endpoints_of(member.state.leader_id))
-        if known.node_id not in (NOBODY, member.node_id) and member.peer(known.node_id, known.endpoints) is not None:
-            become_follower(member, member.epoch, known)
+            node.flush()
+        known = LeaderAt(node.state.leader_id, node.endpoints_of(node.state.leader_id))
+        if known.node_id not in (NOBODY, node.node_id) and node.peer(known.node_id, known.endpoints) is not None:
+            become_follower(node, node.epoch, known)
         else:
-            become_unattached(member, member.epoch, patience_ms=member.soon_ms() if member.others else 0)
+            become_unattached(node, node.epoch, patience_ms=node.soon_ms() if node.others else 0)
         return self._done()
 
     def tick(self, now_ms: int) -> Effects:
@@ -203,23 +203,23 @@ class RaftNode:
 
     def leader_lost(self, now_ms: int) -> Effects:
         """The connection to the leader has died. Harmless if it is not true: others who hear of it refuse to vote."""
-        member = self._at(now_ms)
-        if isinstance(member.role, Follower):
-            follower.lose_leader(member, member.role)
+        node = self._at(now_ms)
+        if isinstance(node.role, Follower):
+            follower.lose_leader(node, node.role)
         return self._done()
 
     def resign(self, now_ms: int) -> Effects:
         """Shutting down: a leader gives its epoch up and names who should follow it."""
-        member = self._at(now_ms)
-        if isinstance(member.role, Leader):
-            become_resigned(member, is_final=True)
+        node = self._at(now_ms)
+        if isinstance(node.role, Leader):
+            become_resigned(node, is_final=True)
         return self._done()
 
     def step_down(self, now_ms: int) -> Effects:
         """A leader that cannot write gives its epoch up, and stays a voter."""
-        member = self._at(now_ms)
-        if isinstance(member.role, Leader):
-            become_resigned(member, is_final=False)
+        node = self._at(now_ms)
+        if isinstance(node.role, Leader):
+            become_resigned(node, is_final=False)
         return self._done()
 
     def snapshot_adopted(self, snapshot: SnapshotId, history: VoterHistory, now_ms: int) -> Effects:
@@ -236,24 +236,24 @@ class RaftNode:
 
     def answered(self, send: Send, response: Message | None, now_ms: int) -> Effects:
         """What became of an effect `Send`; None: not reached, or no answer within `request_timeout_ms`."""
-        member = self._at(now_ms)
+        node = self._at(now_ms)
         match send.request:
             case VoteRequest():
-                election.on_voted(member, send, _as(VoteResponse, response))
+                election.on_voted(node, send, _as(VoteResponse, response))
             case FetchRequest():
-                follower.on_fetched(member, send, _as(FetchResponse, response))
+                follower.on_fetched(node, send, _as(FetchResponse, response))
             case FetchSnapshotRequest():
-                follower.on_snapshot_fetched(member, send, _as(FetchSnapshotResponse, response))
+                follower.on_snapshot_fetched(node, send, _as(FetchSnapshotResponse, response))
             case BeginQuorumEpochRequest():
-                leader.on_begun(member, send, _as(BeginQuorumEpochResponse, response))
+                leader.on_begun(node, send, _as(BeginQuorumEpochResponse, response))
             case ApiVersionsRequest():
-                voter_changes.on_versions(member, send, _as(ApiVersionsResponse, response))
+                voter_changes.on_versions(node, send, _as(ApiVersionsResponse, response))
             case UpdateRaftVoterRequest():
-                own_vote.on_answered(member, send, _as(UpdateRaftVoterResponse, response))
+                own_vote.on_answered(node, send, _as(UpdateRaftVoterResponse, response))
             case AddRaftVoterRequest():
-                own_vote.on_answered(member, send, _as(AddRaftVoterResponse, response))
+                own_vote.on_answered(node, send, _as(AddRaftVoterResponse, response))
             case RemoveRaftVoterRequest():
-                own_vote.on_answered(member, send, _as(RemoveRaftVoterResponse, response))
+                own_vote.on_answered(node, send, _as(RemoveRaftVoterResponse, response))
             case EndQuorumEpochRequest():
                 pass  # whoever heard it acts upon it
             case other:
@@ -290,68 +290,68 @@ class RaftNode:
     def update_voter(self, request: UpdateRaftVoterRequest, now_ms: int) -> tuple[UpdateRaftVoterResponse, Effects]:
         return self._answer(voter_changes.on_update, request, now_ms)
 
-    def _out_of_epochs(self, member: Member) -> None:
+    def _out_of_epochs(self, node: NodeState) -> None:
         """Somebody has said an epoch that cannot be, and it was written down. A node alone forgets it; one of several
         has to keep what it promised: it stays as it is, does not stand, and nobody believes it.
         """
-        member.warn("raft.epoch.refused", epoch=member.epoch, own=member.log.latest_epoch)
-        if not member.others:
-            member.go_back(QuorumState(member.log.latest_epoch))
+        node.warn("raft.epoch.refused", epoch=node.epoch, own=node.log.latest_epoch)
+        if not node.others:
+            node.go_back(QuorumState(node.log.latest_epoch))
 
     # --- one call ----------------------------------------------------------------------------------------------------
 
-    def _at(self, now_ms: int) -> Member:
+    def _at(self, now_ms: int) -> NodeState:
         # A clock that steps back makes nobody wait longer.
-        self._member.now_ms = max(self._member.now_ms, now_ms)
-        return self._member
+        self._state.now_ms = max(self._state.now_ms, now_ms)
+        return self._state
 
-    def _answer(self, handler: Callable[[Member, Q], A], request: Q, now_ms: int) -> tuple[A, Effects]:
+    def _answer(self, handler: Callable[[NodeState, Q], A], request: Q, now_ms: int) -> tuple[A, Effects]:
         response = handler(self._at(now_ms), request)
         return response, self._done()
 
     def _done(self) -> Effects:
         """Whatever is due now, and the effects of it all."""
-        member = self._member
+        node = self._state
         for _ in range(STEPS_MAX):
-            before = member.role
-            _drive(member)
-            if member.role is before:
-                _check(member)
-                return member.drain()
-        raise AssertionError(f"node {member.node_id} finds no role in epoch {member.epoch}")
+            before = node.role
+            _drive(node)
+            if node.role is before:
+                _check(node)
+                return node.drain()
+        raise AssertionError(f"node {node.node_id} finds no role in epoch {node.epoch}")
 
 
-def _check(member: Member) -> None:
+def _check(node: NodeState) -> None:
     """What holds between two calls: a role is what the disk remembers, and what is committed is in the log."""
-    state, role = member.state, member.role
+    state, role = node.state, node.role
     match role:
         case Leader():
-            assert state.leader_id == member.node_id, f"node {member.node_id} leads, and its state is {state}"
-            assert member.adopting is None, f"a leader adopts {member.adopting}"
+            assert state.leader_id == node.node_id, f"node {node.node_id} leads, and its state is {state}"
+            assert node.adopting is None, f"a leader adopts {node.adopting}"
         case Follower(leader=followed):
             assert state.leader_id == followed.node_id, f"node {followed.node_id} is followed, and the state is {state}"
         case Candidate():
-            assert state.voted_id == member.node_id, f"node {member.node_id} stands, and its state is {state}"
-            assert state.leader_id == NOBODY, f"node {member.node_id} stands, and its state is {state}"
-    assert member.high_watermark >= 0, member.high_watermark
+            assert state.voted_id == node.node_id, f"node {node.node_id} stands, and its state is {state}"
+            assert state.leader_id == NOBODY, f"node {node.node_id} stands, and its state is {state}"
+    assert node.high_watermark >= 0, node.high_watermark
 
 
-def _drive(member: Member) -> None:
-    match member.role:
+def _drive(node: NodeState) -> None:
+    match node.role:
         case Leader() as role:
-            leader.drive(member, role)
-            if member.role is role:
-                voter_changes.drive(member, role)
+            leader.drive(node, role)
+            if node.role is role:
+                voter_changes.drive(node, role)
         case Follower() as role:
-            follower.drive(member, role)
-            if member.role is role:
-                own_vote.drive(member, role)
+            follower.drive(node, role)
+            if node.role is role:
+                own_vote.drive(node, role)
         case Unattached() | Prospective() as role:
-            election.drive(member, role)
-            if member.role is role:
-                follower.discover(member, role)
+            election.drive(node, role)
+            if node.role is role:
+                follower.discover(node, role)
         case role:
-            election.drive(member, role)
+            election.drive(node, role)
 
 
 def _as(kind: type[A], response: Message | None) -> A | None:

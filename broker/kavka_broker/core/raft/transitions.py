@@ -7,7 +7,7 @@ from typing import Final
 
 from kavka_broker.core.raft import wire
 from kavka_broker.core.raft.effects import Followed, Led
-from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.node_state import NodeState
 from kavka_broker.core.raft.quorum_state import EPOCH_MAX, NOBODY, QuorumState
 from kavka_broker.core.raft.replicas import Replicas
 from kavka_broker.core.raft.roles import (
@@ -31,90 +31,90 @@ from kavka_broker.protocol.messages.leader_change_message import Voter as Leader
 LED_NO_LONGER: Final = "the leader has changed; ask whether the change was made, and again if not"
 
 
-def become_unattached(member: Member, epoch: int, *, patience_ms: int | None = None) -> None:
+def become_unattached(node: NodeState, epoch: int, *, patience_ms: int | None = None) -> None:
     """Nobody known leads. In an epoch of which nothing is known yet, the vote is free."""
-    assert epoch >= member.epoch, f"epoch {member.epoch} cannot go back to {epoch}"
-    leave_lead(member)
-    if epoch > member.epoch:
-        member.remember(QuorumState(epoch))
-    member.role = Unattached(member.after(member.election_timeout_ms() if patience_ms is None else patience_ms))
-    member.emit(Followed(NOBODY, member.epoch))
+    assert epoch >= node.epoch, f"epoch {node.epoch} cannot go back to {epoch}"
+    leave_lead(node)
+    if epoch > node.epoch:
+        node.remember(QuorumState(epoch))
+    node.role = Unattached(node.after(node.election_timeout_ms() if patience_ms is None else patience_ms))
+    node.emit(Followed(NOBODY, node.epoch))
 
 
-def become_follower(member: Member, epoch: int, leader: LeaderAt) -> None:
+def become_follower(node: NodeState, epoch: int, leader: LeaderAt) -> None:
     """Fetch from the leader of the epoch, which never has another."""
-    assert leader.node_id != member.node_id, f"node {member.node_id} cannot follow itself"
-    leave_lead(member)
-    now, state = member.state, QuorumState(epoch, leader.node_id)
+    assert leader.node_id != node.node_id, f"node {node.node_id} cannot follow itself"
+    leave_lead(node)
+    now, state = node.state, QuorumState(epoch, leader.node_id)
     if now.leader_epoch == epoch:
         assert now.leader_id in (NOBODY, leader.node_id), f"epoch {epoch} has two leaders: {now} and {leader}"
         state = QuorumState(epoch, leader.node_id, now.voted_id, now.voted_directory_id)
-    member.remember(state)
-    patience_ms = member.settings.fetch_timeout_ms + member.soon_ms()
-    member.role = Follower(leader, patience_ms, member.after(patience_ms), member.now_ms)
-    member.note("raft.leader.followed", leader=leader.node_id, epoch=epoch)
-    member.emit(Followed(leader.node_id, epoch))
+    node.remember(state)
+    patience_ms = node.settings.fetch_timeout_ms + node.soon_ms()
+    node.role = Follower(leader, patience_ms, node.after(patience_ms), node.now_ms)
+    node.note("raft.leader.followed", leader=leader.node_id, epoch=epoch)
+    node.emit(Followed(leader.node_id, epoch))
 
 
-def become_prospective(member: Member, leader: LeaderAt | None) -> None:
+def become_prospective(node: NodeState, leader: LeaderAt | None) -> None:
     """Ask whether the others would vote for this node, before an epoch is spent on it."""
-    assert not isinstance(member.role, Leader), f"a leader does not ask for votes: {member.role}"
-    assert not member.is_forgetful, "who has lost what others count on does not stand"
-    tally = Tally(member.voters, granted=_own_vote(member))
-    member.role = Prospective(leader, tally, member.after(member.election_timeout_ms()))
-    member.note("raft.pre_vote.begun", epoch=member.epoch, round=member.rounds)
+    assert not isinstance(node.role, Leader), f"a leader does not ask for votes: {node.role}"
+    assert not node.is_forgetful, "who has lost what others count on does not stand"
+    tally = Tally(node.voters, granted=_own_vote(node))
+    node.role = Prospective(leader, tally, node.after(node.election_timeout_ms()))
+    node.note("raft.pre_vote.begun", epoch=node.epoch, round=node.rounds)
     if leader is None:
-        member.emit(Followed(NOBODY, member.epoch))
-    _ask_votes(member, tally, is_pre_vote=True)
+        node.emit(Followed(NOBODY, node.epoch))
+    _ask_votes(node, tally, is_pre_vote=True)
 
 
-def become_candidate(member: Member) -> None:
+def become_candidate(node: NodeState) -> None:
     """Begin a new epoch and vote for this node in it."""
-    assert isinstance(member.role, Prospective), f"{member.role} has not asked for pre-votes"
-    assert member.epoch + 1 < EPOCH_MAX, f"there is no epoch after {member.epoch}"
-    vote = QuorumState(member.epoch + 1, NOBODY, member.node_id, member.identity.directory_id)
-    member.remember(vote)
-    tally = Tally(member.voters, granted=_own_vote(member))
-    member.role = Candidate(tally, member.after(member.election_timeout_ms()))
-    member.note("raft.election.begun", epoch=member.epoch)
-    member.emit(Followed(NOBODY, member.epoch))
-    _ask_votes(member, tally, is_pre_vote=False)
+    assert isinstance(node.role, Prospective), f"{node.role} has not asked for pre-votes"
+    assert node.epoch + 1 < EPOCH_MAX, f"there is no epoch after {node.epoch}"
+    vote = QuorumState(node.epoch + 1, NOBODY, node.node_id, node.identity.directory_id)
+    node.remember(vote)
+    tally = Tally(node.voters, granted=_own_vote(node))
+    node.role = Candidate(tally, node.after(node.election_timeout_ms()))
+    node.note("raft.election.begun", epoch=node.epoch)
+    node.emit(Followed(NOBODY, node.epoch))
+    _ask_votes(node, tally, is_pre_vote=False)
 
 
-def _own_vote(member: Member) -> set[int]:
-    return {member.node_id} if member.is_voter else set()
+def _own_vote(node: NodeState) -> set[int]:
+    return {node.node_id} if node.is_voter else set()
 
 
-def _ask_votes(member: Member, tally: Tally, *, is_pre_vote: bool) -> None:
+def _ask_votes(node: NodeState, tally: Tally, *, is_pre_vote: bool) -> None:
     for voter in tally.voters:
-        if voter.node_id == member.node_id:
+        if voter.node_id == node.node_id:
             continue
-        peer = member.peer(voter.node_id, voter.endpoints)
-        send = member.send(peer, wire.ask_vote(member, voter, is_pre_vote=is_pre_vote))
+        peer = node.peer(voter.node_id, voter.endpoints)
+        send = node.send(peer, wire.ask_vote(node, voter, is_pre_vote=is_pre_vote))
         if send is None:
             tally.refused.add(voter.node_id)
         else:
             tally.asked.append(send)
 
 
-def become_leader(member: Member, granting: set[int]) -> None:
+def become_leader(node: NodeState, granting: set[int]) -> None:
     """Write the beginning of the epoch: nothing older is committed but with it."""
-    state = member.state
-    assert isinstance(member.role, Candidate), f"{member.role} was not elected"
-    assert len(granting) > len(member.role.tally.voters) // 2, f"{granting} are no majority"
-    assert state.voted_id == member.node_id, f"a leader has voted for itself: {state}"
-    member.remember(QuorumState(member.epoch, member.node_id, state.voted_id, state.voted_directory_id))
-    member.rounds = 0
-    start_offset = member.append(_opening(member, granting))
-    assert start_offset >= member.high_watermark, f"epoch {member.epoch} begins at {start_offset}, which was committed"
-    member.role = Leader(start_offset, Replicas(member.now_ms), member.now_ms)
-    member.flush()
-    member.note("raft.election.won", epoch=member.epoch, offset=start_offset)
-    member.emit(Led(member.epoch, start_offset))
+    state = node.state
+    assert isinstance(node.role, Candidate), f"{node.role} was not elected"
+    assert len(granting) > len(node.role.tally.voters) // 2, f"{granting} are no majority"
+    assert state.voted_id == node.node_id, f"a leader has voted for itself: {state}"
+    node.remember(QuorumState(node.epoch, node.node_id, state.voted_id, state.voted_directory_id))
+    node.rounds = 0
+    start_offset = node.append(_opening(node, granting))
+    assert start_offset >= node.high_watermark, f"epoch {node.epoch} begins at {start_offset}, which was committed"
+    node.role = Leader(start_offset, Replicas(node.now_ms), node.now_ms)
+    node.flush()
+    node.note("raft.election.won", epoch=node.epoch, offset=start_offset)
+    node.emit(Led(node.epoch, start_offset))
 
 
-def _opening(member: Member, granting: set[int]) -> list[Message]:
-    version = 1 if member.history.kraft_version else 0
+def _opening(node: NodeState, granting: set[int]) -> list[Message]:
+    version = 1 if node.history.kraft_version else 0
 
     def named(voter: Voter) -> LeaderVoter:
         return LeaderVoter(voter.node_id, voter.directory_id) if version else LeaderVoter(voter.node_id)
@@ -122,91 +122,91 @@ def _opening(member: Member, granting: set[int]) -> list[Message]:
     records: list[Message] = [
         LeaderChangeMessage(
             version,
-            member.node_id,
-            [named(voter) for voter in member.voters],
-            [named(voter) for voter in member.voters if voter.node_id in granting],
+            node.node_id,
+            [named(voter) for voter in node.voters],
+            [named(voter) for voter in node.voters if voter.node_id in granting],
         )
     ]
     if version:
-        here = updated(member.voters, member, member.identity.endpoints)
-        if member.history.voters_offset < 0:
+        here = updated(node.voters, node, node.identity.endpoints)
+        if node.history.voters_offset < 0:
             # They came with `format` and stand in no log yet.
-            records.append(KRaftVersionRecord(0, member.history.kraft_version))
-        if member.history.voters_offset < 0 or here != member.voters:
+            records.append(KRaftVersionRecord(0, node.history.kraft_version))
+        if node.history.voters_offset < 0 or here != node.voters:
             records.append(voters_record(here))
     return records
 
 
-def updated(voters: tuple[Voter, ...], member: Member, endpoints: Endpoints) -> tuple[Voter, ...]:
+def updated(voters: tuple[Voter, ...], node: NodeState, endpoints: Endpoints) -> tuple[Voter, ...]:
     """The voters, with this node's endpoints as they are now."""
     renewed = [
-        Voter(voter.node_id, voter.directory_id, endpoints) if endpoints and member.is_self(voter) else voter
+        Voter(voter.node_id, voter.directory_id, endpoints) if endpoints and node.is_self(voter) else voter
         for voter in voters
     ]
     return read_voters(voters_record(renewed))
 
 
-def become_resigned(member: Member, *, is_final: bool) -> None:
+def become_resigned(node: NodeState, *, is_final: bool) -> None:
     """Give the epoch up, and tell the voters, the best of them first, that another is wanted."""
-    role = member.role
+    role = node.role
     assert isinstance(role, Leader), f"{role} has no lead to give up"
-    successors = by_end_offset(member, role)
-    leave_lead(member)
-    member.role = Resigned(member.after(member.election_timeout_ms()), is_final)
-    member.note("raft.leader.resigned", epoch=member.epoch, successors=[voter.node_id for voter in successors])
-    member.emit(Followed(NOBODY, member.epoch))
-    request = wire.end_epoch(member, successors)
+    successors = by_end_offset(node, role)
+    leave_lead(node)
+    node.role = Resigned(node.after(node.election_timeout_ms()), is_final)
+    node.note("raft.leader.resigned", epoch=node.epoch, successors=[voter.node_id for voter in successors])
+    node.emit(Followed(NOBODY, node.epoch))
+    request = wire.end_epoch(node, successors)
     for voter in successors:
-        member.send(member.peer(voter.node_id, voter.endpoints), request)
-    if not member.is_voter and not is_final:
+        node.send(node.peer(voter.node_id, voter.endpoints), request)
+    if not node.is_voter and not is_final:
         # It was removed, and has nothing to wait for but the next leader.
-        become_unattached(member, member.epoch)
+        become_unattached(node, node.epoch)
 
 
-def by_end_offset(member: Member, role: Leader) -> list[Voter]:
+def by_end_offset(node: NodeState, role: Leader) -> list[Voter]:
     """The other voters, those with most of the log first."""
-    replicas = {voter.node_id: role.replicas.of(voter) for voter in member.others}
+    replicas = {voter.node_id: role.replicas.of(voter) for voter in node.others}
     ends = {node_id: -1 if replica is None else replica.end_offset for node_id, replica in replicas.items()}
-    return sorted(member.others, key=lambda voter: (-ends[voter.node_id], voter.node_id))
+    return sorted(node.others, key=lambda voter: (-ends[voter.node_id], voter.node_id))
 
 
-def leave_lead(member: Member) -> None:
+def leave_lead(node: NodeState) -> None:
     """Whoever waits for this leader is told to look for another."""
-    role = member.role
+    role = node.role
     if not isinstance(role, Leader):
         return
     for parked in role.parked:
-        member.answer(parked.later, wire.fetch_answer(member, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        node.answer(parked.later, wire.fetch_answer(node, ErrorCode.NOT_LEADER_OR_FOLLOWER))
     role.parked.clear()
     if role.change is not None:
         # Its record may yet be committed, by another leader: the client asks again and sees.
         change = role.change
-        member.answer(change.later or change.early, change.kind(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, LED_NO_LONGER))
+        node.answer(change.later or change.early, change.kind(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, LED_NO_LONGER))
         role.change = None
 
 
-def learn(member: Member, epoch: int, leader_id: int, endpoints: Endpoints, *, is_leader_itself: bool = False) -> None:
+def learn(node: NodeState, epoch: int, leader_id: int, endpoints: Endpoints, *, is_leader_itself: bool = False) -> None:
     """Somebody says who leads an epoch, or that there is one. `is_leader_itself`: the leader does."""
-    if epoch < member.epoch or not member.believes(epoch):
+    if epoch < node.epoch or not node.believes(epoch):
         return
-    endpoints = endpoints or member.endpoints_of(leader_id)
-    is_known = leader_id not in (NOBODY, member.node_id) and member.peer(leader_id, endpoints) is not None
-    if epoch > member.epoch:
+    endpoints = endpoints or node.endpoints_of(leader_id)
+    is_known = leader_id not in (NOBODY, node.node_id) and node.peer(leader_id, endpoints) is not None
+    if epoch > node.epoch:
         if is_known:
-            become_follower(member, epoch, LeaderAt(leader_id, endpoints))
+            become_follower(node, epoch, LeaderAt(leader_id, endpoints))
         else:
-            become_unattached(member, epoch)
+            become_unattached(node, epoch)
         return
-    if not is_known or not (member.leader is None or is_leader_itself or _has_moved(member, leader_id, endpoints)):
+    if not is_known or not (node.leader is None or is_leader_itself or _has_moved(node, leader_id, endpoints)):
         return
-    if member.state.leader_id not in (NOBODY, leader_id):
-        member.warn("raft.leader.disputed", epoch=epoch, known=member.state.leader_id, claimed=leader_id)
-    elif not isinstance(member.role, Follower):
-        become_follower(member, epoch, LeaderAt(leader_id, endpoints))
+    if node.state.leader_id not in (NOBODY, leader_id):
+        node.warn("raft.leader.disputed", epoch=epoch, known=node.state.leader_id, claimed=leader_id)
+    elif not isinstance(node.role, Follower):
+        become_follower(node, epoch, LeaderAt(leader_id, endpoints))
 
 
-def _has_moved(member: Member, leader_id: int, endpoints: Endpoints) -> bool:
+def _has_moved(node: NodeState, leader_id: int, endpoints: Endpoints) -> bool:
     """Whether the leader that nobody hears of at its address has another, as others know."""
-    role = member.role
+    role = node.role
     is_same = isinstance(role, Prospective) and role.leader is not None and role.leader.node_id == leader_id
-    return is_same and member.peer(leader_id, endpoints) != member.leader_peer()
+    return is_same and node.peer(leader_id, endpoints) != node.leader_peer()

@@ -16,7 +16,7 @@ from typing import Final
 from kavka_broker.core.raft import wire
 from kavka_broker.core.raft.effects import Later, Send
 from kavka_broker.core.raft.leader import problem_with_epoch
-from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.node_state import NodeState
 from kavka_broker.core.raft.roles import NEVER_MS, Leader, VoterChange, endpoint_of
 from kavka_broker.core.raft.transitions import become_resigned
 from kavka_broker.core.raft.voters import Voter, voters_record
@@ -35,49 +35,49 @@ FEATURE: Final = "kraft.version"
 Problem = tuple[ErrorCode, str]
 
 
-def _problem(member: Member, role: Leader) -> Problem | None:
+def _problem(node: NodeState, role: Leader) -> Problem | None:
     """What keeps any change from being made now."""
     if role.change is not None:
         return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way; try again"
     if not role.is_established:
         return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed anything yet; try again"
-    if not member.history.kraft_version:
+    if not node.history.kraft_version:
         return ErrorCode.UNSUPPORTED_VERSION, "kraft.version is 0: the voters are those of the configuration"
-    if member.history.voters_offset >= member.high_watermark:
+    if node.history.voters_offset >= node.high_watermark:
         return ErrorCode.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet; try again"
     return None
 
 
-def _leading(member: Member, cluster_id: str | None) -> Leader | Problem:
-    if cluster_id not in (None, member.identity.cluster_id):
-        ours = member.identity.cluster_id
+def _leading(node: NodeState, cluster_id: str | None) -> Leader | Problem:
+    if cluster_id not in (None, node.identity.cluster_id):
+        ours = node.identity.cluster_id
         return ErrorCode.INCONSISTENT_CLUSTER_ID, f"the cluster is {ours}, and not {cluster_id}"
-    if not isinstance(member.role, Leader):
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER, f"node {member.node_id} does not lead the quorum"
-    return member.role
+    if not isinstance(node.role, Leader):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER, f"node {node.node_id} does not lead the quorum"
+    return node.role
 
 
 # --- add -------------------------------------------------------------------------------------------------------------
 
 
-def on_add(member: Member, request: AddRaftVoterRequest) -> AddRaftVoterResponse | Later:
+def on_add(node: NodeState, request: AddRaftVoterRequest) -> AddRaftVoterResponse | Later:
     """A voter more. First it is asked which versions it speaks."""
-    role = _leading(member, request.cluster_id)
+    role = _leading(node, request.cluster_id)
     if not isinstance(role, Leader):
         return AddRaftVoterResponse(0, *role)
     endpoints = tuple((one.name, one.host, one.port) for one in request.listeners)
     voter = Voter(request.voter_id, request.voter_directory_id, endpoints)
-    problem = _not_addable(member, voter) or _problem(member, role) or _duplicate(member, voter)
+    problem = _not_addable(node, voter) or _problem(node, role) or _duplicate(node, voter)
     if problem is not None:
         return AddRaftVoterResponse(0, *problem)
-    later = member.later()
+    later = node.later()
     role.change = VoterChange(
         later if request.ack_when_committed else None,
         AddRaftVoterResponse,
-        member.after(request.timeout_ms),
-        (*member.voters, voter),
+        node.after(request.timeout_ms),
+        (*node.voters, voter),
         newcomer=voter,
-        asked=member.send(member.peer(voter.node_id, endpoints), ApiVersionsRequest("kavka", "1")),
+        asked=node.send(node.peer(voter.node_id, endpoints), ApiVersionsRequest("kavka", "1")),
     )
     if not request.ack_when_committed:
         # Whoever joins by itself does not wait: it sees in the log when it votes.
@@ -85,53 +85,53 @@ def on_add(member: Member, request: AddRaftVoterRequest) -> AddRaftVoterResponse
     return later
 
 
-def _not_addable(member: Member, voter: Voter) -> Problem | None:
+def _not_addable(node: NodeState, voter: Voter) -> Problem | None:
     if voter.node_id < 0 or voter.directory_id == ZERO:
         return ErrorCode.INVALID_REQUEST, "a voter has a node id and a directory id"
-    if endpoint_of(voter.endpoints, member.identity.listener) is None:
-        return ErrorCode.INVALID_REQUEST, f"the voter names no endpoint for the listener {member.identity.listener}"
+    if endpoint_of(voter.endpoints, node.identity.listener) is None:
+        return ErrorCode.INVALID_REQUEST, f"the voter names no endpoint for the listener {node.identity.listener}"
     return None
 
 
-def _duplicate(member: Member, voter: Voter) -> Problem | None:
-    known = next((one for one in member.voters if one.node_id == voter.node_id), None)
+def _duplicate(node: NodeState, voter: Voter) -> Problem | None:
+    known = next((one for one in node.voters if one.node_id == voter.node_id), None)
     if known is None:
         return None
     return ErrorCode.DUPLICATE_VOTER, f"node {voter.node_id} votes, with directory {to_text(known.directory_id)}"
 
 
-def on_versions(member: Member, send: Send, response: ApiVersionsResponse | None) -> None:
+def on_versions(node: NodeState, send: Send, response: ApiVersionsResponse | None) -> None:
     """The newcomer has said what it speaks: append it, if it can follow."""
-    role = member.role
+    role = node.role
     if not isinstance(role, Leader) or role.change is None or role.change.asked is not send:
         return
     change = role.change
     change.asked = None
     assert change.offset is None, f"{change} was appended before its newcomer was heard"
-    problem = _cannot_join(member, role, change, response)
+    problem = _cannot_join(node, role, change, response)
     if problem is not None:
-        _finish(member, role, *problem)
+        _finish(node, role, *problem)
         return
-    assert len(change.voters) == len(member.voters) + 1, f"{change.voters} after {member.voters}"
-    change.offset = member.append([voters_record(change.voters)])
-    member.flush()
+    assert len(change.voters) == len(node.voters) + 1, f"{change.voters} after {node.voters}"
+    change.offset = node.append([voters_record(change.voters)])
+    node.flush()
     if change.early is not None:
-        member.answer(change.early, AddRaftVoterResponse(0, ErrorCode.NONE, None))
+        node.answer(change.early, AddRaftVoterResponse(0, ErrorCode.NONE, None))
         change.early = None
 
 
 def _cannot_join(
-    member: Member, role: Leader, change: VoterChange, response: ApiVersionsResponse | None
+    node: NodeState, role: Leader, change: VoterChange, response: ApiVersionsResponse | None
 ) -> Problem | None:
     newcomer = change.newcomer
     assert newcomer is not None, "only a newcomer is asked for its versions"
     if response is None:
         return ErrorCode.REQUEST_TIMED_OUT, f"node {newcomer.node_id} did not answer at {newcomer.endpoints}"
-    level = member.history.kraft_version
+    level = node.history.kraft_version
     spoken = next((one for one in response.supported_features if one.name == FEATURE), None)
     if response.error_code or spoken is None or not spoken.min_version <= level <= spoken.max_version:
         return ErrorCode.INVALID_REQUEST, f"node {newcomer.node_id} does not speak kraft.version {level}"
-    if not role.replicas.has_caught_up((newcomer.node_id, newcomer.directory_id), member.now_ms):
+    if not role.replicas.has_caught_up((newcomer.node_id, newcomer.directory_id), node.now_ms):
         return ErrorCode.REQUEST_TIMED_OUT, f"node {newcomer.node_id} has not caught up with the log; try again"
     return None
 
@@ -139,28 +139,28 @@ def _cannot_join(
 # --- remove ----------------------------------------------------------------------------------------------------------
 
 
-def on_remove(member: Member, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse | Later:
+def on_remove(node: NodeState, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse | Later:
     """A voter less; never the last one."""
-    role = _leading(member, request.cluster_id)
+    role = _leading(node, request.cluster_id)
     if not isinstance(role, Leader):
         return RemoveRaftVoterResponse(0, *role)
     if request.voter_id < 0 or request.voter_directory_id == ZERO:
         return RemoveRaftVoterResponse(0, ErrorCode.INVALID_REQUEST, "a voter has a node id and a directory id")
     leaving = (request.voter_id, request.voter_directory_id)
-    voters = tuple(one for one in member.voters if (one.node_id, one.directory_id) != leaving)
-    problem = _problem(member, role) or _not_removable(member, voters, request.voter_id)
+    voters = tuple(one for one in node.voters if (one.node_id, one.directory_id) != leaving)
+    problem = _problem(node, role) or _not_removable(node, voters, request.voter_id)
     if problem is not None:
         return RemoveRaftVoterResponse(0, *problem)
-    assert len(voters) == len(member.voters) - 1, f"{voters} of {member.voters}"
-    later = member.later()
+    assert len(voters) == len(node.voters) - 1, f"{voters} of {node.voters}"
+    later = node.later()
     role.change = VoterChange(later, RemoveRaftVoterResponse, NEVER_MS, voters)
-    role.change.offset = member.append([voters_record(voters)])
-    member.flush()
+    role.change.offset = node.append([voters_record(voters)])
+    node.flush()
     return later
 
 
-def _not_removable(member: Member, voters: tuple[Voter, ...], node_id: int) -> Problem | None:
-    if voters == member.voters:
+def _not_removable(node: NodeState, voters: tuple[Voter, ...], node_id: int) -> Problem | None:
+    if voters == node.voters:
         return ErrorCode.VOTER_NOT_FOUND, f"no voter has node id {node_id} and this directory id"
     if not voters:
         return ErrorCode.VOTER_NOT_FOUND, f"node {node_id} is the last voter, and a quorum has one"
@@ -170,53 +170,53 @@ def _not_removable(member: Member, voters: tuple[Voter, ...], node_id: int) -> P
 # --- update ----------------------------------------------------------------------------------------------------------
 
 
-def on_update(member: Member, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
+def on_update(node: NodeState, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
     """A voter has other endpoints than the log says."""
-    if request.cluster_id not in (None, member.identity.cluster_id):
-        return wire.update_answer(member, ErrorCode.INCONSISTENT_CLUSTER_ID)
-    error = problem_with_epoch(member, request.current_leader_epoch)
-    role = member.role
+    if request.cluster_id not in (None, node.identity.cluster_id):
+        return wire.update_answer(node, ErrorCode.INCONSISTENT_CLUSTER_ID)
+    error = problem_with_epoch(node, request.current_leader_epoch)
+    role = node.role
     if error is not ErrorCode.NONE or not isinstance(role, Leader):
-        return wire.update_answer(member, error)
+        return wire.update_answer(node, error)
     endpoints = tuple((one.name, one.host, one.port) for one in request.listeners)
     voter = Voter(request.voter_id, request.voter_directory_id, endpoints)
     spoken = request.k_raft_version_feature
-    if _not_addable(member, voter) or not 0 <= spoken.min_supported_version <= spoken.max_supported_version:
-        return wire.update_answer(member, ErrorCode.INVALID_REQUEST)
-    problem = _problem(member, role)
+    if _not_addable(node, voter) or not 0 <= spoken.min_supported_version <= spoken.max_supported_version:
+        return wire.update_answer(node, ErrorCode.INVALID_REQUEST)
+    problem = _problem(node, role)
     if problem is not None:
-        return wire.update_answer(member, problem[0])
-    if not spoken.min_supported_version <= member.history.kraft_version <= spoken.max_supported_version:
-        return wire.update_answer(member, ErrorCode.INVALID_REQUEST)
+        return wire.update_answer(node, problem[0])
+    if not spoken.min_supported_version <= node.history.kraft_version <= spoken.max_supported_version:
+        return wire.update_answer(node, ErrorCode.INVALID_REQUEST)
     key = (voter.node_id, voter.directory_id)
-    if all((one.node_id, one.directory_id) != key for one in member.voters):
-        return wire.update_answer(member, ErrorCode.VOTER_NOT_FOUND)
-    voters = tuple(voter if (one.node_id, one.directory_id) == key else one for one in member.voters)
-    if voters != member.voters:
-        member.append([voters_record(voters)])
-        member.flush()
-    return wire.update_answer(member, ErrorCode.NONE)
+    if all((one.node_id, one.directory_id) != key for one in node.voters):
+        return wire.update_answer(node, ErrorCode.VOTER_NOT_FOUND)
+    voters = tuple(voter if (one.node_id, one.directory_id) == key else one for one in node.voters)
+    if voters != node.voters:
+        node.append([voters_record(voters)])
+        node.flush()
+    return wire.update_answer(node, ErrorCode.NONE)
 
 
 # --- time ------------------------------------------------------------------------------------------------------------
 
 
-def drive(member: Member, role: Leader) -> None:
+def drive(node: NodeState, role: Leader) -> None:
     """Answer when a change is committed, or has taken too long; a leader that is no voter any more goes."""
     change = role.change
-    if change is not None and change.offset is not None and change.offset < member.high_watermark:
-        _finish(member, role, ErrorCode.NONE, None)
-    elif change is not None and member.now_ms >= change.until_ms:
-        _finish(member, role, ErrorCode.REQUEST_TIMED_OUT, "the change was not committed in time; ask whether it was")
-    is_settled = member.history.voters_offset < member.high_watermark
-    if is_settled and not any(map(member.is_self, member.voters)):
-        become_resigned(member, is_final=False)
+    if change is not None and change.offset is not None and change.offset < node.high_watermark:
+        _finish(node, role, ErrorCode.NONE, None)
+    elif change is not None and node.now_ms >= change.until_ms:
+        _finish(node, role, ErrorCode.REQUEST_TIMED_OUT, "the change was not committed in time; ask whether it was")
+    is_settled = node.history.voters_offset < node.high_watermark
+    if is_settled and not any(map(node.is_self, node.voters)):
+        become_resigned(node, is_final=False)
 
 
-def _finish(member: Member, role: Leader, error: ErrorCode, message: str | None) -> None:
+def _finish(node: NodeState, role: Leader, error: ErrorCode, message: str | None) -> None:
     change, role.change = role.change, None
     assert change is not None, "no change is under way"
-    member.answer(change.later or change.early, change.kind(0, error, message))
+    node.answer(change.later or change.early, change.kind(0, error, message))
 
 
 def due_ms(role: Leader) -> int:

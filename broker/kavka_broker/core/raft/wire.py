@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from kavka_broker.core.raft.log_view import Agrees, Diverges, SnapshotId, Standing, TooOld
-from kavka_broker.core.raft.member import Member
+from kavka_broker.core.raft.node_state import NodeState
 from kavka_broker.core.raft.quorum_state import NOBODY
 from kavka_broker.core.raft.roles import Endpoints
 from kavka_broker.core.raft.voters import KRAFT_VERSIONS, Voter
@@ -67,9 +67,9 @@ def only_partition(topics: Sequence[Any]) -> Any | None:
 _INDEXES: Final = ("partition_index", "partition", "index")
 
 
-def node_endpoints(member: Member, kind: Callable[..., E]) -> list[E]:
+def node_endpoints(node: NodeState, kind: Callable[..., E]) -> list[E]:
     """The leader's address, as answers name it."""
-    peer = member.leader_peer()
+    peer = node.leader_peer()
     return [] if peer is None else [kind(node_id=peer.node_id, host=peer.host, port=peer.port)]
 
 
@@ -78,90 +78,90 @@ def told_endpoints(response: Any, node_id: int, listener: str) -> Endpoints:
     return tuple((listener, one.host, one.port) for one in response.node_endpoints if one.node_id == node_id)
 
 
-def leader_id(member: Member) -> int:
-    leader = member.leader
+def leader_id(node: NodeState) -> int:
+    leader = node.leader
     return NOBODY if leader is None else leader.node_id
 
 
 # --- Vote, BeginQuorumEpoch, EndQuorumEpoch --------------------------------------------------------------------------
 
 
-def ask_vote(member: Member, voter: Voter, *, is_pre_vote: bool) -> vote_request.VoteRequest:
-    assert voter.node_id != member.node_id, "nobody asks itself for a vote"
+def ask_vote(node: NodeState, voter: Voter, *, is_pre_vote: bool) -> vote_request.VoteRequest:
+    assert voter.node_id != node.node_id, "nobody asks itself for a vote"
     partition = vote_request.PartitionData(
-        replica_epoch=member.epoch,
-        replica_id=member.node_id,
-        replica_directory_id=member.identity.directory_id,
+        replica_epoch=node.epoch,
+        replica_id=node.node_id,
+        replica_directory_id=node.identity.directory_id,
         voter_directory_id=voter.directory_id,
-        last_offset_epoch=member.log.latest_epoch,
-        last_offset=member.end_offset,
+        last_offset_epoch=node.log.latest_epoch,
+        last_offset=node.end_offset,
         pre_vote=is_pre_vote,
     )
     return vote_request.VoteRequest(
-        member.identity.cluster_id, voter.node_id, [vote_request.TopicData(TOPIC, [partition])]
+        node.identity.cluster_id, voter.node_id, [vote_request.TopicData(TOPIC, [partition])]
     )
 
 
-def begin_epoch(member: Member, voter: Voter) -> begin_request.BeginQuorumEpochRequest:
-    partition = begin_request.PartitionData(PARTITION, voter.directory_id, member.node_id, member.epoch)
-    endpoints = [begin_request.LeaderEndpoint(*endpoint) for endpoint in member.identity.endpoints]
+def begin_epoch(node: NodeState, voter: Voter) -> begin_request.BeginQuorumEpochRequest:
+    partition = begin_request.PartitionData(PARTITION, voter.directory_id, node.node_id, node.epoch)
+    endpoints = [begin_request.LeaderEndpoint(*endpoint) for endpoint in node.identity.endpoints]
     topics = [begin_request.TopicData(TOPIC, [partition])]
-    return begin_request.BeginQuorumEpochRequest(member.identity.cluster_id, voter.node_id, topics, endpoints)
+    return begin_request.BeginQuorumEpochRequest(node.identity.cluster_id, voter.node_id, topics, endpoints)
 
 
-def end_epoch(member: Member, successors: Sequence[Voter]) -> end_request.EndQuorumEpochRequest:
+def end_epoch(node: NodeState, successors: Sequence[Voter]) -> end_request.EndQuorumEpochRequest:
     """`successors`: those who are farthest stand first."""
     partition = end_request.PartitionData(
-        leader_id=member.node_id,
-        leader_epoch=member.epoch,
+        leader_id=node.node_id,
+        leader_epoch=node.epoch,
         preferred_successors=[voter.node_id for voter in successors],
         preferred_candidates=[end_request.ReplicaInfo(voter.node_id, voter.directory_id) for voter in successors],
     )
-    endpoints = [end_request.LeaderEndpoint(*endpoint) for endpoint in member.identity.endpoints]
+    endpoints = [end_request.LeaderEndpoint(*endpoint) for endpoint in node.identity.endpoints]
     return end_request.EndQuorumEpochRequest(
-        member.identity.cluster_id, [end_request.TopicData(TOPIC, [partition])], endpoints
+        node.identity.cluster_id, [end_request.TopicData(TOPIC, [partition])], endpoints
     )
 
 
-def vote_answer(member: Member, error: ErrorCode, *, is_granted: bool) -> vote_response.VoteResponse:
+def vote_answer(node: NodeState, error: ErrorCode, *, is_granted: bool) -> vote_response.VoteResponse:
     assert not is_granted or error is ErrorCode.NONE, f"a vote is granted with {error.name}"
-    partition = vote_response.PartitionData(PARTITION, error, leader_id(member), member.epoch, is_granted)
+    partition = vote_response.PartitionData(PARTITION, error, leader_id(node), node.epoch, is_granted)
     topics = [vote_response.TopicData(TOPIC, [partition])]
-    return vote_response.VoteResponse(0, topics, node_endpoints(member, vote_response.NodeEndpoint))
+    return vote_response.VoteResponse(0, topics, node_endpoints(node, vote_response.NodeEndpoint))
 
 
-def begin_answer(member: Member, error: ErrorCode) -> begin_response.BeginQuorumEpochResponse:
-    partition = begin_response.PartitionData(PARTITION, error, leader_id(member), member.epoch)
+def begin_answer(node: NodeState, error: ErrorCode) -> begin_response.BeginQuorumEpochResponse:
+    partition = begin_response.PartitionData(PARTITION, error, leader_id(node), node.epoch)
     topics = [begin_response.TopicData(TOPIC, [partition])]
-    return begin_response.BeginQuorumEpochResponse(0, topics, node_endpoints(member, begin_response.NodeEndpoint))
+    return begin_response.BeginQuorumEpochResponse(0, topics, node_endpoints(node, begin_response.NodeEndpoint))
 
 
-def end_answer(member: Member, error: ErrorCode) -> end_response.EndQuorumEpochResponse:
-    partition = end_response.PartitionData(PARTITION, error, leader_id(member), member.epoch)
+def end_answer(node: NodeState, error: ErrorCode) -> end_response.EndQuorumEpochResponse:
+    partition = end_response.PartitionData(PARTITION, error, leader_id(node), node.epoch)
     topics = [end_response.TopicData(TOPIC, [partition])]
-    return end_response.EndQuorumEpochResponse(0, topics, node_endpoints(member, end_response.NodeEndpoint))
+    return end_response.EndQuorumEpochResponse(0, topics, node_endpoints(node, end_response.NodeEndpoint))
 
 
 # --- Fetch -----------------------------------------------------------------------------------------------------------
 
 
-def ask_fetch(member: Member, wait_max_ms: int) -> fetch_request.FetchRequest:
+def ask_fetch(node: NodeState, wait_max_ms: int) -> fetch_request.FetchRequest:
     """What follows the log's end, which is synced."""
     assert wait_max_ms >= 0, wait_max_ms
     partition = fetch_request.FetchPartition(
         partition=PARTITION,
-        current_leader_epoch=member.epoch,
-        fetch_offset=member.log.end_offset,
-        last_fetched_epoch=member.log.latest_epoch,
-        log_start_offset=member.log.start_offset,
-        replica_directory_id=member.identity.directory_id,
-        high_watermark=member.high_watermark,
+        current_leader_epoch=node.epoch,
+        fetch_offset=node.log.end_offset,
+        last_fetched_epoch=node.log.latest_epoch,
+        log_start_offset=node.log.start_offset,
+        replica_directory_id=node.identity.directory_id,
+        high_watermark=node.high_watermark,
     )
     return fetch_request.FetchRequest(
-        cluster_id=member.identity.cluster_id,
-        replica_state=fetch_request.ReplicaState(member.node_id),
+        cluster_id=node.identity.cluster_id,
+        replica_state=fetch_request.ReplicaState(node.node_id),
         max_wait_ms=wait_max_ms,
-        max_bytes=member.settings.fetch_bytes_max,
+        max_bytes=node.settings.fetch_bytes_max,
         topics=[fetch_request.FetchTopic(TOPIC, TOPIC_ID, [partition])],
     )
 
@@ -172,7 +172,7 @@ def replica_id(request: fetch_request.FetchRequest) -> int:
 
 
 def fetch_answer(
-    member: Member,
+    node: NodeState,
     error: ErrorCode,
     *,
     high_watermark: int = -1,
@@ -183,8 +183,8 @@ def fetch_answer(
         partition_index=PARTITION,
         error_code=error,
         high_watermark=high_watermark,
-        log_start_offset=member.log.start_offset,
-        current_leader=fetch_response.LeaderIdAndEpoch(leader_id(member), member.epoch),
+        log_start_offset=node.log.start_offset,
+        current_leader=fetch_response.LeaderIdAndEpoch(leader_id(node), node.epoch),
         records=records,
     )
     assert not len(records) or not isinstance(standing, Diverges | TooOld), f"records for who is at {standing}"
@@ -197,32 +197,32 @@ def fetch_answer(
             pass
     return fetch_response.FetchResponse(
         responses=[fetch_response.FetchableTopicResponse(TOPIC, TOPIC_ID, [partition])],
-        node_endpoints=node_endpoints(member, fetch_response.NodeEndpoint),
+        node_endpoints=node_endpoints(node, fetch_response.NodeEndpoint),
     )
 
 
 # --- FetchSnapshot ---------------------------------------------------------------------------------------------------
 
 
-def ask_snapshot(member: Member, snapshot: SnapshotId, position: int) -> fetch_snapshot_request.FetchSnapshotRequest:
+def ask_snapshot(node: NodeState, snapshot: SnapshotId, position: int) -> fetch_snapshot_request.FetchSnapshotRequest:
     assert position >= 0, position
     partition = fetch_snapshot_request.PartitionSnapshot(
         PARTITION,
-        member.epoch,
+        node.epoch,
         fetch_snapshot_request.SnapshotId(*snapshot),
         position,
-        member.identity.directory_id,
+        node.identity.directory_id,
     )
     return fetch_snapshot_request.FetchSnapshotRequest(
-        member.identity.cluster_id,
-        member.node_id,
-        member.settings.snapshot_chunk_bytes,
+        node.identity.cluster_id,
+        node.node_id,
+        node.settings.snapshot_chunk_bytes,
         [fetch_snapshot_request.TopicSnapshot(TOPIC, [partition])],
     )
 
 
 def snapshot_answer(
-    member: Member,
+    node: NodeState,
     error: ErrorCode,
     *,
     snapshot: SnapshotId = NO_SNAPSHOT,
@@ -234,50 +234,50 @@ def snapshot_answer(
         PARTITION,
         error,
         fetch_snapshot_response.SnapshotId(*snapshot),
-        fetch_snapshot_response.LeaderIdAndEpoch(leader_id(member), member.epoch),
+        fetch_snapshot_response.LeaderIdAndEpoch(leader_id(node), node.epoch),
         size_bytes,
         position,
         records,
     )
     topics = [fetch_snapshot_response.TopicSnapshot(TOPIC, [partition])]
-    endpoints = node_endpoints(member, fetch_snapshot_response.NodeEndpoint)
+    endpoints = node_endpoints(node, fetch_snapshot_response.NodeEndpoint)
     return fetch_snapshot_response.FetchSnapshotResponse(0, 0, topics, endpoints)
 
 
 # --- voters ----------------------------------------------------------------------------------------------------------
 
 
-def ask_update(member: Member) -> update_raft_voter_request.UpdateRaftVoterRequest:
+def ask_update(node: NodeState) -> update_raft_voter_request.UpdateRaftVoterRequest:
     """Tell the leader under which addresses this voter is to be found now."""
     return update_raft_voter_request.UpdateRaftVoterRequest(
-        member.identity.cluster_id,
-        member.epoch,
-        member.node_id,
-        member.identity.directory_id,
-        [update_raft_voter_request.Listener(*endpoint) for endpoint in member.identity.endpoints],
+        node.identity.cluster_id,
+        node.epoch,
+        node.node_id,
+        node.identity.directory_id,
+        [update_raft_voter_request.Listener(*endpoint) for endpoint in node.identity.endpoints],
         update_raft_voter_request.KRaftVersionFeature(*KRAFT_VERSIONS),
     )
 
 
-def ask_to_join(member: Member) -> add_raft_voter_request.AddRaftVoterRequest:
+def ask_to_join(node: NodeState) -> add_raft_voter_request.AddRaftVoterRequest:
     """Answered when the record is appended, because the newcomer is needed for its commit."""
     return add_raft_voter_request.AddRaftVoterRequest(
-        member.identity.cluster_id,
-        member.settings.request_timeout_ms,
-        member.node_id,
-        member.identity.directory_id,
-        [add_raft_voter_request.Listener(*endpoint) for endpoint in member.identity.endpoints],
+        node.identity.cluster_id,
+        node.settings.request_timeout_ms,
+        node.node_id,
+        node.identity.directory_id,
+        [add_raft_voter_request.Listener(*endpoint) for endpoint in node.identity.endpoints],
         ack_when_committed=False,
     )
 
 
-def ask_to_remove(member: Member, voter: Voter) -> RemoveRaftVoterRequest:
-    assert not member.is_self(voter), "nobody asks for its own removal"
-    return RemoveRaftVoterRequest(member.identity.cluster_id, voter.node_id, voter.directory_id)
+def ask_to_remove(node: NodeState, voter: Voter) -> RemoveRaftVoterRequest:
+    assert not node.is_self(voter), "nobody asks for its own removal"
+    return RemoveRaftVoterRequest(node.identity.cluster_id, voter.node_id, voter.directory_id)
 
 
-def update_answer(member: Member, error: ErrorCode) -> update_raft_voter_response.UpdateRaftVoterResponse:
-    peer = member.leader_peer()
+def update_answer(node: NodeState, error: ErrorCode) -> update_raft_voter_response.UpdateRaftVoterResponse:
+    peer = node.leader_peer()
     host, port = (peer.host, peer.port) if peer is not None else ("", 0)
-    leader = update_raft_voter_response.CurrentLeader(leader_id(member), member.epoch, host, port)
+    leader = update_raft_voter_response.CurrentLeader(leader_id(node), node.epoch, host, port)
     return update_raft_voter_response.UpdateRaftVoterResponse(0, error, leader)

@@ -1,6 +1,6 @@
 """What all the rules of one node share: who it is, what it must not forget, what it is at the moment, what it asks for.
 
-The rules are functions over a `Member`, in a module for each concern. They change the role only through `transitions`,
+The rules are functions over a `NodeState`, a module for each concern. They change the role only through `transitions`,
 and the outside only through effects.
 """
 
@@ -38,7 +38,7 @@ from kavka_broker.protocol.messages.voters_record import VotersRecord
 from kavka_broker.protocol.uuids import ZERO
 
 
-class Member:
+class NodeState:
     """The state of one node."""
 
     def __init__(
