@@ -47,9 +47,9 @@ def told_in(tree: ast.AST, where: str) -> Iterator[Told]:
 
 
 def is_telling(call: ast.Call) -> bool:
-    """Whether a call tells an event: `log.info`, `member.note` or `Note`."""
+    """Whether a call tells an event: `log.info`, `node.note` or `Note`."""
     match call:
-        case ast.Call(ast.Attribute(ast.Name("log" | "member"), method), [_, *_]):
+        case ast.Call(ast.Attribute(ast.Name("log" | "node"), method), [_, *_]):
             return method in TELLING
         case ast.Call(ast.Attribute(ast.Name("self"), "note" | "warn"), [ast.Constant(str())]):
             return True
@@ -110,7 +110,7 @@ def test_the_rule_refuses(name: str) -> None:
     ("source", "names"),
     [
         ('log.info("log.twins", log=name)', ["log.twins"]),
-        ('member.note(f"raft.{kind}")', ["f'raft.{kind}'"]),
+        ('node.note(f"raft.{kind}")', ["f'raft.{kind}'"]),
         ('log.error("a.lost" if bad else "a.kept", reason=1)', ["a.lost", "a.kept"]),
         ('self._note(Note("disk.refuses", {}))', ["disk.refuses"]),
         ("log.info(name)", ["name"]),

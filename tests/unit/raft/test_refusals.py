@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from kavka_broker.core.raft.member import Member
 
 from kavka_broker.core.raft import election, follower, leader, own_vote, voter_changes
 from kavka_broker.core.raft.effects import Followed, Later, Note, Send
 from kavka_broker.core.raft.log_view import SnapshotId, TooOld, standing
 from kavka_broker.core.raft.node import RaftNode
+from kavka_broker.core.raft.node_state import NodeState
 from kavka_broker.core.raft.quorum_state import EPOCH_MAX, QuorumState, UnreadableState, parse_state
 from kavka_broker.core.raft.replicas import OBSERVER_SESSION_MS, Replica, Replicas
 from kavka_broker.core.raft.roles import Follower, Leader, LeaderAt, Prospective, Unattached, VoterChange
@@ -51,12 +51,14 @@ def quorum() -> tuple[World, RaftNode]:
     return world, leading.node
 
 
-def member(settings: Settings | None = None, state: QuorumState | None = None, log: MemoryLog | None = None) -> Member:
+def member(
+    settings: Settings | None = None, state: QuorumState | None = None, log: MemoryLog | None = None
+) -> NodeState:
     """Node 1 of three, at time 1,000."""
     identity = Identity(1, directory_of(1), CLUSTER, endpoints=voter(1).endpoints)
     history = VoterHistory.of([voter(1), voter(2), voter(3)], kraft_version=1)
     log = log or MemoryLog()
-    return Member(identity, settings or Settings(), state or QuorumState(), history, log, lambda low, _: low, 1_000)
+    return NodeState(identity, settings or Settings(), state or QuorumState(), history, log, lambda low, _: low, 1_000)
 
 
 # --- requests about nothing, or of another cluster --------------------------------------------------------------------
@@ -352,5 +354,5 @@ def test_voters_that_are_not_committed_keep_others_from_being_changed() -> None:
 def test_nothing_is_asked_by_who_cannot_be_a_voter_of_the_log(version: int, has_address: bool) -> None:
     identity = Identity(4, directory_of(4), CLUSTER, endpoints=voter(4).endpoints if has_address else ())
     history = VoterHistory.of([voter(1)], kraft_version=version)
-    node = Member(identity, Settings(), QuorumState(), history, MemoryLog(), lambda low, _: low, 0)
+    node = NodeState(identity, Settings(), QuorumState(), history, MemoryLog(), lambda low, _: low, 0)
     assert own_vote._question(node) is None
