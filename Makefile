@@ -1,4 +1,4 @@
-# Kavka's commands. Only Python 3.11 or newer and make are needed; `make` alone lists what there is.
+# Kavka's commands. Only Python 3.11 or newer and make are needed; `make` alone shows the day of a developer.
 
 PYTHON ?= python3
 VENV   := .venv

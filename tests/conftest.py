@@ -8,7 +8,7 @@ import pytest
 
 from tools.prerequisites import lacking
 
-# `default` keeps `make check` within three minutes; HYPOTHESIS_PROFILE=thorough looks longer. A failure prints the
+# `default` keeps `make check` short; HYPOTHESIS_PROFILE=thorough looks longer. A failure prints the
 # line that repeats it (@reproduce_failure), so that a seed found elsewhere can be replayed here: docs/how-to/replay.md.
 hypothesis.settings.register_profile("default", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=2_000)

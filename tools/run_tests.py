@@ -1,6 +1,7 @@
-"""`make check` and `make test`: run the steps one after the other, and sum up in one line.
+"""`make check` and `make test`: run the steps, and sum up in one line.
 
-Each step goes on when an earlier one failed, so that one run shows everything. What the machine lacks is said first,
+What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over. Each goes on when an
+earlier one failed, so that one run shows everything. What the machine lacks is said first,
 the suites that were skipped for it are named at the end, and with CI=true a lack counts as a failure. The last line is
 always `N passed, N failed, N skipped`: the tools count one each, pytest counts its tests.
 """
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -29,7 +31,8 @@ LINT = {
     "commit titles": ("python", "-m", "tools.titles"),
 }
 SUITE_SECONDS_MAX = 1800
-QUICK = ("tests/tidy", "tests/unit", "tests/property")
+QUICK = ("tests/unit", "tests/property", "tests/tidy")  # the longest first
+TOGETHER = min(2, os.cpu_count() or 1)
 
 
 @dataclass(slots=True)
@@ -40,6 +43,13 @@ class Tally:
     failed: int = 0
     skipped: int = 0
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)  # (suite, why) -> tests
+
+    def add(self, other: "Tally") -> None:
+        """Count what another one has counted."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.reasons += other.reasons
 
     def count_suites(self, report: Path) -> None:
         """Add the outcome of one pytest run from its JUnit report."""
@@ -55,38 +65,58 @@ class Tally:
                     self.reasons[case.get("classname", "?"), skip.get("message", "")] += 1
 
 
-def run_tool(name: str, command: tuple[str, ...], tally: Tally) -> None:
+@dataclass(slots=True)
+class Ran:
+    """What came of one step."""
+
+    tally: Tally
+    text: str
+
+
+def run_tool(name: str, command: tuple[str, ...]) -> Ran:
     """One of the linters: passed or failed as a whole."""
     started = time.monotonic()
     program, *arguments = command
     ran = subprocess.run(
         [BIN / program, *arguments], cwd=ROOT, check=False, capture_output=True, text=True, encoding="utf-8"
     )
-    seconds = time.monotonic() - started
-    print(f"{name:<16} {'passed' if ran.returncode == 0 else 'FAILED'} {seconds:6.1f} s", flush=True)
-    if ran.returncode == 0:
-        tally.passed += 1
-    else:
-        tally.failed += 1
-        print(ran.stdout, ran.stderr, sep="", flush=True)
+    is_well, seconds = ran.returncode == 0, time.monotonic() - started
+    text = f"{name:<16} {'passed' if is_well else 'FAILED'} {seconds:6.1f} s\n"
+    return Ran(Tally(passed=is_well, failed=not is_well), text if is_well else f"{text}{ran.stdout}{ran.stderr}\n")
 
 
-def run_pytest(paths: tuple[str, ...], tally: Tally) -> None:
-    """Some directories of tests, of those that are there."""
+def run_pytest(paths: tuple[str, ...], *, is_shown: bool = False) -> Ran:
+    """Some directories of tests, of those that are there. `is_shown`: while they run, and not afterwards."""
     present = [path for path in paths if (ROOT / path).is_dir()]
+    tally, output = Tally(), None if is_shown else subprocess.PIPE
+    errors = None if is_shown else subprocess.STDOUT
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}", *present]
         try:
-            status = subprocess.run(command, cwd=ROOT, check=False, timeout=SUITE_SECONDS_MAX).returncode
-        except subprocess.TimeoutExpired:
-            print(f"{' '.join(present)}: ended after {SUITE_SECONDS_MAX} s; the test that hangs is named above")
-            status = 1
-        failed_before = tally.failed
+            ran = subprocess.run(
+                command, cwd=ROOT, check=False, timeout=SUITE_SECONDS_MAX, stdout=output, stderr=errors
+            )
+            said, status = ran.stdout or b"", ran.returncode
+        except subprocess.TimeoutExpired as late:
+            hangs = f"{' '.join(present)}: ended after {SUITE_SECONDS_MAX} s; the test that hangs is named above\n"
+            said, status = (late.stdout or b"") + hangs.encode(), 1
         if report.exists():
             tally.count_suites(report)
-        if status != 0 and tally.failed == failed_before:
+        if status != 0 and not tally.failed:
             tally.failed += 1  # pytest itself did not get to the tests, or found none
+    return Ran(tally, said.decode("utf-8", "replace"))
+
+
+def run_quick(tally: Tally) -> None:
+    """The linters and what is quick of the tests, some at a time; the tests first, for they take longest."""
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        tests = [pool.submit(run_pytest, (path,)) for path in QUICK]
+        linters = [pool.submit(run_tool, name, command) for name, command in LINT.items()]
+        for one in [*linters, *tests]:
+            ran = one.result()
+            print(ran.text, end="", flush=True)
+            tally.add(ran.tally)
 
 
 def other_suites() -> tuple[str, ...]:
@@ -122,12 +152,10 @@ def main() -> int:
             raise SystemExit("usage: python -m tools.run_tests check|test")
     lacks, tally = lacking(), Tally()
     say_lacks(lacks)
-    for name, command in LINT.items():
-        run_tool(name, command, tally)
-    run_pytest(QUICK, tally)
+    run_quick(tally)
     if wanted == "test":
         for suite in other_suites():
-            run_pytest((suite,), tally)
+            tally.add(run_pytest((suite,), is_shown=True).tally)
     print(*table(measured()), sep="\n")
     return sum_up(tally, lacks)
 

@@ -1,0 +1,61 @@
+"""`make check` over a made-up project: what passed, failed and was skipped is counted, and all of it is shown."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import run_tests
+from tools.run_tests import Tally, run_pytest, run_quick
+
+GOOD = """\
+import pytest
+
+def test_good():
+    pass
+
+@pytest.mark.skip(reason="no such program")
+def test_skipped():
+    pass
+"""
+BAD = "def test_bad():\n    raise ValueError('a defect')\n"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, source in (("good", GOOD), ("bad", BAD)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"test_{name}.py").write_text(source)
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    monkeypatch.setattr(run_tests, "QUICK", ("good", "bad"))
+    tools = {"well": ("python", "-c", "pass"), "ill": ("python", "-c", "raise SystemExit('it is wrong')")}
+    monkeypatch.setattr(run_tests, "LINT", tools)
+    return tmp_path
+
+
+def test_everything_is_counted_and_shown_whatever_failed_before(capfd: pytest.CaptureFixture[str]) -> None:
+    tally = Tally()
+    run_quick(tally)
+    assert (tally.passed, tally.failed, tally.skipped) == (2, 2, 1)
+    assert [(why, count) for (_, why), count in tally.reasons.items()] == [("no such program", 1)]
+    shown, _ = capfd.readouterr()
+    for words in (
+        "well             passed",
+        "ill              FAILED",
+        "it is wrong",
+        "a defect",
+        "1 passed, 1 skipped",
+    ):
+        assert words in shown
+
+
+def test_a_suite_that_is_shown_while_it_runs_is_not_shown_again(capfd: pytest.CaptureFixture[str]) -> None:
+    ran = run_pytest(("good", "nowhere"), is_shown=True)
+    assert (ran.text, ran.tally.passed) == ("", 1)
+    assert "1 passed, 1 skipped" in capfd.readouterr()[0]
+
+
+def test_what_hangs_is_ended_and_what_it_said_is_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_tests, "SUITE_SECONDS_MAX", 0)
+    ran = run_pytest(("good",))
+    assert ran.tally.failed == 1
+    assert "good: ended after 0 s" in ran.text
