@@ -53,7 +53,10 @@ class Amount:
 class Ticker:
     """A producer that sends to each partition at a steady pace, and remembers the longest silence of any of them."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: Sequence[int]) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: Sequence[int], *, values_a_second: int = VALUES_A_SECOND
+    ) -> None:
+        self._pause_seconds = 1 / values_a_second
         self._producer = ck.Producer({
             "bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 0,
             "log_level": 0, "reconnect.backoff.max.ms": 500, "retry.backoff.ms": 20, "retry.backoff.max.ms": 200,
@@ -70,7 +73,7 @@ class Ticker:
         while not self._stops.is_set():
             for partition in self._last:
                 self._producer.produce(self._topic, b"x" * 100, partition=partition, on_delivery=self._delivered)
-            self._producer.poll(1 / VALUES_A_SECOND)
+            self._producer.poll(self._pause_seconds)
         self._producer.flush(FLUSH_SECONDS_MAX)
 
     def _delivered(self, error: ck.KafkaError | None, message: ck.Message) -> None:
