@@ -323,3 +323,10 @@ def test_a_bound_that_all_brokers_have_is_not_written_down_again() -> None:
     metadata = cluster(1)
     metadata.replay(ConfigRecord(ResourceType.BROKER, "", MIN_INSYNC, "2"))
     assert update_features(metadata, [UpdateFeature(ELR_FEATURE, 1)]).records == [FeatureLevelRecord(ELR_FEATURE, 1)]
+
+
+def test_a_feature_that_nobody_here_knows_can_be_turned_off() -> None:
+    metadata = cluster(1)
+    metadata.replay(FeatureLevelRecord("no.such", 1))
+    off = UpdateFeature("no.such", 0, Direction.SAFE_DOWNGRADE)
+    assert update_features(metadata, [off]).records == [FeatureLevelRecord("no.such", 0)]

@@ -61,7 +61,7 @@ def update_features(
         _check(metadata, command)
         if command.level == metadata.features.level(command.name):
             continue
-        low, high = SUPPORTED_LEVELS[command.name]
+        low, high = SUPPORTED_LEVELS.get(command.name, (0, 0))
         assert command.level == 0 or low <= command.level <= high, f"{command} was let through"
         records.append(FeatureLevelRecord(command.name, command.level))
         if command.name == ELR_FEATURE and command.level:
