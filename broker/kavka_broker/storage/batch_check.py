@@ -141,6 +141,7 @@ def prepare_in_thread(batches: memoryview, config: LogConfig, now_ms: int) -> Pr
 def _prepare(
     batch: memoryview, header: BatchHeader, config: LogConfig, origin: Origin, now_ms: int, *, is_on_loop: bool
 ) -> memoryview:
+    assert len(batch) == header.size_bytes, "a batch is judged as a whole"
     _check_envelope(batch, header, config, origin)
     if origin is Origin.CLIENT:
         _check_client(header)
@@ -233,6 +234,7 @@ def _repack(
     batch: memoryview, header: BatchHeader, codec: int, config: LogConfig, max_timestamp_ms: int, bytes_max: int
 ) -> memoryview:
     """The same records with another codec; the header says their largest timestamp, whatever it has said."""
+    assert codec != header.codec
     records = decompress(header.codec, batch[HEADER_BYTES:], bytes_max)
     packed = compress(Compression(codec), records, _level(config, codec))
     repacked = bytearray(batch[:HEADER_BYTES]) + packed
@@ -240,6 +242,7 @@ def _repack(
     _ATTRIBUTES.pack_into(repacked, 21, header.attributes & ~CODEC_MASK | codec)
     _TIMESTAMP.pack_into(repacked, 35, max_timestamp_ms)
     set_crc(repacked)
+    assert read_header(repacked).size_bytes == len(repacked)
     return memoryview(repacked)
 
 

@@ -73,6 +73,8 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]] | None:
         entries = [(int(epoch), int(offset)) for epoch, offset in _lines(path, data)]
     except ValueError as problem:
         raise MalformedCheckpoint(f"{path}: {problem}") from None
+    if any(min(entry) < 0 for entry in entries):
+        raise MalformedCheckpoint(f"{path}: a number below 0: {entries}")
     if entries != sorted(entries) or len({epoch for epoch, _ in entries}) != len(entries):
         raise MalformedCheckpoint(f"{path}: epochs do not ascend: {entries}")
     return entries

@@ -68,6 +68,7 @@ def corrected(
     known: LeaderEpochs, segments: Iterable[Segment], log_start_offset: int, log_end_offset: int
 ) -> Work[LeaderEpochs | None]:
     """What the batches say, where `known` says otherwise; None where it is right, and a single batch may be wrong."""
+    assert log_start_offset <= log_end_offset
     found, last = yield from _walk(segments)
     found.truncate_from_start(log_start_offset)
     before = _within(known, log_start_offset, log_end_offset)

@@ -188,6 +188,7 @@ class Search:
         wanted = self._owner(twins[0].name)
         known = [one for one in twins if one.topic_id and one.topic_id != ZERO and wanted in (ZERO, one.topic_id)]
         kept = known or twins[:1]
+        assert len({one.path for one in twins}) == len(twins), "a log is found twice"
         for one in twins:
             if one not in kept and one.directory.is_online:
                 log.warning("log.duplicated", log=str(one.name), kept=kept[0].path, set_aside=one.path)

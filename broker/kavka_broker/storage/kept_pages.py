@@ -42,7 +42,9 @@ def keep_behind(mapped: mmap.mmap, fd: int, size: int, end: int) -> int:
 
     The page that holds the cut goes too, for the kernel clears the rest of it.
     """
+    assert size >= 0
     start = size - size % mmap.PAGESIZE
+    assert start % mmap.PAGESIZE == 0
     length = end - start
     if length <= 0:
         return end
@@ -70,6 +72,7 @@ def _copy(fd: int, start: int, length: int, target: int) -> None:
             return  # the file is shorter than the map was: what is behind it is zeros
         ctypes.memmove(target + done, piece, len(piece))
         done += len(piece)
+    assert done == length
 
 
 def _address(mapped: mmap.mmap) -> int:

@@ -280,6 +280,7 @@ class Log:
 
     def _append_ready(self, batch: memoryview, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
         header = BatchHeader._make(_unpack_header(batch))
+        assert len(batch) == header.size_bytes
         if len(batch) > self.segments.bytes_max:
             raise self._too_large_for_segment(len(batch))
         append_time_ms = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else -1
@@ -321,6 +322,7 @@ class Log:
             self.producer_files.note(header, batch, self.segments.active)
         if begins_within:
             self.advance_start(first_offset)
+        assert state.end_offset >= first_offset
         return Appended(first_offset, state.end_offset - 1)
 
     def _begin_records(self) -> None:

@@ -240,6 +240,7 @@ class LogDirectory:
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Say that every log was closed."""
+        assert self._lock is not None, f"{self.path} is not locked"
         content = json.dumps({"version": CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch})
         self._disk.write_file(os.path.join(self.path, CLEAN_SHUTDOWN), content.encode())
 

@@ -165,6 +165,8 @@ class LogManager(OpenLogs):
         lost. Whichever reaches further has everything.
         """
         name, home = opened.name, self._homes[opened.name]
+        assert twin.name == name
+        assert twin is not opened
         is_further = twin.topic_id == opened.topic_id and (opened.epochs.latest, opened.log_end_offset) > (
             twin.epochs.latest,
             twin.log_end_offset,
@@ -251,6 +253,7 @@ class LogManager(OpenLogs):
         directory.forget((name,), partial(self._logs_in, directory), self._spoken_for)
 
     def _emptiest(self, directories: list[LogDirectory]) -> LogDirectory:
+        assert directories
         return min(directories, key=lambda directory: directory.logs_count)
 
     def replace(self, future: Log, directory: LogDirectory, now_ms: int) -> Log:

@@ -69,6 +69,7 @@ def parse_future(directory: str) -> PartitionName | None:
 
 
 def offset_file(offset: int, suffix: str) -> str:
+    assert 0 <= offset < 10**OFFSET_DIGITS, f"no file is named after offset {offset}"
     return f"{offset:020d}{suffix}"
 
 
@@ -81,4 +82,5 @@ def parse_offset_file(name: str) -> tuple[int, str] | None:
 def aside_directory(partition: PartitionName, unique: str, suffix: str) -> str:
     """The name of a log that is out of service. `unique` keeps two of the same partition apart."""
     tail = f".{unique}{suffix}"
+    assert len(tail) < NAME_BYTES_MAX, tail
     return str(partition)[: NAME_BYTES_MAX - len(tail)] + tail

@@ -45,6 +45,7 @@ class OpenLogs:
         random_bytes: Callable[[int], bytes] = os.urandom,
         threads_max: int = 4,
     ) -> None:
+        assert threads_max > 0
         self.disk = disk
         self._threads_max = threads_max
         self.cluster_id = cluster_id
@@ -87,6 +88,7 @@ class OpenLogs:
     def high_watermark(self, topic: str, partition: int) -> int:
         """What the last run knew to be committed, between the log's start and its end."""
         name = PartitionName(topic, partition)
+        assert name in self._logs, f"{name} is not open"
         home, opened = self._homes[name], self._logs[name]
         known = home.high_watermarks.get(name, opened.log_start_offset)
         return max(opened.log_start_offset, min(known, opened.log_end_offset))

@@ -52,7 +52,6 @@ class ProducerFiles:
 
     def end_walk(self, states: ProducerStates) -> None:
         """These are the producers from now on."""
-        assert self._walk is not None, f"{self._state.name}: nobody has worked out producers"
         self.states, self._walk = states, None
 
     def _begun(self, snapshot_offsets: Sequence[int] | None = None) -> ProducerWalk:

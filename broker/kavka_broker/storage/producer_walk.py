@@ -50,6 +50,7 @@ class ProducerWalk:
     """The walk from `offset` on, before which these are the producers; `segments` hold it and what follows."""
 
     def __init__(self, known: Iterable[tuple[int, Producer]], offset: int, segments: Iterable[Segment]) -> None:
+        assert offset >= 0
         self._known = list(known)
         self._offset = offset
         self._stretches = [(segment, segment.offsets.position_before(offset)) for segment in segments]

@@ -97,6 +97,8 @@ def open_log(
     name = parse_partition(base) or parse_future(base)
     if name is None:
         raise ValueError(f"{directory} is not the name of a log: <topic>-<partition>")
+    # A checkpoint may say anything.
+    recovery_point, log_start_offset = max(recovery_point, 0), max(log_start_offset, 0)
     names = clean_up(disk, directory)
     files = offset_files(names)
     bases, lost = drop_lone(disk, directory, files)
@@ -154,6 +156,7 @@ def _made(opening: _Opening, start_offset: int, *, recovery_point: int, is_as_le
     )
     opened.damage, opened.is_foreign = opening.damage, opening.is_foreign
     opened.producer_files.load(opening.snapshot_offsets)
+    assert opened.epochs.latest >= opened.epochs.begun
     return opened
 
 
@@ -457,6 +460,7 @@ def _go_on_at(opening: _Opening, offset: int, *, is_missed: bool) -> None:
         opening.segments[-1].finish()  # an empty one too where the log began there
     else:
         _drop(opening, opening.segments.pop())
+    assert not opening.segments or opening.segments[-1].base_offset < offset
     opening.segments.append(_segment(opening, offset))
     opening.end_offset = offset
 

@@ -94,6 +94,7 @@ class Segment:
         index_bytes_max: int = 10 * 1024 * 1024,
         suffix: str = "",
     ) -> None:
+        assert index_interval_bytes >= 0
         path = os.path.join(directory, offset_file(base_offset, ""))
         self._disk = disk
         self.directory = directory
@@ -425,6 +426,8 @@ class Segment:
         self.is_age_known = None
         self.is_index_full = False
         self._unindexed_bytes = 0
+        assert not len(self.offsets)
+        assert not len(self.times)
 
     def has_sane_indexes(self) -> bool:
         """Whether the indexes can be those of this log: their last entries lead to where they say."""

@@ -80,6 +80,7 @@ class SetAside:
     ) -> None:
         """Take the log in `path` out of service. Its files must be closed."""
         assert os.path.dirname(path) == directory.path, f"{path} is not in {directory.path}"
+        assert suffix in (DELETE_DIRECTORY, STRAY_DIRECTORY), suffix
         target = os.path.join(directory.path, aside_directory(name, self._random_bytes(16).hex(), suffix))
         one = Aside(directory, path, target, suffix, size_bytes, delay_ms)
         self._all[path] = one
@@ -92,6 +93,7 @@ class SetAside:
 
     def found(self, directory: LogDirectory, path: str, suffix: str) -> None:
         """A start has come across what an earlier life has set aside."""
+        assert path not in self._all, f"{path} is found twice"
         self._all[path] = Aside(directory, path, path, suffix, is_renamed=True)
 
     def holds(self, path: str) -> bool:

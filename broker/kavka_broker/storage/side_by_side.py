@@ -9,6 +9,7 @@ from typing import Any
 @contextmanager
 def side_by_side(threads_max: int, name: str) -> Iterator[Callable[..., Iterable[Any]]]:
     """A `map` over that many threads; with one, the caller's own does it and no other is started."""
+    assert threads_max > 0, f"{name} has no thread"
     if threads_max == 1:
         yield map
         return

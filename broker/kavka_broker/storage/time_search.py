@@ -70,6 +70,7 @@ class _Search:
     def __init__(self, log: Log, segment: Segment, timestamp_ms: int, pace: Pace) -> None:
         self._log = log
         self._segment = segment
+        assert segment.largest.timestamp_ms >= timestamp_ms, "there is nothing to be found"
         self._timestamp_ms = timestamp_ms
         self._pace = pace
         self._truncations = log.truncations

@@ -5,11 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
+from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.storage import checkpoints
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_state import LogState
 from kavka_broker.storage.offset_index import OffsetIndex
+from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.segments import Segments
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, fill, new_disk, open_log
 
@@ -64,7 +66,6 @@ DEFECTS: dict[str, Callable[[Log], object]] = {
     "an epoch below the log": lambda log: log.epoch_file.begin(log.epochs.begun + 1, log.log_start_offset - 1),
     "epochs that begin behind the end": lambda log: log.epoch_file.truncate_from_start(beyond(log)),
     "a snapshot behind the end": lambda log: log.producer_files.write_snapshot(beyond(log), durable=False),
-    "producers that nobody has worked out": lambda log: log.producer_files.end_walk(log.producers),
     "a closed log that rolls": roll_closed,
 }
 
@@ -101,6 +102,38 @@ def test_what_the_disk_says_of_an_index_is_no_defect() -> None:
     index = OffsetIndex(disk, f"{DIRECTORY}.index", 0, 1024)
     index.append(5, 200)
     assert len(index) == 2
+
+
+@pytest.mark.parametrize("told", [-1, -(2**40)])
+def test_what_a_checkpoint_says_is_no_defect(told: int) -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    fill(log, 12)
+    log.close()
+    disk.write_file(f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n1\n0 %d\n" % told)
+    again = open_log(disk, recover=False, recovery_point=told, log_start_offset=told)
+    assert (again.log_start_offset, again.log_end_offset) == (0, 12)
+
+
+def test_a_cut_is_sealed_by_whoever_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread is at it while the log is closed."""
+    log = open_log()
+    fill(log, 12)
+    log.flush()
+    log.cutting.plan_cut(4)
+    log.durability.lower_on_disk()
+    log.cutting.carry_out()
+    walked = ProducerFiles.walked
+
+    def overtaken(files: ProducerFiles) -> ProducerStates:
+        monkeypatch.setattr(ProducerFiles, "walked", walked)
+        found = walked(files)
+        log.durability.seal()
+        return found
+
+    monkeypatch.setattr(ProducerFiles, "walked", overtaken)
+    log.durability.seal()
+    assert not log.durability.is_being_cut
 
 
 def test_epochs_can_be_taken_over() -> None:

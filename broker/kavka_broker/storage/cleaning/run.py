@@ -170,6 +170,7 @@ class Cleaning:
                     return
                 yield from self._slice(len(batch), 0)
             # Whatever gap there is at its end.
+            assert newest.latest_offset < end_offset
             newest.latest_offset = end_offset - 1
 
     def _write(self, newest: OffsetMap, transactions: CleanedTransactions) -> Iterator[Slice | Replacement]:
@@ -277,6 +278,7 @@ class Cleaning:
 
     def _slice(self, read_bytes: int, records: int, written_bytes: int = 0) -> Iterator[Slice]:
         """An end of the slice, where it has come to enough."""
+        assert read_bytes >= 0 <= written_bytes
         self.figures.bytes_read += read_bytes
         self._pending_bytes += read_bytes + written_bytes
         self._pending_records += records
