@@ -45,10 +45,12 @@ def _text(lines: list[str]) -> bytes:
 
 
 def read_offsets(disk: Disk, path: str) -> dict[PartitionName, int]:
-    """The offsets by partition; none where there is no file."""
+    """The offsets by partition; none where there is no file, or the empty one of Kafka's cleaner that never cleaned."""
     try:
         data = disk.read_file(path)
     except FileNotFoundError:
+        return {}
+    if not data and path.endswith(CLEANED_OFFSETS):
         return {}
     try:
         return {PartitionName(topic, int(partition)): int(offset) for topic, partition, offset in _lines(path, data)}

@@ -14,7 +14,7 @@ from typing import Final
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.slices import UNITS_PER_SLICE, Pace, Work
-from kavka_broker.storage.disk import Disk, is_out_of_files
+from kavka_broker.storage.disk import Disk, is_out_of_files, is_passing
 from kavka_broker.storage.found_logs import Unusable
 from kavka_broker.storage.future_logs import FutureLogs
 from kavka_broker.storage.log import Log
@@ -62,6 +62,7 @@ class OpenLogs:
         self._unsecured: list[Log] = []
         self.aside = SetAside(disk, random_bytes, self._fail)
         self.futures = FutureLogs(disk, random_bytes, self.aside, self._fail)
+        self._unclosed: dict[PartitionName, None] = {}  # logs that the next start has to recover
         self._is_loaded = False
 
     def __iter__(self) -> Iterator[Log]:
@@ -296,12 +297,12 @@ class OpenLogs:
     def _is_clean(self, directory: LogDirectory) -> bool:
         """Whether no log of it needs recovery.
 
-        One does whose sync has failed: nobody knows what is on the disk. And one that could not be opened, unless the
-        last stop was clean.
+        A log needs it whose sync has failed: nothing is known of what is on the disk. So does one for whose last index
+        entries there was no room, and one that could not be opened, unless the last stop was clean.
         """
         if self._unusable and not directory.is_clean:
             return False
-        return not any(one.is_failed for one in self._logs_in(directory))
+        return not any(one.is_failed or one.name in self._unclosed for one in self._logs_in(directory))
 
     def _leave_as_found(self, broker_epoch: int) -> None:
         """The start did not come to its end: what was clean stays so, what needs recovery still does. A registration on
@@ -317,8 +318,12 @@ class OpenLogs:
     def _close(self, one: Log) -> None:
         try:
             one.close()
-        except BrokerError:
-            self._fail(self._homes[one.name])
+        except BrokerError as error:
+            problem = error.__cause__
+            if isinstance(problem, OSError) and is_passing(problem):
+                self._unclosed[one.name] = None  # a full disk is not a broken one
+            else:
+                self._fail(self._homes[one.name])
 
 
 def _nothing(directory: LogDirectory) -> None:

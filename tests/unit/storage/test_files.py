@@ -227,6 +227,15 @@ def test_a_clean_stop_is_believed_once(text: bytes, epoch: int) -> None:
     assert disk.read_file("/data/.kafka_cleanshutdown") == b'{"version": 0, "brokerEpoch": 43}'
 
 
+def test_an_empty_checkpoint_of_the_cleaner_is_how_kafka_begins_one() -> None:
+    disk = new_disk()
+    for name in (checkpoints.CLEANED_OFFSETS, checkpoints.RECOVERY_POINTS):
+        disk.write_file(f"/data/{name}", b"")
+    assert checkpoints.read_offsets(disk, f"/data/{checkpoints.CLEANED_OFFSETS}") == {}
+    with pytest.raises(checkpoints.MalformedCheckpoint):
+        checkpoints.read_offsets(disk, f"/data/{checkpoints.RECOVERY_POINTS}")
+
+
 def test_a_malformed_checkpoint_makes_the_start_unclean() -> None:
     disk = new_disk()
     disk.write_file("/data/.kafka_cleanshutdown", b"")

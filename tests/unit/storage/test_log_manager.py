@@ -5,7 +5,7 @@ import pytest
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.storage import partition_metadata
-from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
+from kavka_broker.storage.log_directory import LogDirectory, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, new_disk, values, whole
@@ -285,6 +285,23 @@ def test_a_clean_stop_needs_no_recovery() -> None:
     assert found is not None
     assert values(found) == [b"%d" % index + b"x" * 100 for index in range(12)]
     assert not disk.exists("/data/.kafka_cleanshutdown")
+
+
+def test_a_stop_on_a_full_disk_is_not_clean_and_fails_no_directory() -> None:
+    disk = formatted()
+    manager = start(disk)
+    log = manager.create("t", 0, ID, SMALL)
+    fill(log, 3)
+    lost = list[LogDirectory]()
+    manager.on_offline = lost.append
+    disk.space_bytes = 0
+    manager.close(broker_epoch=5)
+    assert (lost, disk.exists("/data/.kafka_cleanshutdown")) == ([], False)
+    disk.space_bytes = None
+    disk.kill()
+    found = start(disk).get("t", 0)
+    assert found is not None
+    assert len(values(found)) == 3
 
 
 @pytest.mark.parametrize("was_clean", [True, False])
