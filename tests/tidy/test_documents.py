@@ -9,6 +9,8 @@ import pytest
 
 from tests.tidy.tree import MARKDOWN, ROOT, relative
 
+ANCHORED = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#([^)]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -27,6 +29,34 @@ def test_links_lead_somewhere(page: Path) -> None:
     targets = [link for link in LINK.findall(page.read_text()) if not re.match(r"[a-z]+:", link)]
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=relative)
+def test_links_to_a_heading_find_it(page: Path) -> None:
+    """A renamed heading takes its links along."""
+    anchored = [(target, anchor) for target, anchor in ANCHORED.findall(page.read_text()) if "://" not in target]
+    missing = [
+        f"{target}#{anchor}"
+        for target, anchor in anchored
+        if anchor not in anchors((page.parent / target if target else page).read_text())
+    ]
+    assert not missing
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that GitHub makes of headings."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(text)}
+
+
+def test_a_question_is_the_title_of_its_page_and_in_the_index() -> None:
+    """Users look for their own words: each page that answers is listed in docs/README.md by its title."""
+    pages = [page for folder in ("questions", "how-to") for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
+    index = (ROOT / "docs/README.md").read_text()
+    assert pages
+    for page in pages:
+        title = page.read_text().splitlines()[0].removeprefix("# ")
+        assert title.endswith("?"), f"{relative(page)} is titled {title!r}, which is no question"
+        assert f"[{title}]({relative(page).removeprefix('docs/')})" in index, f"{title!r} is not in docs/README.md"
 
 
 def test_every_document_is_on_the_map() -> None:
