@@ -31,7 +31,16 @@ from tests.sim.log_starts import Trim
 from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimFuture, SimLoop
 from tests.sim.loop_syncs import LoopSyncs
 from tests.sim.network import Network, Weather
-from tests.sim.node import CLIENT_PORT, CONTROLLER, CONTROLLER_PORT, DIRECTORIES, Node, traceback_of
+from tests.sim.node import (
+    CLIENT_PORT,
+    CONTROLLER,
+    CONTROLLER_PORT,
+    DIRECTORIES,
+    INTERNAL,
+    INTERNAL_PORT,
+    Node,
+    traceback_of,
+)
 from tests.sim.playbook import WORKLOADS
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
@@ -143,9 +152,8 @@ class Simulation:
             quorum = {"controller.quorum.voters": ",".join(f"{one}@node{one}:{CONTROLLER_PORT}" for one in voters)}
         settings = {
             "process.roles": "broker,controller" if is_controller else "broker",
-            "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT}{controller}",
             "controller.listener.names": CONTROLLER,
-            "inter.broker.listener.name": "PLAINTEXT",
+            **listeners(host, controller, is_apart="crowds" in shape.workloads),
             **quorum,
             "broker.rack": f"rack{node_id % 3}",
             "min.insync.replicas": str(shape.min_isr),
@@ -455,3 +463,15 @@ class Running:
 
     client: Any
     task: asyncio.Task[None]
+
+
+def listeners(host: str, controller: str, *, is_apart: bool) -> dict[str, str]:
+    """Where a node listens; brokers talk to each other through the clients' listener, or through one of their own."""
+    clients = f"PLAINTEXT://{host}:{CLIENT_PORT}"
+    if not is_apart:
+        return {"listeners": f"{clients}{controller}", "inter.broker.listener.name": "PLAINTEXT"}
+    return {
+        "listeners": f"{clients},{INTERNAL}://{host}:{INTERNAL_PORT}{controller}",
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,{INTERNAL}:PLAINTEXT,{CONTROLLER}:PLAINTEXT",
+        "inter.broker.listener.name": INTERNAL,
+    }

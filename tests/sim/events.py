@@ -18,8 +18,8 @@ Listener = Callable[[str, Mapping[str, Any]], None]
 #: What no broker may ever have to say here.
 NEVER = {"fetch.damaged": "a leader served a batch with a wrong CRC"}
 
-#: For which else a broker closes a connection here: nobody sends what cannot be.
-CLOSED_FOR: Final = ("produce with acks=0", "idle for")
+#: For which else a broker closes a connection here: nobody sends what cannot be. (Whom for a bound, `crowds` judges.)
+CLOSED_FOR: Final = ("produce with acks=0", "idle for", "more than max.connections")
 
 
 class Events(logging.Handler):

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+from tests.sim.accepting import Door
 from tests.sim.loop import NOBODY, PROCESS, Process, SimLoop
 
 CONNECT_SECONDS_MAX = 127.0
@@ -62,6 +63,9 @@ class Network:
         # Who is told of requests that arrive, by the bytes of their key; and of a connection that has ended.
         self.on_request: dict[bytes, Callable[[Process, Process], None]] = {}
         self.on_end: Callable[[Process, Process], None] = lambda source, target: None
+        self.on_taking: Callable[[Door], None] = lambda door: None  # told of a broker that takes a connection now,
+        self.on_waiting: Callable[[Door], None] = lambda door: None  # and of one that lets those who have come wait
+        self.doors: dict[tuple[str, int], Door] = {}  # the last that a process has had there
         self._next_port = FIRST_FREE_PORT
 
     # --- faults -------------------------------------------------------------------------------------------------
@@ -174,7 +178,10 @@ class Network:
         self._next_port += 1
         window_bytes = self.loop.random.choice((4_096, 65_536, 1_048_576))
         near.out, far.out = Pipe(self, near, far, window_bytes), Pipe(self, far, near, window_bytes)
-        self.loop.call_soon(far.begin, server.factory, context=far.context)
+        if server.door is None:
+            self.loop.call_soon(far.begin, server.factory, context=far.context)
+        else:
+            server.door.arrived(far)
         protocol = near.begin(factory)
         return near, protocol
 
@@ -209,6 +216,7 @@ class Server:
         self.process = process
         self.is_serving = is_serving
         self.sockets = [Socket(address)]
+        self.door: Door | None = None  # where connections wait to be taken; else they are made at once
         self._network = network
         self._address = address
 
@@ -217,6 +225,8 @@ class Server:
 
     def close(self) -> None:
         self._network.forget(self._address, self)
+        if self.door is not None and self.process.is_alive:
+            self.door.close()
 
     async def wait_closed(self) -> None:
         return
@@ -367,7 +377,7 @@ class Transport(asyncio.Transport):
         self._is_writing_paused = False
         self._high_bytes = 65_536
         self._protocol: Any = None
-        process.on_death[self._process_died] = None
+        process.on_death[self.turn_away] = None
 
     def begin(self, factory: Callable[[], Any]) -> Any:
         """The connection stands, for this side."""
@@ -467,7 +477,7 @@ class Transport(asyncio.Transport):
         if not self.is_open:
             return
         self._forget()
-        self.process.on_death.pop(self._process_died, None)
+        self.process.on_death.pop(self.turn_away, None)
         self._protocol.connection_lost(error)
 
     def _forget(self) -> None:
@@ -478,7 +488,7 @@ class Transport(asyncio.Transport):
             if not pipe.source.is_open and not pipe.target.is_open:
                 self.network.pipes.pop(pipe, None)
 
-    def _process_died(self) -> None:
+    def turn_away(self) -> None:
         """Its system closes what it had open. A host without power does not, and loses what it had not sent yet."""
         self._forget()
         if self.network.is_dark(self.process.host):

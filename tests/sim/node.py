@@ -31,8 +31,10 @@ from tests.support.sim_inode import SimDirectory, SimInode
 
 CLUSTER_ID = "a2F2a2Etc2ltdWxhdGVkMQ"
 EPOCH_MS = 1_800_000_000_000
-CLIENT_PORT, CONTROLLER_PORT = 9092, 9093
+CLIENT_PORT, CONTROLLER_PORT, INTERNAL_PORT = 9092, 9093, 9094
 CONTROLLER = "CONTROLLER"
+INTERNAL = "INTERNAL"  # through which brokers talk to each other, where clients have another
+INTERNAL = "INTERNAL"  # where brokers have a listener of their own
 DIRECTORIES = ("/data", "/more")  # of logs; the metadata is in the first
 DISK_DELAY_MS = (0.05, 2.0)
 

@@ -5,6 +5,7 @@ from random import Random
 from typing import Final
 
 from tests.sim.compaction import Compaction
+from tests.sim.crowds import Crowds
 from tests.sim.groups import Groups
 from tests.sim.transactions import Transactions
 from tests.sim.transients import Transients
@@ -21,6 +22,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "unclean": Unclean,
     "transactions": Transactions,
     "compaction": Compaction,
+    "crowds": Crowds,
 }
 
 

@@ -11,11 +11,11 @@ FIRST_PARTITION: Final = 3  # of a state: what stands before is of the node
 def state_of(node: Any, broker: Any) -> list[Any]:
     """Two that are equal have nothing between them to look at. One entry for each replica, in their order."""
     quorum, topics = broker.quorum, broker.serving.replicas._topics
-    node, log, runner = quorum._node._state, quorum.log._log, quorum._runner
+    state, log, runner = quorum._node._state, quorum.log._log, quorum._runner
     quorum_state = (
-        node.high_watermark,
-        node.role,
-        node.state.leader_epoch,
+        state.high_watermark,
+        state.role,
+        state.state.leader_epoch,
         runner is None or runner.is_failed,
         quorum.metadata.offset,
         log.log_end_offset,

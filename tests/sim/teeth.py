@@ -23,7 +23,14 @@ from kavka_broker.replica.leading import partition as replica_partition
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving import follower_reads
 from kavka_broker.storage.log_reading import Reader
-from tests.sim import teeth_of_cleaning, teeth_of_clients, teeth_of_disks, teeth_of_mends, teeth_of_strangers
+from tests.sim import (
+    teeth_of_cleaning,
+    teeth_of_clients,
+    teeth_of_crowds,
+    teeth_of_disks,
+    teeth_of_mends,
+    teeth_of_strangers,
+)
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
 
 BESIDE: Final = (
@@ -32,6 +39,7 @@ BESIDE: Final = (
     teeth_of_disks,
     teeth_of_mends,
     teeth_of_strangers,
+    teeth_of_crowds,
 )  # modules whose teeth are registered as they are imported
 ALL: Final = TEETH
 
