@@ -4,8 +4,9 @@
     python -m bench.cluster --section failover --repetitions 3
 
 One product runs at a time, each repetition on a fresh cluster, and every second repetition begins with the other.
-The sections: `replicated` (produce with three replicas and acks=all), `failover` (kill -9 of a leader, and a controlled
-stop, under load), `partitions` (a thousand partitions: created, idle, a broker restarted).
+The sections: `replicated` (produce with three replicas and acks=all), `flush` (that with `flush.messages=1`, from 32
+connections at once), `failover` (kill -9 of a leader, and a controlled stop, under load), `partitions` (a thousand
+partitions: created, idle, a broker restarted).
 """
 
 import argparse
@@ -22,7 +23,7 @@ from typing import Final
 
 import confluent_kafka as ck
 
-from bench import latency, load, machine, memory, processes, report, sections, topics
+from bench import latency, load, machine, memory, processes, report, sections, synced, topics
 from bench.__main__ import FULL, NEEDS_WARM_UP, PRODUCTS, RESULTS, Run, environment, told_floors
 from bench.brokers import compile_kavka
 from bench.load import Load
@@ -39,6 +40,8 @@ VALUES_A_SECOND: Final = 200
 FAILOVER_PARTITIONS: Final = 6
 FLUSH_SECONDS_MAX: Final = 120.0
 IN_FLIGHT: Final = 5
+SYNCED_CONNECTIONS: Final = 32
+SYNCED_VALUE: Final = b"x" * 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,24 @@ def replicated(trio: Trio, amount: Amount, repetition: int, record: Record) -> N
             record(Measure("replicated", case, trio.name, repetition, figures, meter.cost.others_cores))
 
 
+def flush(trio: Trio, _: Amount, repetition: int, record: Record) -> None:
+    """What a sync before each answer costs where all three replicas make it: a plain topic, then a synced one."""
+    plain = 0.0
+    for case, config in (("plain", {}), ("flush.messages=1", synced.SYNCED)):
+        with topics.topic(trio.bootstrap, 1, REPLICAS, config) as topic:
+            trio.wait_whole(topic, 1)
+            time.sleep(1.0)  # a node may know of a topic before it serves it
+            port = trio.leader_of_most(topic).port
+            with machine.Meter(*trio.pids) as meter:
+                served = synced.closed_loop(port, topic, SYNCED_CONNECTIONS, synced.SECONDS, SYNCED_VALUE)
+        figures = served.figures
+        if plain:
+            figures["share_of_plain"] = figures["requests_per_second"] / plain
+        plain = figures["requests_per_second"]
+        name = f"{SYNCED_CONNECTIONS} connections, 1 KB, 3 replicas, {case}"
+        record(Measure("flush", name, trio.name, repetition, figures, meter.cost.others_cores))
+
+
 def failover(trio: Trio, _: Amount, repetition: int, record: Record) -> None:
     """How long acknowledgements stay away when a leader dies or is stopped, and how soon it is back."""
     for how, case in ((signal.SIGKILL, "kill -9 of a leader"), (signal.SIGTERM, "controlled stop of a leader")):
@@ -235,6 +256,7 @@ def write_to_each(bootstrap: str, topic: str, partitions: int) -> None:
 
 SECTIONS: Final = {
     "replicated": (replicated,),
+    "flush": (flush,),
     "failover": (failover,),
     "partitions": (creation, partitions),
 }

@@ -111,9 +111,9 @@ def _produce_on(port: int, topic: str, value: bytes) -> None:
             wire.produced_offset(connection.ask(frame), topic)
 
 
-def closed_loop(port: int, topic: str, connections: int, seconds: float) -> Served:
+def closed_loop(port: int, topic: str, connections: int, seconds: float, value: bytes = SMALL) -> Served:
     """So many connections, each of which sends its next request when it has its answer."""
-    frame = wire.produce_frame(topic, 0, SMALL, -1)
+    frame = wire.produce_frame(topic, 0, value, -1)
     clients = [wire.Connection(port) for _ in range(connections)]
     try:
         _serve(clients, frame, topic, seconds / WARM_UP_SHARE)
