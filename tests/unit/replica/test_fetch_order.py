@@ -3,7 +3,7 @@
 import asyncio
 
 from kavka_broker.protocol.messages.fetch_response import PartitionData
-from tests.unit.replica.test_fetcher import Bench, answer, named, opened, play, records
+from tests.unit.replica.leaders import Bench, answer, named, opened, play, records
 
 
 def test_an_answer_that_came_before_the_one_in_front_of_it_is_taken_behind_that() -> None:

@@ -31,7 +31,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kavka_broker.replica.following.cutting import go_on
 from kavka_broker.replica.following.session import NEVER_SENT, Followed, FollowerSession, Key, fetch_request
-from kavka_broker.replica.following.taking import Next, begin, resume_between, take
+from kavka_broker.replica.following.taking import Next, begin, resume_between, take, take_overtaken
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
@@ -331,6 +331,9 @@ class Fetcher:
 
     def _take_and_count(self, followed: Followed, data: PartitionData) -> int:
         """What it is of a turn of the loop. To cut a log, or to plan it, writes files and is all of one."""
+        if followed.is_overtaken:
+            take_overtaken(followed.partition, data)
+            return 1
         log, cut_before = followed.partition.log, followed.partition.log.truncations
         self._take(followed, data, self._clock.now_ms())
         return 1 if log.truncations == cut_before else TAKEN_A_TURN_MAX

@@ -49,6 +49,11 @@ class Followed:
         """The partition still follows, at the epoch that this is about."""
         return not self.partition.is_leader and self.partition.leader_epoch == self.leader_epoch
 
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether this leader, at this epoch, has brought records since the partition was named last."""
+        return self.is_current and NEVER_SENT < self.sent_offset < self.partition.log.log_end_offset
+
 
 class FollowerSession:
     """One session with one leader."""

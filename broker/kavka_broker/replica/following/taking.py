@@ -55,7 +55,7 @@ def take(partition: Partition, data: PartitionData, now_ms: int) -> Next:
             log.debug("fetch.refused", partition=str(partition), error=ErrorCode(data.error_code).name)
             return Next.LATER
     try:
-        if data.diverging_epoch.end_offset >= 0 or data.diverging_epoch.epoch >= 0:
+        if _has_diverged(data):
             cut_diverging(partition, EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
         else:
             append(partition, data, now_ms)
@@ -101,6 +101,23 @@ def append(partition: Partition, data: PartitionData, now_ms: int) -> None:
             partition.high_watermark = min(partition.high_watermark, log_.log_end_offset)
             partition.sync_soon()  # the first batches may be there, and the next fetch waits for their sync
         partition.bytes_in += len(records)
+    _follow(partition, data)
+
+
+def take_overtaken(partition: Partition, data: PartitionData) -> None:
+    """What answers a fetch from before the present end: another answer has brought the same records meanwhile. How far
+    they are committed, and where the log begins, a leader says once.
+    """
+    if data.error_code == ErrorCode.NONE and not (_has_diverged(data) or partition.log.durability.is_being_cut):
+        _follow(partition, data)
+
+
+def _has_diverged(data: PartitionData) -> bool:
+    return data.diverging_epoch.end_offset >= 0 or data.diverging_epoch.epoch >= 0
+
+
+def _follow(partition: Partition, data: PartitionData) -> None:
+    log_ = partition.log
     partition.follow_high_watermark(data.high_watermark)
     if log_.log_start_offset < data.log_start_offset <= partition.high_watermark:
         log_.advance_start(data.log_start_offset)

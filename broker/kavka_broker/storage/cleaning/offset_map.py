@@ -32,8 +32,7 @@ class OffsetMap:
     def __init__(self, bytes_max: int, load_factor: float, keys_max: int) -> None:
         """A table for `keys_max` keys, or for as many as go into `bytes_max` at that load."""
         wanted = int(keys_max / load_factor) + SLOTS_MIN
-        assert bytes_max >= 0
-        assert 0 < load_factor <= 1
+        assert bytes_max > 0 < load_factor <= 1
         self.slots = prime_below(max(SLOTS_MIN, min(wanted, min(bytes_max, BYTES_MAX) // ENTRY_BYTES)))
         self.entries_max = max(1, min(int(self.slots * load_factor), self.slots - 1))
         assert 0 < self.entries_max < self.slots
