@@ -1,13 +1,13 @@
 """The documents say what is there: links lead somewhere, commands are those that tests run, decisions are numbered."""
 
 import re
-import subprocess
-import sys
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import MARKDOWN, ROOT, relative
+from kavka_operator.cli.app import parser
+from tests.tidy.tree import MARKDOWN, PYTHON, ROOT, relative
 
 ANCHORED = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#([^)]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -101,11 +101,28 @@ def test_the_readme_shows_only_commands_that_are_run() -> None:
     assert not unknown, "show what a test runs, or run what is shown"
 
 
-def test_the_readme_knows_the_commands_of_kavka() -> None:
-    """Every `kavka NAME` in the documents is a command of the program."""
-    listing = subprocess.run(
-        [Path(sys.executable).parent / "kavka", "--help"], capture_output=True, text=True, check=True
-    ).stdout
+@pytest.mark.parametrize("page", MARKDOWN, ids=relative)
+def test_what_a_page_has_one_type_is_a_command(page: Path) -> None:
+    """Each `kavka ...` that a block shows has the commands and options of the program."""
+    shown = re.findall(r"^\.venv/bin/kavka (.+)", "".join(BLOCK.findall(page.read_text())), re.MULTILINE)
+    assert not [line for line in shown if not is_command(line)]
+
+
+def is_command(line: str) -> bool:
+    """Whether the program takes these words."""
+    try:
+        parser().parse_args(shlex.split(line, comments=True))
+    except SystemExit as refusal:
+        return not refusal.code
+    return True
+
+
+def test_the_tests_that_documents_name_are_there() -> None:
+    """A claim that names its test is worth as much as the test."""
+    functions = "\n".join(path.read_text() for path in PYTHON if relative(path).startswith("tests/"))
     for page in MARKDOWN:
-        for name in re.findall(r"^\.venv/bin/kavka ([a-z]+)", page.read_text(), re.MULTILINE):
-            assert re.search(rf"\b{name}\b", listing), f"{relative(page)}: kavka {name}"
+        text = page.read_text()
+        for path in re.findall(r"`(tests/[^`\s:]*)", text):
+            assert (ROOT / path).exists(), f"{relative(page)}: {path}"
+        for name in re.findall(r"`(test_\w+)`", text):
+            assert f"def {name}(" in functions, f"{relative(page)}: {name}"
