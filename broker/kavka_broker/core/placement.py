@@ -30,11 +30,11 @@ class Site:
 
 
 class TooFewBrokers(ValueError):
-    """More replicas are wanted than there are brokers to hold them."""
+    """Too few brokers for the replicas that are wanted."""
 
 
 def place(partitions: int, replication_factor: int, sites: Iterable[Site], rotation: int = 0) -> list[tuple[int, ...]]:
-    """The replicas of each partition, the preferred leader first."""
+    """Place replicas of each partition, the preferred leader first. Raises TooFewBrokers."""
     assert partitions >= 0, partitions
     assert rotation >= 0, rotation
     ring = interleave_racks(sites)
@@ -45,7 +45,7 @@ def place(partitions: int, replication_factor: int, sites: Iterable[Site], rotat
 
 
 def interleave_racks(sites: Iterable[Site]) -> tuple[Site, ...]:
-    """All brokers, in an order in which neighbours stand in different racks as far as that goes.
+    """Order all brokers so that neighbours stand in different racks where possible.
 
     Each rack spreads its brokers evenly over the ring, so a large rack stands in every other place, not at the end.
     """
@@ -64,20 +64,20 @@ def interleave_racks(sites: Iterable[Site]) -> tuple[Site, ...]:
 
 @lru_cache(RINGS_MAX)
 def _cycle(ring: Sequence[Site], replication_factor: int) -> tuple[tuple[int, ...], ...]:
-    """The replicas at each position, until they repeat."""
+    """Replicas at each position, until they repeat."""
     load: Counter[int] = Counter()
     placed: list[tuple[int, ...]] = []
-    ends: list[tuple[int, int]] = []  # how uneven it is after a lap, and where that ends
+    ends: list[tuple[int, int]] = []  # unevenness after each lap, and the lap's end
     for lap in range(max(1, min(LAPS_MAX, POSITIONS_MAX // len(ring)))):
         placed += [_replicas(ring, lap * len(ring) + start, replication_factor, load) for start in range(len(ring))]
-        # At equal loads the longer cycle: it has more pairs of leader and follower.
+        # The longer cycle wins at equal loads: it has more pairs of leader and follower.
         ends.append((_unevenness(ring, load), -len(placed)))
     assert all(len(set(replicas)) == replication_factor for replicas in placed), "a broker has one replica of each"
     return tuple(placed[: -min(ends)[1]])
 
 
 def _unevenness(ring: Sequence[Site], load: Counter[int]) -> int:
-    """The most that two brokers of one rack differ by; racks of different sizes cannot be alike."""
+    """The largest difference between two brokers of one rack; racks of different sizes cannot be alike."""
     racks: dict[str | None, list[int]] = {}
     for site in ring:
         racks.setdefault(site.rack, []).append(load[site.broker_id])
@@ -91,7 +91,7 @@ def _replicas(ring: Sequence[Site], position: int, wanted: int, load: Counter[in
     chosen = [leader]
     in_rack = Counter([leader.rack])
     rest = [*ring[start + 1 :], *ring[:start]]
-    # With each lap a leader gets other followers: where it dies, its work goes to all of them.
+    # A leader gets other followers with each lap: when it dies, its work goes to all of them.
     shift = lap % len(rest) if rest else 0
     rest = [*rest[shift:], *rest[:shift]]
     while len(chosen) < wanted:

@@ -5,7 +5,7 @@ What was read and written is owed, and time pays it at the limit's rate. All cle
 
 
 class Pace:
-    """`owed_bytes` as of `seen_ms`, which only goes on. The rate is given with each call: it may be another one now."""
+    """Bytes that cleaning owes as of `seen_ms`, a time that only rises. Each call gives the rate: it may change."""
 
     __slots__ = ("owed_bytes", "seen_ms")
 
@@ -19,7 +19,7 @@ class Pace:
         self.owed_bytes += size_bytes
 
     def wait_ms(self, rate: float, now_ms: float) -> float:
-        """How long until nothing is owed, at this rate."""
+        """Milliseconds until no bytes are owed, at this rate."""
         self._pay(rate, now_ms)
         return self.owed_bytes * 1000 / rate
 

@@ -27,7 +27,7 @@ from kavka_broker.protocol.records.retained import RetainedBatch, empty_batch
 
 
 class LastOfProducer(NamedTuple):
-    """The last record of an active producer, and its epoch. `offset` is -1 where only a marker is known of it."""
+    """The last record of an active producer, and its epoch. `offset` is -1 where only a marker of it is known."""
 
     offset: int
     epoch: int
@@ -35,17 +35,17 @@ class LastOfProducer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a run goes by."""
+    """Offsets, times and lookups that decide in one run which records stay."""
 
     newest: Callable[[bytes], int]  # the newest offset of a key; -1 where the run has not met it
     looked_to: int  # the last offset that `newest` takes account of
     now_ms: int
     delete_retention_ms: int
-    last_of: Callable[[int], LastOfProducer | None]  # of a producer by its id; None where it is not active
+    last_of: Callable[[int], LastOfProducer | None]  # by a producer's id; None where it is not active
 
 
 class Retained(NamedTuple):
-    """What became of a batch: its bytes, None where it goes, and how many records it has then."""
+    """The outcome for a batch: its bytes, or None where it is removed, and how many records are left in it."""
 
     batch: Buffer | None
     records: int
@@ -57,10 +57,10 @@ GONE = Retained(None, 0)
 def retain(
     header: BatchHeader, batch: Buffer, terms: Terms, transactions: CleanedTransactions, *, is_last: bool
 ) -> Generator[int, None, Retained]:
-    """What stays of one batch; `is_last` of its segment. Raises ProtocolViolation for records that are none.
+    """Give what stays of a batch; `is_last`: of its segment. Raises ProtocolViolation for records that cannot be read.
 
-    A batch may unpack to very much. So it is gone through in pieces, twice where it changes and has several, and after
-    each piece this gives the number of its records: no more than a piece and what is written are held.
+    A batch may unpack to a large size. So its records are gone through in pieces, twice where the batch changes and has
+    several, and each piece yields the number of its records: no more than a piece and the output are held.
     """
     horizon_ms = header.base_timestamp if header.has_delete_horizon else None
     is_past = horizon_ms is not None and horizon_ms <= terms.now_ms
@@ -70,7 +70,7 @@ def retain(
         kept.has_tombstone = is_spent  # markers have their horizon as tombstones have
         yield from _look(header, batch, kept, lambda _: not (is_spent and is_past))
     elif not is_spent:
-        yield from _look(header, batch, kept, lambda one: _stays(one, terms, tombstones_go=is_past))
+        yield from _look(header, batch, kept, lambda record: _stays(record, terms, tombstones_go=is_past))
     if not kept.count:
         stays = is_last or _is_last_of_producer(header, terms)
         return Retained(batch if not header.records_count else empty_batch(header), 0) if stays else GONE
@@ -93,16 +93,16 @@ class _Kept:
     flags: bytearray = field(default_factory=bytearray)  # one byte for each record
     count: int = 0
     has_tombstone: bool = False
-    all_seen: list[Entry] | None = None  # all records, where one piece has them, as of most batches
+    all_seen: list[Entry] | None = None  # all records of a batch that is one piece, as most are
 
 
 def _look(header: BatchHeader, batch: Buffer, kept: _Kept, stays: Callable[[Entry], bool]) -> Iterator[int]:
     for piece in entries(header, batch):
-        for one in piece:
-            does_stay = stays(one)
+        for record in piece:
+            does_stay = stays(record)
             kept.flags.append(does_stay)
             kept.count += does_stay
-            kept.has_tombstone |= does_stay and not one.has_value and not header.is_control
+            kept.has_tombstone |= does_stay and not record.has_value and not header.is_control
         if len(piece) == header.records_count:
             kept.all_seen = piece
         yield len(piece)
@@ -111,17 +111,17 @@ def _look(header: BatchHeader, batch: Buffer, kept: _Kept, stays: Callable[[Entr
 def _copy(header: BatchHeader, batch: Buffer, kept: _Kept, retained: RetainedBatch) -> Iterator[int]:
     flags = iter(kept.flags)
     for piece in entries(header, batch) if kept.all_seen is None else (kept.all_seen,):
-        # In this order: a piece that ends takes no flag of the next one.
-        for one, stays in zip(piece, flags, strict=False):
+        # The piece stands first in `zip`: a piece that ends takes no flag of the next piece.
+        for record, stays in zip(piece, flags, strict=False):
             if stays:
-                retained.add(one)
+                retained.add(record)
         yield len(piece)
 
 
 def _is_spent(header: BatchHeader, batch: Buffer, transactions: CleanedTransactions) -> bool:
-    """Whether it is of an aborted transaction, or the marker of one that has nothing left."""
+    """Whether a batch is of an aborted transaction, or is the marker of a transaction that has nothing left."""
     if header.is_control:
-        key = next((one.key for piece in entries(header, batch) for one in piece), None)
+        key = next((record.key for piece in entries(header, batch) for record in piece), None)
         kind = control_type(key) if header.records_count else None
         return transactions.marker_goes(header.producer_id, header.last_offset, kind, is_empty=not header.records_count)
     return header.is_transactional and transactions.is_aborted(header.producer_id, header.last_offset)

@@ -24,24 +24,24 @@ from kavka_broker.core.config.topic import LogConfig
 
 
 class SegmentView(NamedTuple):
-    """What the choice has to know of a segment. Timestamps are -1 where there are none."""
+    """A segment, as far as the choice needs it. Timestamps are -1 where it has none."""
 
     base_offset: int
     size_bytes: int
-    index_bytes: int  # of the larger one
+    index_bytes: int  # of the larger of its two indexes
     first_timestamp_ms: int
     largest_timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """What the choice has to know of a log. `segments` has at least the active one, which is the last."""
+    """A log, as far as the choice needs it. `segments` has at least the active one, which is the last."""
 
     config: LogConfig
     segments: Sequence[SegmentView]
     log_start_offset: int
     log_end_offset: int
-    cleaned_offset: int  # up to where an earlier run has come
+    cleaned_offset: int  # where an earlier run has stopped
     stable_offset: int
     synced_offset: int
 
@@ -52,13 +52,13 @@ class LogView:
 
 @dataclass(frozen=True, slots=True)
 class DirtyRange:
-    """What a run would clean, and how much there is to it."""
+    """The part of a log that a run would clean, and its sizes."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
     clean_bytes: int
     cleanable_bytes: int
-    overdue_ms: int  # how long ago `max.compaction.lag.ms` has passed; 0: it has not
+    overdue_ms: int  # how long ago `max.compaction.lag.ms` has passed; 0 where it has not
 
     def __post_init__(self) -> None:
         assert self.first_dirty_offset >= 0, self
@@ -72,14 +72,14 @@ class DirtyRange:
         return self.cleanable_bytes / total_bytes if total_bytes else 0.0
 
     def is_due(self, config: LogConfig) -> bool:
-        """Whether it is worth a run, or has to be."""
+        """Whether the log is worth a run, or must have one."""
         if not self.cleanable_bytes:
             return False
         return self.overdue_ms > 0 or self.ratio > config.min_cleanable_dirty_ratio
 
 
 def dirty_range(view: LogView, now_ms: int) -> DirtyRange:
-    """The part of a log that a run would clean now; its `cleanable_bytes` are 0 where there is nothing."""
+    """Give the part of a log that a run would clean now; its `cleanable_bytes` are 0 where there is none."""
     first_dirty = _first_dirty(view)
     bases = [segment.base_offset for segment in view.segments]
     assert all(map(lt, bases, bases[1:])), f"the segments begin at {bases}"
@@ -98,7 +98,7 @@ def dirty_range(view: LogView, now_ms: int) -> DirtyRange:
 
 
 def _first_dirty(view: LogView) -> int:
-    """Where the last run has stopped; the log's start where that lies outside of the log."""
+    """Offset where the last run has stopped; the log's start where that offset lies outside the log."""
     if view.log_start_offset <= view.cleaned_offset <= view.log_end_offset:
         return view.cleaned_offset
     return view.log_start_offset
@@ -109,27 +109,27 @@ def _first_uncleanable(view: LogView, bases: Sequence[int], first_dirty: int, no
     lag_ms = view.config.min_compaction_lag_ms
     if lag_ms > 0:
         begin = max(0, bisect_right(bases, first_dirty) - 1)
-        young = (one for one in view.segments[begin:-1] if one.largest_timestamp_ms > now_ms - lag_ms)
+        young = (segment for segment in view.segments[begin:-1] if segment.largest_timestamp_ms > now_ms - lag_ms)
         limits.extend(segment.base_offset for segment in young)
     return min(limits)
 
 
 def _overdue_ms(view: LogView, begin: int, end: int, now_ms: int) -> int:
-    first_times = [one.first_timestamp_ms for one in view.segments[begin:end] if one.first_timestamp_ms > 0]
+    first_times = [segment.first_timestamp_ms for segment in view.segments[begin:end] if segment.first_timestamp_ms > 0]
     clean_until_ms = now_ms - view.config.max_compaction_lag_ms
     return max(0, clean_until_ms - min(first_times, default=clean_until_ms))
 
 
 def choose(ranges: Iterable[tuple[DirtyRange, LogConfig]]) -> int | None:
-    """Which of these to clean: the index of the one with the highest ratio, the first of several; None for none."""
+    """Choose the log to clean: the index of the highest ratio, the first of several that are equal; None for none."""
     due = [(index, dirty) for index, (dirty, config) in enumerate(ranges) if dirty.is_due(config)]
-    return max(due, key=lambda one: one[1].ratio)[0] if due else None
+    return max(due, key=lambda indexed: indexed[1].ratio)[0] if due else None
 
 
 def grouped(
     segments: Sequence[SegmentView], end_offset: int, *, bytes_max: int, index_bytes_max: int, group_max: int
 ) -> list[range]:
-    """Which neighbours become one segment: as many as fit its size, its indexes, and the offsets that these can say.
+    """Group neighbouring segments that become one: as many as fit its size, its indexes and the offsets in these.
 
     `end_offset` is where the last of `segments` ends. At most `group_max` of them come together.
     """

@@ -24,18 +24,18 @@ class _Aborting:
 
 
 class CleanedTransactions:
-    """The transactions on the way through a log. `kept` are the aborted ones that have left batches behind."""
+    """The transactions on the way through a log. `kept` are the aborted ones of which batches stay."""
 
     __slots__ = ("_aborted", "_aborting", "_committing", "kept")
 
     def __init__(self, aborted: Iterable[Ended]) -> None:
-        self._aborted = deque(sorted(aborted, key=lambda one: one.first_offset))
+        self._aborted = deque(sorted(aborted, key=lambda transaction: transaction.first_offset))
         self._aborting: dict[int, _Aborting] = {}  # by producer id
-        self._committing: dict[int, None] = {}  # producer ids of which a batch was met
+        self._committing: dict[int, None] = {}  # producer ids of committed transactions of which a batch was met
         self.kept: list[Ended] = []
 
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        """Take note of a transactional batch; whether its transaction was aborted."""
+        """Note a transactional batch; whether its transaction was aborted."""
         self._begin_up_to(last_offset)
         aborting = self._aborting.get(producer_id)
         if aborting is None:
@@ -45,7 +45,7 @@ class CleanedTransactions:
         return True
 
     def marker_goes(self, producer_id: int, offset: int, kind: ControlType | None, *, is_empty: bool) -> bool:
-        """Take note of a control batch; whether nothing of its transaction is left, as where it `is_empty` already."""
+        """Note a control batch; whether nothing of its transaction is left, as where it `is_empty` already."""
         self._begin_up_to(offset)
         if kind is ControlType.ABORT:
             aborting = self._aborting.pop(producer_id, None)

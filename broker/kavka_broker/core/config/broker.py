@@ -1,7 +1,7 @@
 """The configuration of one broker, typed, from a properties file and what was altered at run time.
 
 Later words win: Kafka's default, the file, the cluster-wide dynamic default, the dynamic config of this broker. A value
-that cannot stand is refused at start with the key, the value and the fix; a key that nobody knows is kept and named
+that cannot stand is refused at start with the key, the value and the fix; an unknown key is kept and named
 in `unknown`, as Kafka does, so that a file written for a newer broker still starts an older one.
 """
 
@@ -83,18 +83,18 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 OF_A_LISTENER: Final = "listener.name."
-#: Keys that may be said for one listener alone, and that this version reads there.
+#: Keys that may be set for one listener alone, and that this version reads there.
 LISTENER_KEYS: Final = ("max.connections",)
 
 
 def listener_key(name: str) -> tuple[str, str] | None:
-    """Whose listener a key is about and what it says there; None unless this version reads it for one listener."""
+    """The listener's name and the plain key in it; None unless this version reads the key for one listener."""
     listener, _, key = name.removeprefix(OF_A_LISTENER).partition(".")
     return (listener.upper(), key) if name.startswith(OF_A_LISTENER) and key in LISTENER_KEYS else None
 
 
 def definition_of(name: str) -> Definition | None:
-    """How a key is to be read, also one of a listener; None for what nobody knows or reads."""
+    """The definition of a key, also of a listener's; None for a key that is unknown or not read."""
     if (said := listener_key(name)) is not None:
         return replace(KEYS[said[1]], name=name)
     return KEYS.get(name)
@@ -109,7 +109,7 @@ class BrokerConfig:
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> BrokerConfig:
-        """A whole broker's configuration, or ConfigError."""
+        """Parse a whole broker's configuration. Raises ConfigError."""
         values = {name: definition.default for name, definition in KEYS.items()}
         for name, text in properties.items():
             if (definition := definition_of(name)) is not None:
@@ -126,9 +126,9 @@ class BrokerConfig:
         return config
 
     def altered(self, *overrides: Mapping[str, str]) -> BrokerConfig:
-        """Another configuration: dynamic values laid over these, the last the strongest.
+        """Lay dynamic values over this configuration, the last the strongest.
 
-        A dynamic value that cannot be read is passed over: it stood when it was written, and the broker has to start.
+        A dynamic value that cannot be read is passed over: it was valid when it was written, and a broker has to start.
         """
         values = dict(self._values)
         for override in overrides:
@@ -160,18 +160,18 @@ class BrokerConfig:
         return self._values[name]
 
     def whole(self, name: str) -> int:
-        """The value of a whole number whose name is put together."""
+        """The value of an integer key whose name is put together in code."""
         value = self._values[name]
         assert isinstance(value, int), f"{name} is no whole number"
         return value
 
     def text(self, name: str) -> str | None:
-        """The value in the words of a properties file; None for no value. Secrets are not hidden here."""
+        """The value as a properties file has it; None for no value. Secrets are not hidden here."""
         return render(self._values[name])
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Keys that were given and that nobody knows. Keys of a listener (`listener.name.`...) are not among them."""
+        """Keys that were given and are unknown. Keys of a listener (`listener.name.`...) are not among them."""
         return tuple(name for name in self.given if name not in KEYS and not name.startswith(OF_A_LISTENER))
 
     @property
@@ -188,12 +188,12 @@ class BrokerConfig:
 
     @cached_property
     def log_dirs(self) -> tuple[str, ...]:
-        """Where logs live; `log.dirs`, else `log.dir`."""
+        """Log directories: `log.dirs`, otherwise `log.dir`."""
         return self["log.dirs"] or self["log.dir"]
 
     @cached_property
     def metadata_log_dir(self) -> str:
-        """Where `__cluster_metadata-0` lives: the first log directory unless said otherwise."""
+        """The directory of `__cluster_metadata-0`: the first log directory unless set otherwise."""
         return self["metadata.log.dir"] or self.log_dirs[0]
 
     @cached_property
@@ -201,7 +201,7 @@ class BrokerConfig:
         key = "listener.security.protocol.map"
         protocols = protocol_map(key, self._values[key].split(","))
         if key not in self.given:
-            # Nobody wrote a map: a controller listener may then have any name, and is plain text.
+            # No protocol map is set: a controller listener may then have any name, and is plain text.
             for name in self["controller.listener.names"]:
                 protocols.setdefault(name.upper(), "PLAINTEXT")
         return protocols
@@ -218,12 +218,12 @@ class BrokerConfig:
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
         """The listeners for clients and other brokers."""
-        return tuple(one for one in self.all_listeners if one.name not in self.controller_listener_names)
+        return tuple(listener for listener in self.all_listeners if listener.name not in self.controller_listener_names)
 
     @cached_property
     def controller_listeners(self) -> tuple[Listener, ...]:
-        """The listeners of the controller that this process opens, if it is one."""
-        return tuple(one for one in self.all_listeners if one.name in self.controller_listener_names)
+        """The controller listeners that this process opens, if it is a controller."""
+        return tuple(listener for listener in self.all_listeners if listener.name in self.controller_listener_names)
 
     @cached_property
     def _advertised(self) -> tuple[Listener, ...] | None:
@@ -232,17 +232,18 @@ class BrokerConfig:
 
     @cached_property
     def advertised_listeners(self) -> tuple[Listener, ...]:
-        """What clients are told, by listener. An unset one is the listener itself."""
+        """Listeners that clients are told, by name. An unset one is the listener itself."""
         listeners = self.listeners if self._advertised is None else self._advertised
-        return tuple(one for one in listeners if one.name not in self.controller_listener_names)
+        return tuple(listener for listener in listeners if listener.name not in self.controller_listener_names)
 
     @cached_property
     def advertised_controllers(self) -> tuple[Listener, ...]:
-        """Where other nodes find the controller of this one: as advertised, else where it listens."""
-        advertised = {one.name: one for one in self._advertised or ()}
+        """Listeners where other nodes find this controller: as advertised, otherwise where it listens."""
+        advertised = {listener.name: listener for listener in self._advertised or ()}
         return tuple(
-            advertised.get(one.name) or replace(one, host="localhost" if one.host in EVERYWHERE else one.host)
-            for one in self.controller_listeners
+            advertised.get(listener.name)
+            or replace(listener, host="localhost" if listener.host in EVERYWHERE else listener.host)
+            for listener in self.controller_listeners
         )
 
     @cached_property
@@ -252,7 +253,7 @@ class BrokerConfig:
 
     @cached_property
     def connections_per_listener(self) -> dict[str, int]:
-        """What `listener.name.X.max.connections` says, by listener."""
+        """Connection limits that `listener.name.X.max.connections` sets, by listener."""
         said = ((listener_key(name), value) for name, value in self._values.items())
         return {key[0]: int(value) for key, value in said if key is not None and key[1] == "max.connections"}
 
@@ -267,7 +268,7 @@ class BrokerConfig:
 
     @cached_property
     def log_config(self) -> LogConfig:
-        """What a topic without overrides gets."""
+        """The configuration of a topic without overrides."""
         values: dict[str, Any] = {}
         for name, definition in TOPIC_KEYS.items():
             if (synonym := definition.synonym) is not None:
@@ -276,7 +277,7 @@ class BrokerConfig:
         return LogConfig(**values)
 
     def _check(self) -> None:
-        """What only several keys together can break."""
+        """Check rules that span several keys. Raises ConfigError."""
         self._check_logs()
         self._check_listeners()
         size, queued = self["socket.request.max.bytes"], self["queued.max.request.bytes"]

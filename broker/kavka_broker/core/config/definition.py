@@ -13,7 +13,7 @@ from typing import Any, Final
 
 
 class ConfigError(ValueError):
-    """A config that cannot stand. The message names the key, the value and the fix."""
+    """A config that is not valid. The message names the key, the value and the fix."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name}: {problem}")
@@ -22,7 +22,7 @@ class ConfigError(ValueError):
 
 
 class ConfigType(IntEnum):
-    """With the numbers that DescribeConfigs gives them."""
+    """Types of configs, with the numbers that DescribeConfigs gives them."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -53,7 +53,7 @@ class Mode(Enum):
 
 
 class Required(Enum):
-    """The default of a config that has none."""
+    """The default of a config that must be set."""
 
     REQUIRED = "required"
 
@@ -62,7 +62,7 @@ REQUIRED: Final = Required.REQUIRED
 
 
 class Secret:
-    """A password. It prints as hidden; whoever needs it asks for `value`."""
+    """A password. It prints as hidden; code that needs the secret reads `value`."""
 
     __slots__ = ("value",)
 
@@ -81,7 +81,7 @@ class Secret:
 
 JAVA_DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
 DURATION: Final = re.compile(r"P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?", re.IGNORECASE)
-Check = Callable[[Any], str | None]  # what is wrong with the value, or None
+Check = Callable[[Any], str | None]  # the fault of a value, or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of some words, or a list of such words."""
+    """One of a few words, or a list of such words."""
 
     words: tuple[str, ...]
     fold_case: bool = False
@@ -123,8 +123,8 @@ class OneOf:
     def __call__(self, value: Any) -> str | None:
         given = value if isinstance(value, tuple) else (value,)
         words = [word.lower() for word in self.words] if self.fold_case else self.words
-        for one in given:
-            if (one.lower() if self.fold_case else one) not in words:
+        for word in given:
+            if (word.lower() if self.fold_case else word) not in words:
                 return f"write {self}"
         return None
 
@@ -172,18 +172,18 @@ class Definition:
     mode: Mode = Mode.READ_ONLY
     internal: bool = False
     synonym: str | None = None  # the broker config that stands in for a topic's
-    served: bool = False  # something reads it; tests/tidy holds the mark to the code
+    served: bool = False  # broker code reads the config; tests/tidy holds this mark to the code
 
     def __post_init__(self) -> None:
         assert self.name == self.name.strip() != "", repr(self.name)
 
     @property
     def sensitive(self) -> bool:
-        """The value is never shown."""
+        """Whether the value is never shown."""
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> Any:
-        """The typed value, or ConfigError."""
+        """Parse the text into a typed value. Raises ConfigError."""
         try:
             value = PARSERS[self.type](text)
         except ValueError as error:
@@ -225,7 +225,7 @@ def _whole(bits: int) -> Callable[[str], int]:
 
 
 def _double(text: str) -> float:
-    """As Java reads one: some words of Python's (`nan`, `inf`) are none there, and a letter may say the type."""
+    """Read a double as Java does: `nan` and `inf` are no numbers, and a letter may name the type. Raises ValueError."""
     digits = text.strip()
     if digits.lstrip("+-") in ("NaN", "Infinity"):
         return float(digits)
@@ -270,7 +270,7 @@ def render(value: Any) -> str | None:
 
 
 def _java_double(value: float) -> str:
-    """As Java prints a double: plain from 0.001 to ten million, else with an exponent."""
+    """Print a double as Java does: plain from 0.001 to ten million, otherwise with an exponent."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     mantissa, _, exponent = f"{value:e}".partition("e")
@@ -281,7 +281,7 @@ def _java_double(value: float) -> str:
 
 
 def by_name(definitions: Iterable[Definition]) -> dict[str, Definition]:
-    """A table by its names."""
+    """Definitions by their names."""
     table: dict[str, Definition] = {}
     for definition in definitions:
         assert definition.name not in table, f"{definition.name} is defined twice"

@@ -17,7 +17,7 @@ from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
 
 class Source(IntEnum):
-    """Where a value was said, with the numbers of the protocol."""
+    """The place where a value was set, with the numbers of the protocol."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -31,7 +31,7 @@ class Source(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """One place where a value was said."""
+    """A value and the place where it was set."""
 
     name: str
     value: str | None
@@ -56,7 +56,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The configuration of a broker, place by place: its file, and what was altered for it and for all brokers."""
+    """The configuration of a broker by place: its file, and what was altered for it and for all brokers."""
 
     config: BrokerConfig
     own: Mapping[str, str]
@@ -67,7 +67,7 @@ class Layers:
         return self.config.altered(self.every_broker, self.own)
 
     def said(self, name: str) -> tuple[Synonym, ...]:
-        """Every place that says something for a broker config, the one that counts first."""
+        """Every place that sets a broker config, the one that counts first."""
         definition = KEYS.get(name)
         names = SYNONYMS.get(name, (name,))
         sensitive = definition is None or definition.sensitive
@@ -86,12 +86,12 @@ class Layers:
             for synonym in names
             if (value := _default(synonym)) is not None
         ]
-        # As Apache Kafka: a coarser unit shows only behind a place that says the key itself.
+        # A coarser unit shows only behind a place that sets the key itself, as in Apache Kafka.
         return tuple(dropwhile(lambda synonym: synonym.name != name, found))
 
 
 def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Described]:
-    """Every config of a topic."""
+    """Describe every config of a topic."""
     values = topic_config(overrides, layers.effective)
     for name, definition in TOPIC_KEYS.items():
         if definition.internal:
@@ -105,7 +105,7 @@ def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Des
 
 
 def describe_broker(layers: Layers) -> Iterator[Described]:
-    """Every config of a broker, and the keys of its file that nobody knows."""
+    """Describe every config of a broker, and the unknown keys of its file."""
     effective = layers.effective
     for name, definition in sorted(KEYS.items()):
         synonyms = layers.said(name)
@@ -117,7 +117,7 @@ def describe_broker(layers: Layers) -> Iterator[Described]:
 
 
 def describe_every_broker(layers: Layers) -> Iterator[Described]:
-    """What was altered for all brokers."""
+    """Describe what was altered for all brokers."""
     for name, value in sorted(layers.every_broker.items()):
         definition = KEYS.get(name) or Definition(name, ConfigType.PASSWORD, None, mode=Mode.CLUSTER_WIDE)
         shown = None if definition.sensitive else value
@@ -126,7 +126,7 @@ def describe_every_broker(layers: Layers) -> Iterator[Described]:
 
 
 def describe_group(overrides: Mapping[str, str], layers: Layers) -> Iterator[Described]:
-    """Every config of a group. What a group does not say, the broker says in a key of the same name."""
+    """Describe every config of a group. A key that the group does not set has the value of the broker's own key."""
     effective = layers.effective
     for name, definition in GROUP_KEYS.items():
         stand_in = f"group.{name}"

@@ -109,7 +109,7 @@ _BROKER: Final = {
     "transaction.max.timeout.ms": "The longest time that a transaction may ask for.",
 }
 
-#: A broker config that stands in for a topic's says the same.
+#: A broker config that is the default of a topic's has the same documentation.
 _STAND_INS: Final = {
     "log.cleaner.delete.retention.ms": "delete.retention.ms",
     "log.cleaner.max.compaction.lag.ms": "max.compaction.lag.ms",

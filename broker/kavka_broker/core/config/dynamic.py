@@ -14,11 +14,11 @@ from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.unserved import plain_name
 
 MEBIBYTE: Final = 1 << 20
-FROM_BROKER: Final = -2  # of a local retention: as long as the whole
+FROM_BROKER: Final = -2  # of a local retention: the same as that of the whole log
 
 #: Keys that Apache Kafka applies while it runs, and this broker reads when it starts.
 READ_AT_START: Final = ("listener.security.protocol.map", "listeners")
-#: How many threads do something; Apache Kafka changes that by half or to the double at most.
+#: Numbers of threads; Apache Kafka changes such a number by half or to the double at most.
 THREADS: Final = (
     "background.threads",
     "log.cleaner.threads",
@@ -36,9 +36,9 @@ Said = Mapping[str, str]
 
 
 def check_altered(name: str, value: str, said: Said, before: Said) -> None:
-    """Raise ConfigError unless a broker config may be altered to this.
+    """Check that a broker config may be altered to this value. Raises ConfigError.
 
-    `said` is all that is altered for the broker with this value in it, `before` the same without.
+    `said` is all that is altered for the broker with this value in it, `before` the same without it.
     """
     if name in READ_AT_START:
         raise ConfigError(name, "is read when a broker starts; write it into the broker's file")
@@ -55,7 +55,7 @@ def check_altered(name: str, value: str, said: Said, before: Said) -> None:
 
 
 def check_group(values: Said) -> None:
-    """Raise ConfigError unless a group may have these configs: its brokers set bounds for some."""
+    """Check the configs of a group against the bounds that its brokers set. Raises ConfigError."""
     for name, text in values.items():
         if name not in GROUP_KEYS:
             raise ConfigError(name, "is not a config of a group")
@@ -65,7 +65,7 @@ def check_group(values: Said) -> None:
 
 
 def _value(name: str, said: Said) -> Any:
-    """What holds for a key as far as it was altered, else its default."""
+    """The altered value of a key, otherwise its default."""
     definition = KEYS[name]
     assert definition.default is not REQUIRED, f"{name} has no default"
     return definition.parse(said[name]) if name in said else definition.default
@@ -120,7 +120,7 @@ def _cleaner(name: str, _: Any, said: Said) -> None:
 
 
 def _reporters(name: str, value: tuple[str, ...], _: Said) -> None:
-    if strange := [one for one in value if one not in KEYS[name].default]:
+    if strange := [item for item in value if item not in KEYS[name].default]:
         raise ConfigError(
             name, f"{', '.join(strange)}: no broker here loads classes; metrics are at kavka.admin.listener"
         )

@@ -10,7 +10,7 @@ from typing import Final
 
 from kavka_broker.core.config.definition import ConfigError
 
-#: The numbers by which registration records name them.
+#: Security protocols by the numbers that registration records have for them.
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
@@ -34,7 +34,7 @@ class Listener:
 
 
 def protocol_map(key: str, items: Iterable[str]) -> dict[str, str]:
-    """Listener name -> security protocol."""
+    """Parse pairs of listener name and security protocol. Raises ConfigError."""
     protocols: dict[str, str] = {}
     for item in items:
         name, colon, protocol = item.strip().partition(":")
@@ -46,7 +46,7 @@ def protocol_map(key: str, items: Iterable[str]) -> dict[str, str]:
 
 
 def parse_listeners(key: str, items: Iterable[str], protocols: Mapping[str, str]) -> tuple[Listener, ...]:
-    """The listeners of a list; names and ports are unique in it."""
+    """Parse the listeners of a list; names and ports are unique in it. Raises ConfigError."""
     listeners = tuple(_parse(key, item, protocols) for item in items)
     names = [listener.name for listener in listeners]
     for name in names:

@@ -14,12 +14,12 @@ ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values of a file's text. Raises ConfigError for a broken \\u escape."""
+    """Parse a file's text into keys and values. Raises ConfigError for a broken \\u escape."""
     return dict(_split(line) for line in _logical_lines(text))
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    """A file's text that `parse_properties` reads back."""
+    """Format a file's text that `parse_properties` reads back."""
     return "".join(f"{_escape(key, key=True)}={_escape(value)}\n" for key, value in properties.items())
 
 

@@ -61,32 +61,32 @@ class LogConfig:
 
     @property
     def deletes(self) -> bool:
-        """Old segments are deleted by time and size."""
+        """Whether old segments are deleted by time and size."""
         return "delete" in self.cleanup_policy
 
     @property
     def compacts(self) -> bool:
-        """Only the last record of each key is kept."""
+        """Whether only the last record of each key is kept."""
         return "compact" in self.cleanup_policy
 
     @property
     def roll_ms(self) -> int:
-        """At what age the active segment ends: it cannot be compacted before."""
+        """The age at which the active segment is rolled: it cannot be compacted before."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
 
     @property
     def log_append_time(self) -> bool:
-        """The broker stamps records, instead of the producer."""
+        """Whether the broker stamps records, instead of the producer."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @property
     def segment_bytes_max(self) -> int:
-        """At what size a segment is full. Kafka's internal key may go below the public minimum of 1 MiB."""
+        """The size at which a segment is full. Kafka's internal key may go below the public minimum of 1 MiB."""
         return self.internal_segment_bytes or self.segment_bytes
 
 
 def check_topic_config(overrides: Mapping[str, str]) -> None:
-    """Raise ConfigError unless every override is known, can be read, and goes with the others."""
+    """Check that every override is known, can be read and goes with the others. Raises ConfigError."""
     config = with_overrides(LogConfig(), overrides)
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         raise ConfigError("min.compaction.lag.ms", f"is above max.compaction.lag.ms ({config.max_compaction_lag_ms})")
@@ -95,7 +95,7 @@ def check_topic_config(overrides: Mapping[str, str]) -> None:
 
 
 def with_overrides(config: LogConfig, overrides: Mapping[str, str]) -> LogConfig:
-    """The config with overrides by Kafka's names laid over it."""
+    """Lay overrides by Kafka's names over the config. Raises ConfigError."""
     values: dict[str, Any] = {}
     for name, text in overrides.items():
         definition = TOPIC_KEYS.get(name)
@@ -106,5 +106,5 @@ def with_overrides(config: LogConfig, overrides: Mapping[str, str]) -> LogConfig
 
 
 def topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> LogConfig:
-    """What holds for a topic: its own overrides over what the broker says."""
+    """The config of a topic: its own overrides over those of the broker."""
     return with_overrides(broker.log_config, overrides)

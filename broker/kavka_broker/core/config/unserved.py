@@ -17,7 +17,7 @@ _OPEN: Final = "every client may do everything here; take it away, and let only 
 _PLAIN: Final = "this version serves neither TLS nor SASL; take it away, and use listeners that are PLAINTEXT"
 _POLICY: Final = "this version asks no policy, so everything would be allowed; take it away"
 
-#: Keys that promise what users rely on, each with what is so instead and what to do.
+#: Keys that promise what users rely on, each with what holds instead and what to do.
 PROMISES: Final[Mapping[str, str]] = {
     "allow.everyone.if.no.acl.found": f"no ACLs are kept, {_OPEN}",
     "alter.config.policy.class.name": _POLICY,
@@ -34,25 +34,25 @@ PROMISES: Final[Mapping[str, str]] = {
     "super.users": f"no authorizer runs, {_OPEN}",
     **{name: _PLAIN for name in SECURITY_KEYS if name.startswith(("sasl.", "ssl."))},
 }
-#: What keys of an authorizer say where they ask for nothing; they are in no table, since they are its own.
+#: Values with which an authorizer's keys ask for nothing; these keys are its own, and in no table.
 _IDLE: Final = {"allow.everyone.if.no.acl.found": "true", "super.users": ""}
 
 
 def empty_promise(name: str, text: str) -> str | None:
-    """What is so instead, where this setting promises what this version does not do; None where it promises nothing."""
+    """Say what holds instead where a setting promises what this version does not do; None where it promises nothing."""
     plain = plain_name(name)
     return PROMISES[plain] if plain in PROMISES and _asks(plain, text) else None
 
 
 def check_promises(given: Mapping[str, str]) -> None:
-    """Raise ConfigError for the first setting that promises what this version does not do."""
+    """Check that no setting promises what this version does not do. Raises ConfigError for the first that does."""
     for name, text in given.items():
         if (problem := empty_promise(name, text)) is not None:
             raise ConfigError(name, problem)
 
 
 def plain_name(name: str) -> str:
-    """The config that a name is about: `listener.name.` with a listener and a SASL mechanism may stand before it."""
+    """The config that a key is about: `listener.name.` with a listener and a SASL mechanism may stand before it."""
     if not name.startswith(OF_A_LISTENER):
         return name
     rest = name.removeprefix(OF_A_LISTENER).partition(".")[2]
@@ -60,12 +60,12 @@ def plain_name(name: str) -> str:
 
 
 def without_effect(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of some broker configs that nothing reads. Of what is said for one listener alone, few are read."""
+    """Broker configs among these names that no code reads. Of keys for one listener alone, few are read."""
     return tuple(name for name in names if _is_idle(name))
 
 
 def topic_without_effect(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of some topic configs that nothing reads."""
+    """Topic configs among these names that no code reads."""
     return tuple(name for name in names if name in TOPIC_KEYS and not TOPIC_KEYS[name].served)
 
 
@@ -76,7 +76,7 @@ def _is_idle(name: str) -> bool:
 
 
 def _asks(name: str, text: str) -> bool:
-    """Whether the key asks for something: its default is the same as nothing said."""
+    """Whether the key asks for something: its default asks for nothing."""
     if name in _IDLE:
         return text.strip().lower() != _IDLE[name]
     try:

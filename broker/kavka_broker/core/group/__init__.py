@@ -1,1 +1,1 @@
-"""Consumer groups of the classic protocol: who is a member, who has which partitions, how far they have read."""
+"""Consumer groups of the classic protocol: its members, their partitions, how far they have read."""

@@ -7,7 +7,7 @@ __all__ = ["member_of", "require_alive", "require_generation"]
 
 
 def member_of(group: ClassicGroup, member_id: str, instance_id: str | None) -> Member:
-    """The member that sends this. A static member whose place another has taken is fenced (KIP-345)."""
+    """The sender. Raises BrokerError; a static member whose place another has taken is fenced (KIP-345)."""
     if instance_id is not None:
         current_id = group.instances.get(instance_id)
         if current_id is None:
@@ -21,7 +21,7 @@ def member_of(group: ClassicGroup, member_id: str, instance_id: str | None) -> M
 
 
 def require_alive(group: ClassicGroup) -> None:
-    """A dead group's coordinator may be elsewhere by now: the client has to look for it."""
+    """Check that the group is not dead: its coordinator may be another broker by now. Raises BrokerError."""
     if group.state is GroupState.DEAD:
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

@@ -25,7 +25,7 @@ def tombstones(group_id: str, offsets: Offsets) -> list[KeyedRecord]:
 
 
 def check_offset_deletion(group: ClassicGroup, topics: Collection[str]) -> set[str]:
-    """Which of these topics keep their offsets because a consumer subscribes to them. Raises BrokerError."""
+    """Topics of these that keep their offsets because a consumer subscribes to them. Raises BrokerError."""
     match group.state:
         case GroupState.DEAD:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -38,5 +38,5 @@ def check_offset_deletion(group: ClassicGroup, topics: Collection[str]) -> set[s
 
 
 def is_over(group: ClassicGroup) -> bool:
-    """Whether the group ends with its last offset: nobody is in it, or about to be."""
+    """Whether the group ends with its last offset: it has no members, and none are about to join."""
     return group.state is GroupState.EMPTY and not group.pending and not group.writes_pending

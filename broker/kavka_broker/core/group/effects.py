@@ -20,7 +20,7 @@ Token = Hashable
 
 
 class TimerKind(Enum):
-    """What a group waits for."""
+    """The event that a group's timer waits for."""
 
     JOIN = auto()  # the members to join, or the initial delay to end
     SYNC = auto()  # every member to fetch its assignment
@@ -45,7 +45,7 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Call `expired(timer)` after `delay_ms`."""
+    """Start the timer: `expired(timer)` is called after `delay_ms`."""
 
     timer: TimerName
     delay_ms: int
@@ -53,7 +53,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The timer is not needed any more."""
+    """Stop a timer that is not needed any more."""
 
     timer: TimerName
 

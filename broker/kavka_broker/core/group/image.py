@@ -1,7 +1,7 @@
 """All groups of one partition of `__consumer_offsets`, as the log says.
 
 `replay` is the only way in when a broker takes the partition over. While it serves, only offsets come this way, each
-once its record is committed: nobody reads an offset that could still be lost. Groups are ahead of the log by their
+once its record is committed: no client reads an offset that could still be lost. Groups are ahead of the log by their
 soft state and write down where they are.
 """
 
@@ -33,17 +33,17 @@ class GroupImage:
     def __init__(self) -> None:
         self.groups: dict[str, ClassicGroup] = {}
         self._offsets: dict[str, Offsets] = {}
-        self._types: dict[str, str] = {}  # of those that are not classic
+        self._types: dict[str, str] = {}  # kinds of the groups that are not classic
 
     def offsets(self, group_id: str) -> Offsets:
         return self._offsets.get(group_id, NO_OFFSETS)
 
     def type_of(self, group: ClassicGroup) -> str:
-        """Which kind of members it had last; it is classic from when one of these has joined here."""
+        """The kind of members that the group had last; classic as soon as a classic member has joined here."""
         return CLASSIC if group.generation else self._types.get(group.group_id, CLASSIC)
 
     def replay(self, key: Message, value: Message | None) -> None:
-        """A record of the log, while it is read; kinds of other features are passed over."""
+        """Replay a record while the log is read; kinds of other features are passed over."""
         match key, value:
             case GroupMetadataKey(), None:
                 self.groups.pop(key.group, None)
@@ -59,7 +59,7 @@ class GroupImage:
                 self.replay_offset(key, value)
 
     def replay_offset(self, key: Message, value: Message | None) -> None:
-        """A record that this broker wrote is committed. What it says of groups they know already."""
+        """Replay an offset record that this broker wrote, now committed. The groups know what its other records say."""
         match key, value:
             case OffsetCommitKey(), None:
                 self._forget_offset(key)
@@ -69,8 +69,8 @@ class GroupImage:
                 self._offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
 
     def finish_loading(self) -> Iterator[None]:
-        """The whole log has been replayed: a group whose record was deleted after its offsets may still have some. A
-        group a step.
+        """Finish after the whole log was replayed: a group whose record was deleted may still have offsets. A group
+        a step.
         """
         for group_id in list(self._offsets):
             if group_id not in self.groups:
@@ -81,7 +81,7 @@ class GroupImage:
             yield
 
     def forget_trace(self, group: ClassicGroup) -> None:
-        """Drop a group that is only a name: no members now or ever, no offsets."""
+        """Drop a group of which only the name is left: no members now or ever, no offsets."""
         is_trace = group.generation == 0 and not group.members and not group.pending
         if is_trace and group.group_id not in self._offsets:
             self.groups.pop(group.group_id, None)
@@ -101,7 +101,7 @@ class GroupImage:
         return list(self._offsets)
 
     def take(self, group_id: str, topics: Iterable[str]) -> list[tuple[str, str, list[int]]]:
-        """Forget a group's offsets of these topics, which it has: group, topic and partitions of each."""
+        """Forget offsets of a group on these topics, which it has: group, topic and partitions of each."""
         offsets = self._offsets.get(group_id, {})
         taken = [(group_id, topic, list(offsets.pop(topic))) for topic in topics]
         if taken and not offsets:

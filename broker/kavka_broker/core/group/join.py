@@ -32,7 +32,7 @@ __all__ = ["Join", "join"]
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A join as its member sent it, and the id to give it if it has none."""
+    """A join as its member sent it, and the id to give the member if it has none."""
 
     token: Token
     member_id: str
@@ -49,7 +49,7 @@ class Join:
 
 
 def join(group: ClassicGroup, command: Join, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
-    """Join, or be answered with an error."""
+    """Let the member join, or answer with an error."""
     try:
         check(group, command, settings)
         if command.member_id:
@@ -73,7 +73,7 @@ def check(group: ClassicGroup, command: Join, settings: GroupSettings) -> None:
 
 
 def has_room(group: ClassicGroup, command: Join, members_max: int) -> bool:
-    """Members of the last generation who have not joined again yet hold no place: they may never come back."""
+    """Whether the member may join. Members that have not joined again yet hold no place: they may never come back."""
     member = group.members.get(command.member_id or group.instances.get(command.instance_id or "", ""))
     match group.state:
         case GroupState.EMPTY | GroupState.DEAD:
@@ -85,7 +85,7 @@ def has_room(group: ClassicGroup, command: Join, members_max: int) -> bool:
 
 
 def join_first(group: ClassicGroup, command: Join, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
-    """A join without a member id."""
+    """Handle a join without a member id."""
     if command.instance_id is not None:
         current_id = group.instances.get(command.instance_id)
         if current_id is not None:
@@ -98,7 +98,7 @@ def join_first(group: ClassicGroup, command: Join, settings: GroupSettings, now_
 
 
 def give_id(group: ClassicGroup, command: Join, effects: Effects) -> None:
-    """Keep a place for a while; the client joins again with the id that it is told."""
+    """Keep a place for the member for a while; its client joins again with the id of this answer."""
     while len(group.pending) >= PENDING_MEMBERS_MAX:
         oldest_id = next(iter(group.pending))
         del group.pending[oldest_id]
@@ -111,7 +111,7 @@ def give_id(group: ClassicGroup, command: Join, effects: Effects) -> None:
 
 
 def join_again(group: ClassicGroup, command: Join, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
-    """A join with a member id."""
+    """Handle a join with a member id."""
     if command.member_id in group.pending and command.instance_id is None:
         add(group, command, command.member_id, settings, now_ms, effects)
         return
@@ -130,7 +130,7 @@ def join_again(group: ClassicGroup, command: Join, settings: GroupSettings, now_
 
 
 def repeat(group: ClassicGroup, member: Member, command: Join, effects: Effects, *, with_members: bool) -> None:
-    """The member lost our answer: here it is again."""
+    """Repeat the answer that a member has lost."""
     effects.answer(command.token, generation_of(group, member, with_members=with_members))
     keep_alive(member, effects)
 
@@ -166,7 +166,7 @@ def replace(
     now_ms: int,
     effects: Effects,
 ) -> None:
-    """A static member has been restarted: it goes on in the place of its predecessor, who is fenced."""
+    """Replace a static member that was restarted: it goes on in the place of its predecessor, which is fenced."""
     old_leader_id, old_id = group.leader_id, member.member_id
     assert command.new_member_id != old_id, f"{old_id} would take its own place"
     refuse_waiting(group, member, ErrorCode.FENCED_INSTANCE_ID, effects)
@@ -181,7 +181,7 @@ def replace(
             persist(group, write, effects, assignments)
             keep_alive(member, effects)
         case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
-            # The leader may already assign to the id that is gone: only a new generation gets this member its share.
+            # The leader may already assign partitions to the old id: only a new generation gives this member its share.
             park(group, member, command, effects)
             prepare(group, settings, now_ms, effects)
         case _:
@@ -190,8 +190,8 @@ def replace(
 
 
 def go_on(group: ClassicGroup, member: Member, command: Join, old_leader_id: str | None) -> JoinGroupResponse:
-    """The running generation, for a static member that has come back. A client that knows `skip_assignment` may be
-    told that it leads; an older one would assign, so it hears its predecessor's id as the leader's.
+    """Answer a static member that has come back with the running generation. A client that knows `skip_assignment` may
+    hear that it leads; an older client would assign, so it hears its predecessor's id as the leader's.
     """
     is_leader = member.member_id == group.leader_id
     response = generation_of(group, member, with_members=is_leader and command.can_skip_assignment)
@@ -211,8 +211,8 @@ def update(group: ClassicGroup, member: Member, command: Join) -> None:
 
 
 def park(group: ClassicGroup, member: Member, command: Join, effects: Effects) -> None:
-    """The join is answered when the generation is. A join of the same member that waits already is out of date: its
-    connection is gone, or it would not be asking twice.
+    """Keep the join until the generation is there. A join of the same member that already waits is out of date: its
+    connection is gone, otherwise the member would not ask twice.
     """
     refuse_waiting(group, member, ErrorCode.REBALANCE_IN_PROGRESS, effects)
     assert member.join is None, f"{member.member_id} joins twice at a time"

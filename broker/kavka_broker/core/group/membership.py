@@ -22,7 +22,7 @@ __all__ = ["Departure", "bury", "expired", "heartbeat", "leave", "start_sessions
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """Who leaves: a member by its id, or a static one by its instance (then an operator may have sent it)."""
+    """A member that leaves: by its id, or a static one by its instance (then an operator may have sent it)."""
 
     member_id: str
     instance_id: str | None = None
@@ -31,7 +31,7 @@ class Departure:
 def heartbeat(
     group: ClassicGroup, generation: int, member_id: str, instance_id: str | None, effects: Effects
 ) -> ErrorCode:
-    """The session starts again; the answer says whether the member has to join again."""
+    """Start the member's session again; the answer says whether it has to join again."""
     try:
         require_alive(group)
         member = member_of(group, member_id, instance_id)
@@ -47,7 +47,7 @@ def heartbeat(
 def leave(
     group: ClassicGroup, departure: Departure, settings: GroupSettings, now_ms: int, effects: Effects
 ) -> ErrorCode:
-    """One member leaves; the rest rebalances without it at once instead of after its session."""
+    """Take one member out; the group rebalances without it at once instead of after its session."""
     try:
         require_alive(group)
         if departure.member_id in group.pending:
@@ -60,7 +60,7 @@ def leave(
 
 
 def forget_pending(group: ClassicGroup, departure: Departure, now_ms: int, effects: Effects) -> None:
-    if departure.instance_id is not None:  # a static member is never pending, so this is somebody else's id
+    if departure.instance_id is not None:  # a static member is never pending, so the id is another member's
         raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
     del group.pending[departure.member_id]
     effects.stop(TimerKind.SESSION, departure.member_id)
@@ -83,7 +83,7 @@ def remove(group: ClassicGroup, member: Member, settings: GroupSettings, now_ms:
 
 
 def expired(group: ClassicGroup, timer: TimerName, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
-    """A timer that this group started has come to its end."""
+    """Handle a timer of this group that has expired."""
     match timer.kind:
         case TimerKind.JOIN:
             join_timer_expired(group, settings, now_ms, effects)
@@ -97,13 +97,13 @@ def expired(group: ClassicGroup, timer: TimerName, settings: GroupSettings, now_
 
 
 def start_sessions(group: ClassicGroup, effects: Effects) -> None:
-    """The group was read from the log: its members have a session's time to be heard of."""
+    """Start the sessions of a group read from the log: its members have that long to send a sign of life."""
     for member in group.members.values():
         keep_alive(member, effects)
 
 
 def bury(group: ClassicGroup, error: ErrorCode, now_ms: int, effects: Effects) -> None:
-    """The group ends here: it is deleted, or another broker coordinates it. Whoever waits is told `error`."""
+    """End the group here: it is deleted, or another broker coordinates it. Waiting requests get `error`."""
     for member in group.members.values():
         refuse_waiting(group, member, error, effects)
     for member_id in [*group.members, *group.pending]:

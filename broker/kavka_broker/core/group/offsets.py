@@ -2,9 +2,9 @@
 
 A commit is taken from a member of the running generation, or, with generation -1, from anybody while the group has no
 members: that is how tools reset offsets, and how consumers that assign themselves keep theirs. While assignments are
-being handed out nobody may commit: the committer could already have lost its partitions.
+being handed out no member may commit: the committer could already have lost its partitions.
 
-Offsets end some time after the group does (KIP-211), never while somebody may still want them: see `expired_offsets`.
+Offsets end some time after the group does (KIP-211), never while a client may still want them: see `expired_offsets`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ Offsets = dict[str, dict[int, OffsetCommitValue]]
 
 NEVER = -1
 LATEST_MS = 2**63 - 1
-VALUE_VERSION = 4  # what Kafka 4.3 writes
+VALUE_VERSION = 4  # the version that Kafka 4.3 writes
 VALUE_VERSION_WITH_EXPIRY = 1  # the only version with a time of expiry; a client below OffsetCommit 5 may give one
 
 
@@ -44,7 +44,7 @@ class Commit:
 
 
 def check_committer(group: ClassicGroup, generation: int, member_id: str, instance_id: str | None) -> None:
-    """May this client commit now? Raises BrokerError."""
+    """Check that this client may commit now. Raises BrokerError."""
     if group.state is GroupState.DEAD:
         raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
     if generation < 0 and group.state is GroupState.EMPTY:
@@ -60,7 +60,7 @@ def check_committer(group: ClassicGroup, generation: int, member_id: str, instan
 def commit_record(
     group_id: str, commit: Commit, retention_ms: int, settings: GroupSettings, now_ms: int
 ) -> KeyedRecord:
-    """The record of one commit. Raises OFFSET_METADATA_TOO_LARGE. `retention_ms` is -1 for the broker's own."""
+    """The record of one commit. Raises BrokerError where metadata is too large. `retention_ms` -1: the broker's own."""
     metadata = commit.metadata or ""
     if len(metadata) > settings.offset_metadata_max_bytes:
         raise BrokerError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
@@ -80,12 +80,12 @@ def commit_record(
 def expired_offsets(
     group: ClassicGroup, offsets: Offsets, settings: GroupSettings, now_ms: int
 ) -> Iterator[tuple[str, int]]:
-    """The offsets whose time is over.
+    """Offsets whose retention has passed.
 
     - No members any more: the retention counts from when the last one left, or the commit if that came later.
     - No members ever (the group only commits): from the commit.
-    - Consumers with members: only topics that nobody subscribes to, from the commit.
-    - Anything else with members: never.
+    - Consumers with members: only topics that no member subscribes to, from the commit.
+    - Any other group with members: never.
     """
     if group.protocol_type is None:
         since_ms, kept = NEVER, frozenset[str]()

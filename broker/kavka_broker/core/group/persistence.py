@@ -40,12 +40,12 @@ def record_of(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMet
 
 
 def size_bytes_min(value: GroupMetadataValue) -> int:
-    """What members have handed in of a record, which is nearly all of it where it is large."""
+    """The bytes of a record that its members handed in, nearly all of it where the record is large."""
     return sum(len(member.subscription) + len(member.assignment) for member in value.members)
 
 
 def restore(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group as its last record says."""
+    """Restore the group from its last record."""
     group = ClassicGroup(
         group_id,
         state=GroupState.STABLE if value.members else GroupState.EMPTY,
@@ -64,7 +64,7 @@ def restore(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
 
 
 def restore_member(value: MemberMetadata, protocol: str) -> Member:
-    # Records before version 1 have no rebalance timeout: it was the session's.
+    # Records before version 1 have no rebalance timeout: the session timeout stood for it.
     rebalance_timeout_ms = value.session_timeout if value.rebalance_timeout == -1 else value.rebalance_timeout
     return Member(
         member_id=value.member_id,

@@ -1,8 +1,8 @@
 """How a group goes from one generation to the next.
 
-    prepare   everybody has to join again; who waited for an assignment is told REBALANCE_IN_PROGRESS
-    complete  all have joined, or the time is over: who has not joined is dropped (static members stay), a leader and
-              a protocol are chosen, every join that waits is answered with the new generation
+    prepare   all members have to join again; those that wait for an assignment get REBALANCE_IN_PROGRESS
+    complete  all have joined, or the time is over: members that have not joined are dropped, static ones stay; a
+              leader and a protocol are chosen, every join that waits is answered with the new generation
     sync      the leader hands in everybody's assignment (`sync.py`)
 
 The first members of an empty group wait `group.initial.rebalance.delay.ms`, and each newcomer prolongs that, so that
@@ -65,7 +65,7 @@ def prepare(group: ClassicGroup, settings: GroupSettings, now_ms: int, effects: 
 
 
 def join_timer_expired(group: ClassicGroup, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
-    """The initial delay or the rebalance timeout is over."""
+    """Go on after the initial delay or the rebalance timeout."""
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
     if group.is_initial_rebalance and group.has_new_member and group.initial_delay_left_ms:
@@ -79,13 +79,13 @@ def join_timer_expired(group: ClassicGroup, settings: GroupSettings, now_ms: int
 
 
 def complete_if_joined(group: ClassicGroup, now_ms: int, effects: Effects) -> None:
-    """Complete as soon as nobody is missing, except during the initial delay, which is there to wait for more."""
+    """Complete as soon as all members have joined, except in the initial delay, which waits for more of them."""
     if group.state is GroupState.PREPARING_REBALANCE and not group.is_initial_rebalance and group.has_all_joined:
         complete(group, now_ms, effects)
 
 
 def complete(group: ClassicGroup, now_ms: int, effects: Effects) -> None:
-    """End the joining: a new generation of those who have joined."""
+    """End the joining: the members that have joined are a new generation."""
     assert group.state is GroupState.PREPARING_REBALANCE
     assert not group.unsynced, f"{group.group_id}: {[*group.unsynced]} wait for an assignment of the last generation"
     effects.stop(TimerKind.JOIN)
@@ -93,7 +93,7 @@ def complete(group: ClassicGroup, now_ms: int, effects: Effects) -> None:
         if not member.is_joining and member.instance_id is None:
             drop(group, member, effects)
     if group.members and not elect_leader(group):
-        # Only static members are left and none has come back yet: they may still, until their sessions end.
+        # Only static members are left, and none has come back yet: each may still do so until its session ends.
         effects.start(TimerKind.JOIN, group.rebalance_timeout_ms)
         return
     group.generation += 1
@@ -115,7 +115,7 @@ def complete(group: ClassicGroup, now_ms: int, effects: Effects) -> None:
 
 
 def elect_leader(group: ClassicGroup) -> bool:
-    """The leader stays if it has joined, else the first that has. False where nobody has joined."""
+    """Keep the leader if it has joined, otherwise take the first member that has. False where none has joined."""
     assert group.members, f"{group.group_id}: nobody can lead"
     leader = group.members.get(group.leader_id or "")
     if leader is not None and leader.is_joining:
@@ -127,7 +127,7 @@ def elect_leader(group: ClassicGroup) -> bool:
 
 
 def sync_timer_expired(group: ClassicGroup, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
-    """Who has the generation but never asked for its assignment is dropped, and the rest goes on without it."""
+    """Drop members that have the generation but never asked for their assignment; the group goes on without them."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.unsynced:
         return
     for member_id in list(group.unsynced):
@@ -136,7 +136,7 @@ def sync_timer_expired(group: ClassicGroup, settings: GroupSettings, now_ms: int
 
 
 def drop(group: ClassicGroup, member: Member, effects: Effects) -> None:
-    """Take a member out; requests of it that wait learn that it is none any more."""
+    """Take a member out; its waiting requests are answered with UNKNOWN_MEMBER_ID."""
     refuse_waiting(group, member, ErrorCode.UNKNOWN_MEMBER_ID, effects)
     effects.stop(TimerKind.SESSION, member.member_id)
     group.remove(member.member_id)
@@ -151,8 +151,8 @@ def refuse_waiting(group: ClassicGroup, member: Member, error: ErrorCode, effect
 
 
 def keep_alive(member: Member, effects: Effects) -> None:
-    """The member gave a sign of life: its session starts again. While one of its requests waits it cannot give any,
-    and the session stands still.
+    """Start the session of a member again after a sign of life. While one of its requests waits it cannot send any,
+    and its session stands still.
     """
     if member.is_new:
         effects.start(TimerKind.SESSION, NEW_MEMBER_JOIN_TIMEOUT_MS, member.member_id)
@@ -163,7 +163,7 @@ def keep_alive(member: Member, effects: Effects) -> None:
 
 
 def answer_join(group: ClassicGroup, member: Member, effects: Effects) -> None:
-    """Tell a member that waits the generation; the leader also hears who is in it, for it assigns."""
+    """Answer a waiting join with the generation; the leader also gets the list of members, because it assigns."""
     assert group.state is GroupState.COMPLETING_REBALANCE, f"{group.group_id}: {group.state} has no new generation"
     if member.join is None:
         return
@@ -195,7 +195,7 @@ def members_of(group: ClassicGroup) -> list[JoinGroupResponseMember]:
 
 
 def answer_sync(group: ClassicGroup, member: Member, error: ErrorCode, effects: Effects) -> None:
-    """Give a member that waits its assignment, or the error that stands in for it."""
+    """Answer a waiting sync with the assignment, or with the error that takes its place."""
     if member.sync is None:
         return
     token, member.sync = member.sync, None
@@ -210,7 +210,7 @@ def answer_sync(group: ClassicGroup, member: Member, error: ErrorCode, effects: 
 
 
 def refuse_syncs(group: ClassicGroup, error: ErrorCode, effects: Effects) -> None:
-    """The assignments of this generation are void."""
+    """Refuse waiting syncs: the assignments of this generation are void."""
     for member in group.members.values():
         member.assignment = b""
         answer_sync(group, member, error, effects)
@@ -223,7 +223,7 @@ def forget_unsynced(group: ClassicGroup, effects: Effects) -> None:
 
 
 def persist(group: ClassicGroup, write: Write, effects: Effects, assignments: dict[str, bytes]) -> None:
-    """Append the group's record; `write` says what depends on it."""
+    """Append the group's record; `write` holds what depends on it."""
     assert assignments.keys() <= group.members.keys(), f"{[*assignments]} are not all members of {group.group_id}"
     assert write.generation in (None, group.generation), f"{write.generation} is written in {group.generation}"
     group.tickets += 1

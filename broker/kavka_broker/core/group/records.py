@@ -18,7 +18,7 @@ class KeyedRecord(NamedTuple):
     version: int = 0
 
 
-GROUP_VALUE_VERSION = 3  # what Kafka 4.3 writes
+GROUP_VALUE_VERSION = 3  # the version that Kafka 4.3 writes
 
 
 def group_record(group_id: str, value: GroupMetadataValue) -> KeyedRecord:

@@ -20,7 +20,7 @@ make up names, and each costs memory until its offsets expire."""
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """The comment behind each field is the config that it comes from."""
+    """Settings of all groups; the comment behind each field is its config."""
 
     session_timeout_min_ms: int = 6_000  # group.min.session.timeout.ms
     session_timeout_max_ms: int = 1_800_000  # group.max.session.timeout.ms

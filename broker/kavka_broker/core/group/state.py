@@ -4,9 +4,9 @@ States and the ways between them (Kafka's names):
 
     Empty ---------------> PreparingRebalance    a first member joins
     PreparingRebalance --> CompletingRebalance   everybody has joined, or the time is over
-    PreparingRebalance --> Empty                 nobody is left
+    PreparingRebalance --> Empty                 no member is left
     CompletingRebalance -> Stable                the leader's assignment is in the log
-    CompletingRebalance -> PreparingRebalance    somebody comes, goes or fails
+    CompletingRebalance -> PreparingRebalance    a member comes, goes or fails
     Stable --------------> PreparingRebalance    likewise
     any -----------------> Dead                  deleted, expired, or this broker is not the coordinator any more
 
@@ -27,7 +27,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 class GroupState(Enum):
-    """The value is what tools show."""
+    """The state of a group; the value is the name that tools show."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -57,7 +57,7 @@ class Member:
     rebalance_timeout_ms: int
     protocols: Protocols
     assignment: bytes = b""
-    is_new: bool = False  # has not been part of any generation
+    is_new: bool = False  # the member has not been part of any generation
     join: Token | None = None
     sync: Token | None = None
 
@@ -69,7 +69,7 @@ class Member:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:
-        """The candidate that this member likes best."""
+        """The candidate protocol that this member prefers."""
         return next(name for name, _ in self.protocols if name in candidates)
 
 
@@ -93,7 +93,7 @@ class Write:
 
 @dataclass(slots=True)
 class ClassicGroup:
-    """The whole of a group but its offsets.
+    """The whole of a group except its offsets.
 
     Invariants: `leader_id` is a member or None; `instances` maps exactly the static members; `unsynced` and the
     members that wait in `sync` are members; a ticket in `writes_pending` is answered by `persisted`.
@@ -109,9 +109,9 @@ class ClassicGroup:
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, None] = field(default_factory=dict)  # ids given out that have not joined (KIP-394)
-    unsynced: dict[str, None] = field(default_factory=dict)  # have the generation, not yet the assignment
+    unsynced: dict[str, None] = field(default_factory=dict)  # have the generation, not yet their assignment
     is_initial_rebalance: bool = False
-    has_new_member: bool = False  # somebody came during the initial delay, so it is extended
+    has_new_member: bool = False  # a member joined during the initial delay, so the delay is extended
     initial_delay_left_ms: int = 0
     supported: Counter[str] = field(default_factory=Counter)  # how many members speak each protocol
     writes_pending: dict[int, Write] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class ClassicGroup:
             self.supported[name] += 1
 
     def _discount(self, protocols: Protocols) -> None:
-        """What nobody speaks any more is forgotten: members may make names up, and come and go."""
+        """Forget protocols that no member supports any more: members may make names up, and come and go."""
         for name in dict.fromkeys(name for name, _ in protocols):
             self.supported[name] -= 1
             assert self.supported[name] >= 0, f"{self.group_id}: more members gave {name} up than spoke it"
@@ -166,7 +166,7 @@ class ClassicGroup:
                 del self.supported[name]
 
     def replace_static(self, member: Member, member_id: str) -> None:
-        """A restarted static member goes on under a new id; its place in the order of members stays."""
+        """Let a restarted static member go on under a new id; its place in the order of members stays."""
         assert member.instance_id is not None
         assert self.instances[member.instance_id] == member.member_id, f"{member} is not {member.instance_id}"
         assert member_id not in self.members, f"{member_id} is a member already"
@@ -183,7 +183,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """As long as the most patient member allows."""
+        """The longest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -195,7 +195,7 @@ class ClassicGroup:
         return not self.pending and all(member.is_joining for member in self.members.values())
 
     def candidates(self) -> set[str]:
-        """The protocols that every member supports: they are among those of any one."""
+        """Protocols that every member supports: they are among those of any one member."""
         assert self.members, f"{self.group_id}: nobody is there to speak"
         first = next(iter(self.members.values()))
         return {name for name, _ in first.protocols if self._is_common(name)}
@@ -204,7 +204,7 @@ class ClassicGroup:
         return self.supported[name] == len(self.members)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Could a member with these protocols be part of this group?"""
+        """Whether a member with these protocols could be part of this group."""
         if not protocol_type or not protocols:
             return False
         if not self.members:
@@ -212,7 +212,7 @@ class ClassicGroup:
         return protocol_type == self.protocol_type and any(self._is_common(name) for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """The protocol that most members like best, of those that all support; the earlier vote breaks a tie."""
+        """The protocol that most members prefer, of those that all support; the earlier vote breaks a tie."""
         candidates = self.candidates()
         assert candidates, f"{self.group_id}: members without a common protocol"
         votes = Counter(member.vote(candidates) for member in self.members.values())

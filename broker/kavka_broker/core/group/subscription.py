@@ -18,7 +18,7 @@ VERSION_BYTES = 2
 
 
 def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
-    """All topics that members subscribe to; None where that cannot be told."""
+    """All topics that members subscribe to; None where that is unknown."""
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE or group.protocol_name is None:
         return None
     topics: set[str] = set()
@@ -32,7 +32,7 @@ def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
 
 
 def topics_of(subscription: bytes) -> list[str]:
-    """A version from the future is read as the newest known: fields are only ever added at the end."""
+    """Topics of a subscription. A newer version is read as the newest known: fields are only ever added at its end."""
     (version,) = unpack_from(">h", subscription)
     known = min(version, ConsumerProtocolSubscription.VERSIONS[1])
     if known < 0:

@@ -29,26 +29,26 @@ __all__ = ["Sync", "persisted", "sync"]
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A sync as its member sent it; `assignments` count only if it is the leader's."""
+    """A sync as its member sent it; `assignments` count only if the member is the leader."""
 
     token: Token
     generation: int
     member_id: str
     instance_id: str | None
-    protocol_type: str | None  # from version 5, else None: not checked
+    protocol_type: str | None  # from version 5, otherwise None: not checked
     protocol_name: str | None
     assignments: Mapping[str, bytes]
 
 
 def sync(group: ClassicGroup, command: Sync, now_ms: int, effects: Effects) -> None:
-    """Wait for the assignment or get it, or be answered with an error."""
+    """Let the member wait for its assignment or give it, or answer with an error."""
     try:
         member = check(group, command)
     except BrokerError as error:
         effects.answer(command.token, SyncGroupResponse(error_code=error.code))
         return
     saw_sync(group, member, effects)
-    answer_sync(group, member, ErrorCode.REBALANCE_IN_PROGRESS, effects)  # an older one of this member, out of date
+    answer_sync(group, member, ErrorCode.REBALANCE_IN_PROGRESS, effects)  # an older sync of this member, out of date
     assert member.sync is None, f"{member.member_id} waits for two assignments"
     member.sync = command.token
     if group.state is GroupState.STABLE:
@@ -75,7 +75,7 @@ def check(group: ClassicGroup, command: Sync) -> Member:
 
 
 def is_being_written(group: ClassicGroup) -> bool:
-    """The leader has handed in this generation's assignment before; the first one counts."""
+    """Whether the leader has handed in this generation's assignment before; the first one counts."""
     return any(write.generation == group.generation for write in group.writes_pending.values())
 
 
@@ -94,7 +94,7 @@ def persisted(
     now_ms: int,
     effects: Effects,
 ) -> None:
-    """A record of the group is in the log, or never will be."""
+    """Go on after a record of the group was written to the log, or has failed."""
     write = group.writes_pending.pop(ticket, None)
     if write is None:  # the group was buried meanwhile
         return
@@ -115,7 +115,7 @@ def persisted(
 
 
 def finish_replacement(group: ClassicGroup, write: Write, answer: Respond, error: ErrorCode, effects: Effects) -> None:
-    """The new id of a static member counts; without a record the old one would come back at the next start."""
+    """Finish a static member's new id; without a record of it, the old id would come back at the next start."""
     assert write.replaced is not None
     if error is ErrorCode.NONE:
         effects.append(answer)

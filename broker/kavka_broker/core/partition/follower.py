@@ -17,9 +17,9 @@ from kavka_broker.core.partition.leader_epochs import NO_EPOCH, NO_OFFSET, Epoch
 
 
 def first_fetch_offset(epochs: LeaderEpochs, log_end_offset: int, high_watermark: int) -> int:
-    """Where a new follower begins to fetch, after cutting its log there.
+    """Offset from which a new follower begins to fetch, after cutting its log there.
 
-    With epochs its leader finds out whether the end is right; records without any are trusted up to what was committed.
+    With epochs its leader finds out whether the end is right; without, records are trusted up to the high watermark.
     """
     assert 0 <= high_watermark <= log_end_offset, (
         f"{high_watermark} is committed of a log that ends at {log_end_offset}"
@@ -28,9 +28,9 @@ def first_fetch_offset(epochs: LeaderEpochs, log_end_offset: int, high_watermark
 
 
 def truncation_offset(diverging: EpochEnd, epochs: LeaderEpochs, log_end_offset: int, high_watermark: int) -> int:
-    """Where to cut, when the leader's log has `diverging.epoch` end at `diverging.end_offset`.
+    """Offset at which to cut, when the leader's log has `diverging.epoch` end at `diverging.end_offset`.
 
-    That epoch is the largest of the leader's that is not above the one the follower asked with.
+    That epoch is the largest of the leader's that is not above the epoch in the follower's request.
     """
     assert high_watermark >= 0, high_watermark
     assert log_end_offset >= 0, log_end_offset
@@ -41,27 +41,27 @@ def truncation_offset(diverging: EpochEnd, epochs: LeaderEpochs, log_end_offset:
     own = epochs.end_offset(diverging.epoch, log_end_offset)
     if own.end_offset == NO_OFFSET:
         return min(diverging.end_offset, log_end_offset)
-    # Ours may be of a smaller epoch yet, which the next round compares.
+    # The follower's epoch may still be smaller; the next round compares again.
     return min(own.end_offset, diverging.end_offset, log_end_offset)
 
 
 class Resume(Enum):
-    """How a follower goes on that has asked for an offset its leader does not have."""
+    """The way on for a follower whose offset its leader does not have."""
 
-    CUT = auto()  # the leader's log is shorter: somebody unclean was elected
-    RESTART = auto()  # the leader has deleted what comes next: nothing of the log here can stay
-    GO_ON = auto()  # the offset is there after all: the leader's log has grown meanwhile
+    CUT = auto()  # the leader's log is shorter: an unclean election was held
+    RESTART = auto()  # the leader has deleted the offset: no record of the log here can stay
+    GO_ON = auto()  # the leader has the offset after all: its log has grown meanwhile
 
 
 class Resumption(NamedTuple):
-    """What to do, and the offset to fetch next."""
+    """The decision, and the offset to fetch next."""
 
     how: Resume
     offset: int
 
 
 def resume(leader_start: int, leader_end: int, log_end_offset: int) -> Resumption:
-    """After OFFSET_OUT_OF_RANGE: how to go on with a leader whose log spans these offsets."""
+    """Decide after OFFSET_OUT_OF_RANGE how to go on with a leader whose log spans these offsets."""
     assert log_end_offset >= 0, log_end_offset
     if leader_end < log_end_offset:
         return Resumption(Resume.CUT, leader_end)

@@ -1,8 +1,8 @@
 """What a leader asks the controller about its in-sync replica set, and what it is told (AlterPartition, KIP-497).
 
-Only the controller changes an ISR; the leader, who sees its followers, proposes. A proposal names the partition epoch
+Only the controller changes an ISR; the leader, which sees its followers, proposes. A proposal names the partition epoch
 that it was made from, so that one made from an old state is refused, and the broker epoch of every member, so that
-nobody is added who has restarted meanwhile (KIP-903).
+no broker is added that has restarted meanwhile (KIP-903).
 """
 
 from collections.abc import Awaitable, Sequence
@@ -16,7 +16,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class InSyncMember:
-    """A replica of the proposed set. The leader does not say its own epoch here: the request does."""
+    """A replica of the proposed ISR. The leader's own epoch is not in it: the request carries that."""
 
     broker_id: int
     broker_epoch: int = UNKNOWN_BROKER_EPOCH
@@ -24,7 +24,7 @@ class InSyncMember:
 
 @dataclass(frozen=True, slots=True)
 class IsrChange:
-    """A proposal for one partition."""
+    """A proposed ISR of one partition."""
 
     topic_id: bytes
     partition: int
@@ -36,7 +36,7 @@ class IsrChange:
 
 @dataclass(frozen=True, slots=True)
 class IsrAnswer:
-    """What became of it. Without an error: the partition as the controller has it now."""
+    """The answer to a proposal. Without an error: the partition as the controller has it now."""
 
     error: ErrorCode
     leader_id: int = -1
@@ -46,9 +46,9 @@ class IsrAnswer:
 
 
 class AlterIsr(Protocol):
-    """Takes proposals to the controller: an answer each, in their order.
+    """Take proposals to the controller: an answer for each, in their order.
 
-    Raises BrokerError where the request as a whole failed or nobody could be reached; the proposals are made again.
+    Raises BrokerError where the request as a whole failed or no controller was reached; proposals are made again.
     """
 
     def __call__(self, changes: Sequence[IsrChange]) -> Awaitable[Sequence[IsrAnswer]]: ...

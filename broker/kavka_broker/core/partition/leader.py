@@ -9,10 +9,10 @@ high watermark AND the start of the leader's epoch (before that it may hold reco
 not cut them off yet: the fourth rule of Kip320.tla), when its broker is unfenced, and when it fetches as the very
 incarnation that is registered (KIP-903).
 
-**The high watermark**: the least log end of the *maximal* in-sync set (KIP-497). While a proposal is under way nobody
-knows which set the controller has: so whoever may be in it counts, the one that shall be added and the one that shall
-be removed alike. A caught-up follower outside the set is waited for as well, else a busy leader would run away from
-it for ever. And nothing moves while fewer than `min.insync.replicas` are in sync (KIP-966).
+**The high watermark**: the least log end of the *maximal* in-sync set (KIP-497). While a proposal is under way the
+leader does not know which set the controller has: so every replica that may be in it counts, one that shall be added
+and one that shall be removed alike. A caught-up follower outside the set is waited for as well, otherwise a busy
+leader would run away from it forever. And nothing moves while fewer than `min.insync.replicas` are in sync (KIP-966).
 
 Time is monotonic and handed in. `Contact` is shared by all partitions that a broker follows here: an incremental fetch
 names only those that changed, and yet says of all others that they are where they were.
@@ -43,10 +43,10 @@ class Contact:
 
 @dataclass(slots=True)
 class Follower:
-    """One follower of one partition, as its fetches in this leader epoch show it."""
+    """A follower of one partition, as its fetches in this leader epoch show it."""
 
     contact: Contact
-    caught_up_ms: float  # when it was known to have everything
+    caught_up_ms: float  # when the follower was known to have every record
     log_end_offset: int = NO_OFFSET  # not known before its first fetch
     log_start_offset: int = NO_OFFSET
     broker_epoch: int = UNKNOWN_BROKER_EPOCH
@@ -55,23 +55,23 @@ class Follower:
     given_offset: int = NO_OFFSET  # from where it was given records last
 
     def is_given_again(self, offset: int) -> bool:
-        """Note that it is given records from `offset` on; whether it was given these before."""
+        """Note that records from `offset` on are given; whether these were given before."""
         before, self.given_offset = self.given_offset, offset
         return before == offset
 
 
 class ProposalOutcome(Enum):
-    """What the leader does after the answer to a proposal."""
+    """The leader's reaction to the answer to a proposal."""
 
-    DONE = auto()  # the set is known again
-    REFUSED = auto()  # it is what it was
-    AGAIN = auto()  # propose it once more, a little later
+    DONE = auto()  # the ISR is certain again
+    REFUSED = auto()  # the ISR is the same as before
+    AGAIN = auto()  # propose it again, a little later
     WAIT = auto()  # the controller knows better: its decision comes with the metadata
 
 
-#: The controller did not take the proposal, and nothing has changed.
+#: The controller has not taken the proposal, and nothing has changed.
 REVERTED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-#: The proposal was made from a state that is over.
+#: The proposal was made from a state that is out of date.
 OUTDATED: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -84,7 +84,7 @@ OUTDATED: Final = (
 
 @dataclass(slots=True)
 class LeaderState:
-    """One reign over one partition: `leader_epoch`, which begins at `start_offset` of the leader's log."""
+    """The leadership of one epoch over a partition, which begins at `start_offset` of the leader's log."""
 
     node_id: int
     leader_epoch: int
@@ -103,7 +103,7 @@ class LeaderState:
     # --- what the controller decides ----------------------------------------------------------------------------
 
     def apply(self, state: PartitionState, contact_of: Callable[[int], Contact], now_ms: float) -> None:
-        """Take over replicas and ISR. A newer partition epoch settles whatever proposal was under way."""
+        """Take over replicas and ISR. A newer partition epoch ends any proposal under way."""
         assert state.leader_epoch == self.leader_epoch, "another epoch is another reign"
         assert self.node_id in state.isr, f"{self.node_id} leads and is not in sync: {state.isr}"
         assert set(state.isr) <= set(state.replicas), f"in sync {state.isr}, replicas {state.replicas}"
@@ -112,7 +112,7 @@ class LeaderState:
         known, is_first = self.followers, self.partition_epoch < 0
         self.followers = {
             broker_id: known.get(broker_id)
-            # Whoever the controller takes for in sync gets the time of a lag to show it.
+            # Members that the controller has added to the ISR get the time of a lag to prove it.
             or Follower(contact_of(broker_id), now_ms if broker_id in state.isr and is_first else NEVER_MS)
             for broker_id in state.replicas
             if broker_id != self.node_id
@@ -138,12 +138,12 @@ class LeaderState:
         end_offset: int,
         now_ms: float,
     ) -> None:
-        """A follower asks for `offset` while the leader's log ends at `end_offset`: it has all below `offset`."""
+        """Note a follower's fetch at `offset` while the log ends at `end_offset`: it has all records below `offset`."""
         assert end_offset >= follower.fetched_end_offset, "the log of a leader does not shrink"
         if offset >= end_offset:
             follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
         elif offset >= follower.fetched_end_offset >= 0:
-            # It has what there was when it asked last, so it was caught up then.
+            # The follower has every record that existed at its last fetch, so it was caught up then.
             follower.caught_up_ms = max(follower.caught_up_ms, follower.fetched_ms)
         follower.log_end_offset = offset
         follower.log_start_offset = log_start_offset
@@ -152,7 +152,7 @@ class LeaderState:
         follower.fetched_end_offset = end_offset
 
     def appended(self, end_offset_before: int) -> None:
-        """The leader's log grows beyond `end_offset_before`: who had everything so far had it at its last contact."""
+        """Note that the log grows: a follower that had all up to `end_offset_before` was caught up at last contact."""
         assert end_offset_before >= self.start_offset, f"{end_offset_before} is before the reign"
         for follower in self.followers.values():
             if follower.log_end_offset == end_offset_before:
@@ -166,7 +166,7 @@ class LeaderState:
         return follower.log_end_offset == end_offset or now_ms - follower.caught_up_ms <= self.lag_ms_max
 
     def committed_end(self, end_offset: int, min_isr: int, eligible: Eligible, now_ms: float) -> int:
-        """Up to where everybody has the log who must have it, or NO_OFFSET where too few are in sync."""
+        """Offset up to which every required replica has the log, or NO_OFFSET where too few are in sync."""
         assert min_isr >= 1, min_isr
         if len(self.isr) < min_isr:
             return NO_OFFSET
@@ -186,7 +186,7 @@ class LeaderState:
         return epoch is not None and told in (epoch, UNKNOWN_BROKER_EPOCH)
 
     def joining(self, high_watermark: int, end_offset: int, eligible: Eligible, now_ms: float) -> tuple[int, ...]:
-        """Followers outside the ISR that may come in. One that is silent, or too slow, would only be put out again."""
+        """Followers that may join the ISR. One that is silent or too slow would be removed again at the next check."""
         assert high_watermark <= end_offset, f"{high_watermark} is committed of a log that ends at {end_offset}"
         if self.pending is not None or len(self.isr) > len(self.followers):
             return ()
@@ -214,13 +214,13 @@ class LeaderState:
     # --- proposals ----------------------------------------------------------------------------------------------
 
     def propose(self, topic_id: bytes, partition: int, *, add: tuple[int, ...], remove: tuple[int, ...]) -> IsrChange:
-        """Ask for another ISR; until that is settled the larger set counts."""
+        """Propose another ISR; until the controller answers, the larger set counts."""
         assert self.pending is None, "one proposal at a time"
         assert self.node_id not in remove, "a leader does not remove itself"
         assert set(add).isdisjoint(self.isr), f"{add} shall come in, and {self.isr} are in sync"
         assert set(remove) <= set(self.isr), f"{remove} shall go out, and {self.isr} are in sync"
         assert self.followers.keys() >= set(add), f"{add} shall come in, and {list(self.followers)} follow"
-        isr = (*(one for one in self.isr if one not in remove), *add)
+        isr = (*(replica for replica in self.isr if replica not in remove), *add)
         assert self.node_id in isr, f"the leader {self.node_id} would not be in sync: {isr}"
         self.maximal_isr = (*self.isr, *add)
         self.pending = IsrChange(
@@ -233,9 +233,9 @@ class LeaderState:
         return InSyncMember(broker_id) if follower is None else InSyncMember(broker_id, follower.broker_epoch)
 
     def answered(self, change: IsrChange, answer: IsrAnswer) -> ProposalOutcome:
-        """The controller has answered `change`."""
+        """Take the controller's answer to `change`."""
         if self.pending is not change:
-            return ProposalOutcome.DONE  # metadata was faster
+            return ProposalOutcome.DONE  # the metadata was faster
         if answer.error == ErrorCode.NONE:
             if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
                 return ProposalOutcome.WAIT

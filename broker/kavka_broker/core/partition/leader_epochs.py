@@ -21,7 +21,7 @@ class EpochStart(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """The largest known epoch not above the one that was asked for, and the offset behind its last record."""
+    """The largest known epoch not above the epoch in the request, and the offset behind its last record."""
 
     epoch: int
     end_offset: int
@@ -31,8 +31,8 @@ UNKNOWN: Final = EpochEnd(NO_EPOCH, NO_OFFSET)
 
 
 class LeaderEpochs:
-    """The epochs of one log, both columns ascending. `begun` is the newest one that counts as having records; a leader
-    may have been assigned since that has none yet.
+    """Epochs of one log, both columns ascending. `begun` is the newest that counts as having records; a leader with
+    none yet may have been assigned since.
     """
 
     __slots__ = ("_entries", "begun", "latest")
@@ -46,11 +46,11 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """A leader of `epoch` writes from `start_offset` on. Returns whether anything changed."""
+        """Note that a leader of `epoch` writes from `start_offset` on. Returns whether anything changed."""
         assert start_offset >= 0, start_offset
         if epoch <= self.latest:
             return False
-        # An epoch that wrote nothing leaves no trace: two epochs cannot begin at one offset.
+        # An epoch without records leaves no trace: two epochs cannot begin at one offset.
         self._keep([entry for entry in self._entries if entry.start_offset < start_offset])
         assert not self._entries or self._entries[-1].epoch < epoch, f"epoch {epoch} after {self._entries[-1]}"
         self._entries.append(EpochStart(epoch, start_offset))
@@ -59,7 +59,7 @@ class LeaderEpochs:
         return True
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EpochEnd:
-        """Where `epoch` ended, as OffsetForLeaderEpoch answers it."""
+        """End offset of `epoch`, as OffsetForLeaderEpoch answers it."""
         if not self._entries or not 0 <= epoch <= self.latest:
             return UNKNOWN
         if epoch == self.latest:
@@ -75,12 +75,12 @@ class LeaderEpochs:
         return EpochEnd(self._entries[above - 1].epoch, end_offset)
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch of the record at `offset`, or -1 where that is not known."""
+        """Epoch of the record at `offset`, or -1 where it is unknown."""
         above = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[above - 1].epoch if above else NO_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """The log ends at `end_offset` now."""
+        """Cut the epochs to a log that ends at `end_offset`."""
         assert end_offset >= 0, end_offset
         kept = bisect_left(self._entries, end_offset, key=lambda entry: entry.start_offset)
         if kept == len(self._entries):
@@ -89,7 +89,7 @@ class LeaderEpochs:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """The log begins at `start_offset` now: the epoch that reigned there begins there."""
+        """Cut the epochs to a log that begins at `start_offset`: the epoch of that offset begins there."""
         assert start_offset >= 0, start_offset
         above = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
         if not above:
@@ -104,7 +104,7 @@ class LeaderEpochs:
         self._keep([])
 
     def take_over(self, other: "LeaderEpochs") -> None:
-        """Know what `other` knows, and no more."""
+        """Replace the epochs by those of `other`."""
         self._entries, self.latest, self.begun = list(other.entries), other.latest, other.begun
 
     def _keep(self, entries: list[EpochStart]) -> None:

@@ -5,8 +5,8 @@ partition keeps the last five batches of each producer (a client has at most fiv
 next one:
 
 - It repeats one of the five: the answer is where that one was written, and nothing is appended.
-- Its epoch is below the producer's: INVALID_PRODUCER_EPOCH, for somebody newer has taken over.
-- A new epoch begins at sequence 0, the same epoch goes on where it was: else OUT_OF_ORDER_SEQUENCE_NUMBER.
+- Its epoch is below the producer's: INVALID_PRODUCER_EPOCH, because a newer producer has taken over.
+- A new epoch begins at sequence 0, the same epoch goes on where it was: otherwise OUT_OF_ORDER_SEQUENCE_NUMBER.
 - The partition does not know the producer (new, expired, or its records are deleted): any sequence is taken (KIP-360).
 - The disk had no room for an earlier one: KAFKA_STORAGE_ERROR like that one, until that one has come again. Several are
   under way at a time. To answer the next as out of order would make librdkafka give up its epoch, and send once more
@@ -46,7 +46,7 @@ class WrittenBatch(NamedTuple):
 
 @dataclass(slots=True)
 class Producer:
-    """One producer, as this partition saw it last."""
+    """A producer, as this partition saw it last."""
 
     epoch: int
     timestamp_ms: int
@@ -60,21 +60,21 @@ class Producer:
 
 
 def next_sequence(sequence: int, count: int = 1) -> int:
-    """The sequence `count` records on; they wrap."""
+    """The sequence `count` records on; sequences wrap."""
     assert count >= 1, count
     return (sequence + count) & SEQUENCE_MAX
 
 
 class ProducerStates:
-    """All producers of one partition by id. `check` judges a batch, `append` takes note of it."""
+    """Producers of one partition by id. `check` judges a batch, `append` takes note of it."""
 
     __slots__ = ("_awaited", "_producers", "_refused", "producers_max", "transactions")
 
     def __init__(self, producers_max: int = PRODUCERS_MAX) -> None:
         self._producers: dict[int, Producer] = {}
-        self._refused: dict[int, tuple[int, int]] = {}  # by producer id: epoch and sequence of what found no room
+        self._refused: dict[int, tuple[int, int]] = {}  # by producer id: epoch and sequence of the batch without room
         self.producers_max = producers_max
-        self._awaited: dict[int, None] = {}  # producer ids of which the coordinator is asked
+        self._awaited: dict[int, None] = {}  # producer ids of which the coordinator was asked
         self.transactions = Transactions()
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class ProducerStates:
         return self._producers.get(producer_id)
 
     def check(self, producer_id: int, epoch: int, base_sequence: int, last_sequence: int) -> WrittenBatch | None:
-        """None where the batch may be appended; the earlier one where it is a repetition.
+        """Check a batch: None where it may be appended; the earlier batch where it is a repetition.
 
         Raises BrokerError with INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or KAFKA_STORAGE_ERROR.
         """
@@ -123,7 +123,7 @@ class ProducerStates:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, problem)
 
     def refuse(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """There was no room for this batch, nor is there for those that follow it."""
+        """Refuse a batch for lack of room, and all that follow it."""
         if self._refused.get(producer_id, (NO_EPOCH, NO_SEQUENCE))[0] != epoch:
             if len(self._refused) >= REFUSED_MAX:
                 self._refused.clear()
@@ -131,11 +131,11 @@ class ProducerStates:
         assert len(self._refused) <= REFUSED_MAX, len(self._refused)
 
     def forget_refused(self) -> None:
-        """Another leadership begins: what an earlier one refused may have been taken meanwhile, elsewhere."""
+        """Forget refused batches as another leadership begins: another leader may have taken them meanwhile."""
         self._refused.clear()
 
     def append(self, producer_id: int, epoch: int, batch: WrittenBatch, *, is_transactional: bool) -> None:
-        """A data batch was appended; as a follower or at recovery, without having been judged."""
+        """Note a data batch that was appended; as a follower or at recovery, without having been judged."""
         assert 0 <= batch.base_offset <= batch.last_offset, batch
         if self._refused:
             self._refused.pop(producer_id, None)
@@ -158,12 +158,12 @@ class ProducerStates:
             self.transactions.begin(producer_id, batch.base_offset)
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether the producer has begun a transaction here in this epoch, and not ended it."""
+        """Whether the producer has an open transaction here in this epoch."""
         producer = self._producers.get(producer_id)
         return producer is not None and producer.epoch == epoch and self.transactions.is_open(producer_id)
 
     def await_verdict(self, producer_id: int) -> None:
-        """The coordinator is asked about a transaction of the producer. A marker that comes first ends the question."""
+        """Note that the coordinator is asked about a transaction of the producer. A marker that comes first ends it."""
         self._awaited[producer_id] = None
 
     def awaits_verdict(self, producer_id: int) -> bool:
@@ -191,7 +191,7 @@ class ProducerStates:
     def end_transaction(
         self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int, offset: int, *, is_aborted: bool
     ) -> Ended | None:
-        """A commit or abort marker was appended at `offset`; returns what it has ended, if anything. A marker of a
+        """End a transaction by a marker appended at `offset`; returns the transaction, if there was one. A marker of a
         newer epoch fences the older ones.
         """
         producer = self._producers.get(producer_id)
@@ -207,7 +207,7 @@ class ProducerStates:
         return self.transactions.end(producer_id, offset, is_aborted=is_aborted)
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget who was silent for so long; returns how many. An open transaction is never forgotten."""
+        """Forget producers that were silent for so long; returns how many. One with an open transaction is kept."""
         assert expiration_ms > 0, expiration_ms
         silent = [
             producer_id
@@ -235,7 +235,7 @@ class ProducerStates:
         return producer
 
     def _make_room(self) -> None:
-        # A tenth at a time, so that a flood of new producers does not sort all of them at each batch.
+        # A tenth is removed at a time, so that a flood of new producers does not sort all of them at each batch.
         idle = [
             (producer.timestamp_ms, producer_id)
             for producer_id, producer in self._producers.items()

@@ -14,17 +14,17 @@ NO_OFFSET: Final = -1
 
 
 class Ended(NamedTuple):
-    """A transaction with its marker. `stable_offset` is what the marker makes stable, once it is replicated."""
+    """A transaction with its marker. `stable_offset` is the last stable offset after it, once that is replicated."""
 
     producer_id: int
     first_offset: int
-    last_offset: int  # the marker's own
+    last_offset: int  # the offset of the marker itself
     stable_offset: int
     is_aborted: bool
 
 
 class Transactions:
-    """What is open, or ended above the high watermark. `first_unstable_offset` is NO_OFFSET where there is nothing."""
+    """Transactions that are open, or ended above the high watermark. `first_unstable_offset` is NO_OFFSET for none."""
 
     __slots__ = ("_open", "ended", "first_unstable_offset")
 
@@ -35,14 +35,14 @@ class Transactions:
 
     @property
     def first_open_offset(self) -> int:
-        """Where the oldest transaction without a marker begins; NO_OFFSET for none."""
+        """Offset where the oldest transaction without a marker begins; NO_OFFSET for none."""
         return next(iter(self._open.values()), NO_OFFSET)
 
     def is_open(self, producer_id: int) -> bool:
         return producer_id in self._open
 
     def begin(self, producer_id: int, first_offset: int) -> None:
-        """The first record of a transaction is in the log."""
+        """Note the first record of a transaction."""
         assert producer_id not in self._open, f"producer {producer_id} is in a transaction already"
         assert first_offset > next(reversed(self._open.values()), NO_OFFSET), "transactions begin in their order"
         self._open[producer_id] = first_offset
@@ -50,7 +50,7 @@ class Transactions:
             self.first_unstable_offset = first_offset
 
     def end(self, producer_id: int, marker_offset: int, *, is_aborted: bool) -> Ended | None:
-        """A marker is in the log. None where it ends nothing: it is written again after a coordinator's failure."""
+        """End a transaction by its marker; None where none is open: coordinators repeat markers after a failure."""
         first_offset = self._open.pop(producer_id, NO_OFFSET)
         if first_offset == NO_OFFSET:
             return None
@@ -63,7 +63,7 @@ class Transactions:
         return ended
 
     def replicated(self, high_watermark: int) -> None:
-        """Markers below `high_watermark` stay for ever: their transactions are settled."""
+        """Forget ended transactions whose markers are below `high_watermark`: such markers stay forever."""
         assert high_watermark >= 0, high_watermark
         settled = 0
         for ended in self.ended:
@@ -76,7 +76,7 @@ class Transactions:
 
     def replace(self, opened: Iterable[tuple[int, int]]) -> None:
         """Take up the open transactions of a snapshot: producer ids and first offsets."""
-        self._open = dict(sorted(opened, key=lambda one: one[1]))
+        self._open = dict(sorted(opened, key=lambda transaction: transaction[1]))
         self.ended.clear()
         self._find_first()
 

@@ -18,7 +18,7 @@ from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
 
 @dataclass(slots=True)
 class TokenBucket:
-    """`limit` is handed in with every call, because it may change while the balance stays."""
+    """A bucket of permits. `limit` is handed in with every call, because it may change while the balance stays."""
 
     window: SampleWindow
     tokens: float = 0
@@ -28,7 +28,7 @@ class TokenBucket:
         return limit * self.window.span_ms / 1000
 
     def refill(self, now_ms: int, limit: float) -> float:
-        """Add what has come in until now, and give the balance."""
+        """Add the permits that have come in until now; returns the balance."""
         assert limit >= 0, limit
         if self.updated_ms is None:
             self.tokens, self.updated_ms = self.burst(limit), now_ms
@@ -38,12 +38,12 @@ class TokenBucket:
         return self.tokens
 
     def spend(self, permits: float, now_ms: int, limit: float) -> float:
-        """Refill, then take `permits` off; the balance that is left, below zero where the quota is exhausted."""
+        """Refill, then take `permits` off; returns the balance, below zero where the quota is exhausted."""
         self.tokens = min(self.burst(limit), self.refill(now_ms, limit) - permits)
         return self.tokens
 
     def throttle_ms(self, limit: float) -> int:
-        """How long until the balance is back at zero."""
+        """Milliseconds until the balance is back at zero."""
         if self.tokens >= 0:
             return 0
         if limit <= 0:

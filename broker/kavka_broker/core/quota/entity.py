@@ -15,7 +15,7 @@ from typing import Final
 
 
 class Default(Enum):
-    """The type of `DEFAULT`: stands for whoever has no quota by name."""
+    """The type of `DEFAULT`, which stands for users or clients that have no quota by name."""
 
     DEFAULT = auto()
 
@@ -28,7 +28,7 @@ Part = str | Default | None  # a name, the default, or not part of the entity
 
 
 class QuotaKey(StrEnum):
-    """What can be limited, by Kafka's own names. All limits hold per broker; mutations on the active controller."""
+    """Keys of quotas, by Kafka's own names. All limits hold per broker; mutations on the active controller."""
 
     PRODUCER_BYTE_RATE = "producer_byte_rate"
     CONSUMER_BYTE_RATE = "consumer_byte_rate"
@@ -37,7 +37,7 @@ class QuotaKey(StrEnum):
     CONNECTION_CREATION_RATE = "connection_creation_rate"
 
 
-#: What brokers act on. Limits of the other keys are kept, and nothing enforces them yet: whoever shows them says so.
+#: Keys that brokers enforce. Limits of the other keys are kept and not enforced, and code that shows them says so.
 ENFORCED: Final = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
 #: Keys whose limits are whole numbers, with the greatest that Kafka can hold.
 WHOLE_KEYS: Final[Mapping[str, int]] = {
@@ -72,7 +72,7 @@ class IpEntity:
 
 
 def described(noun: str, part: Part) -> str:
-    """The part in words; a name is quoted, so that a user called "default" cannot pass for the default."""
+    """Describe the part in words; a name is quoted: a user called "default" cannot pass for the default."""
     match part:
         case None:
             return ""

@@ -6,7 +6,7 @@ edge. The rules, as Apache Kafka's `Rate` has them:
 
 - A sample ends with the first record that comes at least its size after its start; the next starts at that record, not
   on a grid. The ring overwrites the oldest.
-- A sample whose last record is as old as the whole window is emptied and starts anew.
+- A sample whose last record is as old as the whole window is emptied and starts again.
 - rate = total of all samples / measured window. The measured window reaches from the start of the oldest sample until
   now; where it holds fewer whole samples than `count - 1`, the missing ones are added. So a client that starts with a
   burst is measured over ten seconds and not over the millisecond since its first request, and it may send ten seconds'
@@ -16,7 +16,7 @@ A client over its limit T at rate O waits X = (O - T) / T * W: the measured wind
 T allows. X has no upper bound for bandwidth; Kafka caps it at one sample for request time and connection rates.
 
 Time never goes back in here. A clock that does so by less than a window is taken to stand still; one that goes back
-further (somebody set it) makes the rate start anew, or a client would be throttled until the clock has caught up.
+further (it was set) makes the rate start again, or a client would be throttled until the clock has caught up.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class SampleWindow:
         return self.count * self.size_ms
 
     def value_max(self, limit: float) -> float:
-        """The most that can ever be recorded at once without a throttle: the limit over the smallest window."""
+        """The largest value recorded at once without a throttle: the limit over the smallest window."""
         return limit * ((self.count - 1) * self.size_ms) / 1000
 
 
@@ -49,7 +49,7 @@ class SampledRate:
     """A sampled rate. Starts with its first record.
 
     The three lists are the ring. `_total`, `_oldest_ms` and `_purge_at_ms` are derived from them so that a record in
-    a sample that is open costs no loop; they are made anew whenever a sample is emptied, about once a second.
+    a sample that is open costs no loop; they are made again whenever a sample is emptied, about once a second.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class SampledRate:
         self._now_ms = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Count `value`; a negative one takes back what was recorded before."""
+        """Record `value`; a negative one takes back what was recorded before."""
         if now_ms < self._now_ms:
             now_ms = self._catch_up(now_ms)
         self._now_ms = now_ms
@@ -93,7 +93,7 @@ class SampledRate:
         return max(self._total, 0) * 1000 / window_ms
 
     def measured_ms(self, now_ms: int) -> int:
-        """The window W that the rate is taken over."""
+        """The window W of the rate, in milliseconds."""
         if now_ms < self._now_ms:
             now_ms = self._catch_up(now_ms)
         self._now_ms = now_ms
@@ -109,7 +109,7 @@ class SampledRate:
         return max(elapsed_ms, 1)
 
     def charge(self, value: float, now_ms: int, limit: float) -> int:
-        """Record, and give the milliseconds that the client has to wait: 0 while it keeps to the limit."""
+        """Record the value, and return the milliseconds that the client has to wait: 0 while it keeps to the limit."""
         assert limit >= 0, limit
         self.record(value, now_ms)
         window_ms = self.measured_ms(now_ms)
@@ -155,7 +155,7 @@ class SampledRate:
 
 
 def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
-    """X = (O - T) / T * W, rounded half up; nothing at all is allowed where the limit is zero."""
+    """The throttle X = (O - T) / T * W, rounded half up; nothing at all is allowed where the limit is zero."""
     assert window_ms >= 1, window_ms
     if rate <= limit:
         return 0

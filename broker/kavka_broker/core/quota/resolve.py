@@ -37,7 +37,7 @@ LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """The quota that won, and those that it hides."""
+    """The quota that applies, and those that it hides."""
 
     entity: Entity
     level: int  # 1, the most specific, to 8
@@ -52,14 +52,14 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Whose traffic is counted together: None stands for "whatever it is called"."""
+    """The part of the traffic that is counted together: None stands for any name."""
 
     user: str | None
     client_id: str | None
 
 
 def candidates(user: str, client_id: str) -> tuple[Entity, ...]:
-    """Every entity that can limit this client, the most specific first."""
+    """Entities that can limit this client, the most specific first."""
     return (
         Entity(user, client_id),
         Entity(user, DEFAULT),
@@ -90,7 +90,7 @@ def resolve_ip(limits: Mapping[IpEntity, float], ip: str) -> float | None:
 
 
 def share_of(effective: Effective, user: str, client_id: str) -> Share:
-    """Who draws on the same allowance as this client, given the quota that applies to it."""
+    """The clients that draw on the same allowance as this one, given the quota that applies to it."""
     return Share(
         None if effective.entity.user is None else user,
         None if effective.entity.client_id is None else client_id,

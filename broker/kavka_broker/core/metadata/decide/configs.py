@@ -1,4 +1,4 @@
-"""Alter configs one key at a time (KIP-339): set, delete, add to a list, take from a list; or say them all anew.
+"""Alter configs one key at a time (KIP-339): set, delete, add to a list, take from a list; or replace them all.
 
 What comes out is checked whole before a record is written, so two keys that cannot stand together never do. What says
 the same as before writes nothing.
@@ -30,7 +30,7 @@ from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 
 
 class Operation(IntEnum):
-    """With the numbers of the protocol."""
+    """Operations on a config, with the numbers of the protocol."""
 
     SET = 0
     DELETE = 1
@@ -40,7 +40,7 @@ class Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One key of one resource. `value` counts for nothing in a DELETE."""
+    """A change of one key of one resource. `value` is ignored in a DELETE."""
 
     name: str
     operation: int
@@ -48,7 +48,7 @@ class Change:
 
 
 def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Change]) -> Decision[None]:
-    """The records of all changes of one resource, or BrokerError and none of them."""
+    """Make the records of all changes of one resource. Raises BrokerError where one change is refused."""
     _check_resource(metadata, resource)
     names = [change.name for change in changes]
     _check_once(names)
@@ -65,12 +65,12 @@ def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Chan
 
 
 def replace_configs(metadata: Metadata, resource: Resource, said: Sequence[tuple[str, str | None]]) -> Decision[None]:
-    """The records after which a resource says this and nothing else, or BrokerError and none of them."""
+    """Make the records after which a resource has these configs and no others. Raises BrokerError."""
     if missing := [name for name, value in said if value is None]:
         raise _request(f"{', '.join(missing)}: has no value; leave the key out for its default")
     _check_once([name for name, _ in said])
     values = {name: value for name, value in said if value is not None}
-    if resource.type == ResourceType.TOPIC and resource.name:  # values before whether there is such a topic, as Kafka
+    if resource.type == ResourceType.TOPIC and resource.name:  # values are judged first, as in Kafka
         _check_outcome(metadata, resource, values, ())
     dropped = [Change(name, Operation.DELETE) for name in metadata.configs.of(resource) if name not in values]
     changes = [Change(name, Operation.SET, value) for name, value in values.items()]
@@ -150,7 +150,7 @@ def _check_outcome(metadata: Metadata, resource: Resource, values: Mapping[str, 
 
 
 def _check_min_insync(metadata: Metadata, resource: Resource, changed: Sequence[str], after: Mapping[str, str]) -> None:
-    """With eligible leader replicas (KIP-966) every broker must hold to one bound, so the cluster always says it."""
+    """Check the bound on in-sync replicas: with eligible leader replicas (KIP-966) all brokers need the same one."""
     if MIN_INSYNC not in changed or resource.type != ResourceType.BROKER or not metadata.features.level(ELR_FEATURE):
         return
     if resource.name:
@@ -162,7 +162,7 @@ def _check_min_insync(metadata: Metadata, resource: Resource, changed: Sequence[
 
 
 def _forget_eligible(metadata: Metadata, resource: Resource, changed: Sequence[str]) -> Iterator[Message]:
-    """Who is eligible was counted by the old bound on replicas in sync; with another it begins anew (KIP-966)."""
+    """Clear the eligible replicas, counted by the old bound; with another they are counted again (KIP-966)."""
     if MIN_INSYNC not in changed or not metadata.features.level(ELR_FEATURE):
         return
     match resource:
@@ -177,7 +177,7 @@ def _forget_eligible(metadata: Metadata, resource: Resource, changed: Sequence[s
 
 
 def _cleared(topic: Topic) -> Iterator[Message]:
-    """Not where nobody is in sync: then nothing has been written since, and the eligible are all that there is."""
+    """Records that clear. Without an ISR the eligible replicas stay: nothing was written since they were counted."""
     counted = {index: state for index, state in topic.partitions.items() if state.elr or state.last_known_elr}
     if counted and all(state.isr for state in counted.values()):
         yield ClearElrRecord(topic.name)
@@ -189,7 +189,7 @@ def _cleared(topic: Topic) -> Iterator[Message]:
 
 
 def _check_broker(metadata: Metadata, resource: Resource, values: Mapping[str, str], changed: Sequence[str]) -> None:
-    """INVALID_REQUEST, as in Apache Kafka, where the broker that was asked judges, and not the controller."""
+    """Check a broker's configs. Raises BrokerError (INVALID_REQUEST), as the broker that was asked does in Kafka."""
     common = metadata.configs.all_brokers() if resource.name else {}
     said, before = {**common, **values}, {**common, **metadata.configs.of(resource)}
     for name in changed:
@@ -198,7 +198,7 @@ def _check_broker(metadata: Metadata, resource: Resource, values: Mapping[str, s
         try:
             check_promises({name: values[name]})
             definition = definition_of(name)
-            if definition is not None:  # else, as in Kafka: a plugin of some broker may know it
+            if definition is not None:  # otherwise, as in Kafka, a plugin of some broker may know the key
                 _check_mode(definition, every_broker=not resource.name)
                 check_altered(name, values[name], said, before)
         except ConfigError as error:

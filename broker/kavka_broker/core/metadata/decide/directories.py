@@ -6,7 +6,7 @@ leaves the ISR. One that its broker gives for lost, or has begun anew because it
 eligible leader either: it has nothing yet. The leader of a new log's would not know, for the same broker fetches at the
 same epoch as before; so a new leader epoch begins, and a fetch that is still on its way says nothing about the new log.
 
-A broker says "lost" before it begins anew: from then on nobody elects it, in whichever order the rest is heard.
+A broker says "lost" before it begins anew: from then on it is not elected, in whichever order the rest is heard.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from kavka_broker.protocol.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """The directory of one replica of the broker that speaks."""
+    """The directory of one replica of the broker that sends the request."""
 
     topic_id: bytes
     partition: int
@@ -33,7 +33,7 @@ class Assign:
 def assign_directories(
     metadata: Metadata, broker_id: int, broker_epoch: int, commands: Sequence[Assign], policy: Policy = BY_DEFAULT
 ) -> Decision[list[ErrorCode]]:
-    """What stands against each, or NONE. Raises BrokerError for a stale broker. The last word on a replica counts."""
+    """Assign directories: an error for each, or NONE; the last counts. Raises BrokerError for a stale broker."""
     metadata.brokers.at_epoch(broker_id, broker_epoch)
     last = {(command.topic_id, command.partition): command for command in commands}
     records: list[Message] = []
@@ -63,19 +63,21 @@ def _assign(metadata: Metadata, broker_id: int, command: Assign, policy: Policy)
     before = topic.partitions[command.partition]
     wanted = before._replace(
         directories=tuple(
-            command.directory if one == broker_id else before.directory_of(one) for one in before.replicas
+            command.directory if replica == broker_id else before.directory_of(replica) for replica in before.replicas
         )
     )
     if not broker.has_online(command.directory):
-        wanted = wanted._replace(isr=tuple(one for one in before.isr if one != broker_id))
+        wanted = wanted._replace(isr=tuple(replica for replica in before.isr if replica != broker_id))
     is_given_up = command.directory in GIVEN_UP
-    # What was in a directory that failed is not in the one that takes its place.
+    # The replica lost what it had in a directory that failed when another directory takes its place.
     is_replaced = not is_given_up and not broker.has_online(before.directory_of(broker_id))
-    # Nor may it lead as the last that led: it has begun anew, and nobody would wait for who has the records. Not so a
-    # log that its broker gives for lost, or gave and could open again: it begins anew only where others have the
-    # records, and where they have not, it is the log to wait for.
+    # It may not lead as the last leader either: its log is empty, and no election would wait for a broker that has the
+    # records. A log that its broker reports as lost, or as failed and could open again, differs: it is emptied only
+    # where other brokers have its records; where they have not, it is the log to wait for.
     if is_replaced and before.directory_of(broker_id) not in GIVEN_UP:
-        wanted = wanted._replace(last_known_elr=tuple(one for one in before.last_known_elr if one != broker_id))
+        wanted = wanted._replace(
+            last_known_elr=tuple(replica for replica in before.last_known_elr if replica != broker_id)
+        )
     lost = (broker_id,) if is_given_up or is_replaced else ()
     assert len(wanted.directories) == len(before.replicas), f"{wanted.directories} of {before.replicas}"
     rules = rules_of(metadata, topic.name, policy)

@@ -1,8 +1,8 @@
 """Leaders by request, by balance and by rescue.
 
-    elect_leaders   somebody asks (KIP-460): the preferred replica, or any that lives whatever it lacks
+    elect_leaders   a request asks (KIP-460): the preferred replica, or any that lives whatever it lacks
     balance         as `auto.leader.rebalance.enable`: preferred replicas that are in sync lead again
-    rescue          as `unclean.leader.election.enable`: what nobody leads is led by whoever lives
+    rescue          as `unclean.leader.election.enable`: a partition without a leader is led by any replica that lives
 
 Each decision moves at most `ELECTIONS_MAX` leaders on its own account, so that a large cluster is not turned over
 at once.
@@ -26,7 +26,7 @@ ELECTIONS_MAX: Final = 1000
 
 
 class Election(IntEnum):
-    """With the numbers of the protocol."""
+    """Types of election, with the numbers of the protocol."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -39,7 +39,7 @@ Result = tuple[Where, BrokerError | None]
 def elect_leaders(
     metadata: Metadata, election: Election, wanted: Sequence[Where] | None, policy: Policy = BY_DEFAULT
 ) -> Decision[list[Result]]:
-    """What came of each partition; of all (None), only those where there was something to do."""
+    """Elect leaders: an outcome for each partition; for all of them (None), only where there was something to do."""
     asked = [*dict.fromkeys(_everywhere(metadata) if wanted is None else wanted)]
     records: list[Message] = []
     results: list[Result] = []
@@ -55,12 +55,12 @@ def elect_leaders(
 
 
 def balance(metadata: Metadata, policy: Policy = BY_DEFAULT) -> Decision[int]:
-    """Give leadership back to preferred replicas; how many leaders moved."""
+    """Give leadership back to preferred replicas; returns how many leaders moved."""
     return _moved(metadata, Election.PREFERRED, policy)
 
 
 def rescue(metadata: Metadata, policy: Policy = BY_DEFAULT) -> Decision[int]:
-    """Find leaders where there are none and the topic would rather lose records than wait; how many were found."""
+    """Elect leaders where there are none and the topic would rather lose records than wait; returns how many."""
     return _moved(metadata, Election.UNCLEAN, policy)
 
 
@@ -110,7 +110,7 @@ def _is_needless(state: PartitionState, election: Election) -> bool:
 def _change(
     metadata: Metadata, election: Election, topic: Topic, partition: int, policy: Policy
 ) -> PartitionChangeRecord | None:
-    """The record of another leader, or None where there can be none."""
+    """Make the record of another leader, or None where no replica can lead."""
     state = topic.partitions[partition]
     rules = replace(rules_of(metadata, topic.name, policy), unclean_election=election is Election.UNCLEAN)
     preferred = election is Election.PREFERRED

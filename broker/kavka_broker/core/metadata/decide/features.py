@@ -32,7 +32,7 @@ from kavka_broker.protocol.messages.metadata.feature_level_record import Feature
 
 
 class Direction(IntEnum):
-    """With the numbers of the protocol."""
+    """Directions of a change, with the numbers of the protocol."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -51,7 +51,7 @@ class UpdateFeature:
 def update_features(
     metadata: Metadata, commands: Sequence[UpdateFeature], policy: Policy = BY_DEFAULT
 ) -> Decision[None]:
-    """The records of all changes. Raises BrokerError for the first that cannot be."""
+    """Make the records of all changes. Raises BrokerError for the first that is refused."""
     records: list[Message] = []
     seen: set[str] = set()
     for command in commands:
@@ -97,7 +97,10 @@ def _supporters(metadata: Metadata, name: str) -> Iterator[tuple[str, tuple[int,
         if name != KRAFT_VERSION or name in broker.features:
             yield f"broker {broker.broker_id}", broker.features.get(name, (0, 0))
     for controller in metadata.brokers.controllers():
-        levels = {one.name: (one.min_supported_version, one.max_supported_version) for one in controller.features}
+        levels = {
+            feature.name: (feature.min_supported_version, feature.max_supported_version)
+            for feature in controller.features
+        }
         if name != KRAFT_VERSION or name in levels:
             yield f"controller {controller.controller_id}", levels.get(name, (0, 0))
 

@@ -4,7 +4,7 @@
     unfenced     -- wants to be fenced, or its session ended  --> fenced
     unfenced     -- wants to stop, and holds something        --> in controlled shutdown: others lead
     in shutdown  -- all others have seen that                 --> fenced, and may stop
-    unfenced     -- wants to stop, and nobody else is there   --> fenced, and may stop
+    unfenced     -- wants to stop, and no other lives         --> fenced, and may stop
     fenced       -- wants to stop                             --> may stop
 
 A broker is caught up when its image holds its own registration: then it holds everything that was decided about it
@@ -32,7 +32,7 @@ IN_CONTROLLED_SHUTDOWN: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A broker's word. `metadata_offset` is that of the last record in its image."""
+    """A broker's heartbeat. `metadata_offset` is that of the last record in its image."""
 
     broker_id: int
     broker_epoch: int
@@ -45,7 +45,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the broker is told."""
+    """The state that the broker is told."""
 
     is_caught_up: bool
     is_fenced: bool
@@ -58,11 +58,11 @@ class Standing:
 def heartbeat(
     metadata: Metadata, command: Heartbeat, policy: Policy = BY_DEFAULT, *, handover_seen: bool = True
 ) -> Decision[Standing]:
-    """What comes of a heartbeat. `handover_seen`: every other broker has seen who leads instead of one that stops."""
+    """Decide on a heartbeat. `handover_seen`: every other broker has seen the new leaders. Raises BrokerError."""
     broker = metadata.brokers.at_epoch(command.broker_id, command.broker_epoch)
     is_caught_up = command.metadata_offset >= broker.epoch
     records: Sequence[Message] = _directories(metadata, broker, command, policy)
-    if records:  # the rest can wait for the next heartbeat
+    if records:  # the rest waits for the next heartbeat
         return Decision(records, Standing(is_caught_up, broker.fenced))
     if not set(broker.directories) - set(command.offline_directories):
         records = fence(metadata, broker.broker_id, broker.epoch, policy).records
@@ -79,7 +79,7 @@ def heartbeat(
 
 
 def fence(metadata: Metadata, broker_id: int, broker_epoch: int, policy: Policy = BY_DEFAULT) -> Decision[bool]:
-    """Fence this incarnation of a broker, unless it is fenced or another has taken its place. Was it?"""
+    """Fence this incarnation of a broker, unless it is fenced or replaced by another. Returns whether it did."""
     broker = metadata.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch or broker.fenced:
         return Decision([], False)
@@ -107,7 +107,7 @@ def _of_fenced(metadata: Metadata, broker: Registration, command: Heartbeat, pol
 def _must_hand_over(metadata: Metadata, broker: Registration, command: Heartbeat, *, handover_seen: bool) -> bool:
     assert not broker.fenced, f"broker {broker.broker_id} is fenced and holds nothing"
     if command.wants_fence or len(metadata.brokers.alive()) == 1:
-        return False  # nobody is there to see it
+        return False  # no other broker is there to see the handover
     if broker.in_controlled_shutdown:
         return not handover_seen
     return any(
@@ -135,7 +135,7 @@ def _directories(metadata: Metadata, broker: Registration, command: Heartbeat, p
         failed = set()
     cordoned = command.cordoned_directories
     if metadata.features.metadata_version < CORDONED_SINCE:
-        cordoned = None  # there is no record for it yet
+        cordoned = None  # this metadata.version has no record for cordoned directories
     if cordoned is not None and set(cordoned) == set(broker.cordoned_directories):
         cordoned = None
     if not failed and cordoned is None:
@@ -148,7 +148,7 @@ def _directories(metadata: Metadata, broker: Registration, command: Heartbeat, p
         BrokerRegistrationChangeRecord(
             broker.broker_id,
             broker.epoch,
-            log_dirs=[one for one in broker.directories if one not in failed] if failed else [],
+            log_dirs=[directory for directory in broker.directories if directory not in failed] if failed else [],
             cordoned_log_dirs=None if cordoned is None else list(cordoned),
         )
     )

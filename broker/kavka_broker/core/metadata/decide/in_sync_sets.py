@@ -5,7 +5,7 @@ each refusal tells the leader to do:
 
     UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION   it was deleted: forget the change
     NOT_CONTROLLER            the leader knows a newer state than this controller: ask the newer controller
-    FENCED_LEADER_EPOCH       somebody else leads, or it leads in a newer epoch: wait for the metadata
+    FENCED_LEADER_EPOCH       another broker leads, or it leads in a newer epoch: wait for the metadata
     INVALID_REQUEST           not the leader, or an ISR that cannot be: a mistake in the leader
     INVALID_UPDATE_VERSION    the partition has changed meanwhile: wait for the metadata, then ask again
     INELIGIBLE_REPLICA        a member is fenced, stops, is another incarnation, or lost its directory
@@ -33,7 +33,7 @@ Outcome = PartitionState | ErrorCode
 def alter_partitions(
     metadata: Metadata, broker_id: int, broker_epoch: int, changes: Sequence[IsrChange], policy: Policy = BY_DEFAULT
 ) -> Decision[list[Outcome]]:
-    """The state of each partition after its change, or why there is none. Raises BrokerError for a stale broker."""
+    """Change partitions: the state of each afterwards, or an error. Raises BrokerError for a stale broker."""
     metadata.brokers.at_epoch(broker_id, broker_epoch)
     records: list[Message] = []
     outcomes: list[Outcome] = []
@@ -41,7 +41,7 @@ def alter_partitions(
     for change in changes:
         where = (change.topic_id, change.partition)
         if where in seen:
-            outcomes.append(ErrorCode.INVALID_REQUEST)  # named twice: the first counts
+            outcomes.append(ErrorCode.INVALID_REQUEST)  # the partition is named twice: the first change counts
             continue
         seen.add(where)
         outcomes.append(_alter(metadata, broker_id, change, policy, records))
@@ -92,7 +92,7 @@ def _is_possible(state: PartitionState, change: IsrChange) -> bool:
         return False
     if change.recovery_state not in (RECOVERED, RECOVERING):
         return False
-    # A leader that recovers is alone, and one that has recovered does not fall back.
+    # A leader that recovers is alone in its ISR, and one that has recovered does not fall back.
     return change.recovery_state == RECOVERED or (len(members) == 1 and state.recovery_state == RECOVERING)
 
 

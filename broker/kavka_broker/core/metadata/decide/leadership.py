@@ -2,7 +2,7 @@
 
     withdraw   it is fenced, stops or is unregistered: out of every ISR, others lead
     forfeit    it stopped uncleanly and may have lost the end of its logs: no longer eligible either (KIP-966)
-    take_up    it is unfenced: what nobody leads may find a leader again
+    take_up    it is unfenced: a partition without a leader may find one again
 
 Each looks at every partition of the image: some tenth of a microsecond where the broker has no part in it, which an
 index would have to earn back with every other change.
@@ -37,7 +37,7 @@ def withdraw(
 def forfeit(
     metadata: Metadata, broker_id: int, policy: Policy, *, kept: Collection[bytes] = ()
 ) -> Iterator[PartitionChangeRecord]:
-    """As `withdraw`, and nobody counts on what the broker had, except in the directories `kept`."""
+    """Take the broker out of every ISR and eligible set, except where its directory is among `kept`."""
 
     def want(state: PartitionState) -> PartitionState | None:
         if broker_id not in state.isr and broker_id not in state.elr and state.leader != broker_id:
@@ -51,7 +51,7 @@ def forfeit(
 
 
 def take_up(metadata: Metadata, broker_id: int, policy: Policy) -> Iterator[PartitionChangeRecord]:
-    """Look again for a leader where there is none and this broker has a replica."""
+    """Elect leaders again where there are none and this broker has a replica."""
 
     def want(state: PartitionState) -> PartitionState | None:
         return state if state.leader == NO_LEADER and broker_id in state.replicas else None
@@ -62,7 +62,7 @@ def take_up(metadata: Metadata, broker_id: int, policy: Policy) -> Iterator[Part
 def revise(
     metadata: Metadata, policy: Policy, usable: Usable, want: Want, *, lost: frozenset[int] = frozenset()
 ) -> Iterator[PartitionChangeRecord]:
-    """Settle every partition of which `want` wants something; None is nothing."""
+    """Settle every partition of which `want` returns a state; None leaves it alone."""
     for topic in metadata.topics:
         rules = None
         for partition, state in topic.partitions.items():
@@ -77,4 +77,4 @@ def revise(
 
 
 def _out_of_sync(state: PartitionState, broker_id: int) -> PartitionState:
-    return state._replace(isr=tuple(one for one in state.isr if one != broker_id))
+    return state._replace(isr=tuple(replica for replica in state.isr if replica != broker_id))

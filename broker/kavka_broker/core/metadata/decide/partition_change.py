@@ -5,15 +5,15 @@ be true, and `difference` the record that makes it so. The rules, in the order i
 
 1. A reassignment whose new replicas are all in sync is complete: the ones to be removed leave.
 2. Eligible leader replicas (KIP-966): the high watermark stands still while fewer than `min.insync.replicas` are in
-   sync, so whoever leaves the ISR then still has everything that is committed, and may lead again without loss. Not
+   sync, so a replica that leaves the ISR then still has all that is committed, and may lead again without loss. Not
    so a replica that stopped uncleanly (`lost`): the end of its log may be gone. With enough replicas in sync the
    list is empty.
-3. Who leads: whoever does, as long as it may (unless the preferred replica is asked for); else the first replica in
-   sync; else, where nobody is in sync, the first eligible; else the last leader that was known, when it is back;
-   else, where the topic allows it, any replica that lives. The last two are unclean: records that were acknowledged
-   may be lost.
-4. Who is elected from outside the ISR is the whole ISR, and after an unclean election nobody else is eligible.
-5. When the last in-sync replica goes, who led it is remembered, until somebody leads again.
+3. The leader stays as long as it may lead (unless the preferred replica is asked for); otherwise the first replica in
+   sync leads; where none is in sync, the first eligible; then the last leader that was known, when it is back; then,
+   where the topic allows it, any replica that lives. The last two are unclean: records that were acknowledged may be
+   lost.
+4. A leader elected from outside the ISR is the whole ISR, and after an unclean election no other replica is eligible.
+5. When the last in-sync replica goes, the last leader is remembered, until the partition has a leader again.
 
 A new leader is a new leader epoch. So is the departure of a replica from the assignment: its fetches must not be taken
 for those of a replica that counts. Without KIP-966 the ISR never becomes empty: its last member stays in it, fenced.
@@ -33,16 +33,16 @@ from kavka_broker.core.metadata.image.topics import (
 )
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 
-#: May this broker hold the partition in sync, and lead it?
+#: Whether this broker may hold the partition in sync, and lead it.
 Usable = Callable[[PartitionState, int], bool]
 
 NOBODY: Final = -1
 
 
 def usable_in(brokers: Brokers, *, back: int = NOBODY, gone: int = NOBODY) -> Usable:
-    """Who is unfenced, not about to stop and has the replica in a directory that is online.
+    """Usable brokers: unfenced, not in controlled shutdown, with the replica in a directory that is online.
 
-    `back` is taken for unfenced already, `gone` for gone.
+    `back` counts as unfenced already, `gone` as gone.
     """
 
     def usable(state: PartitionState, broker_id: int) -> bool:
@@ -63,13 +63,13 @@ def settle(
     preferred: bool = False,
     lost: Iterable[int] = (),
 ) -> PartitionState:
-    """The partition as it will be. `lost` are brokers that may have lost the end of their logs."""
+    """Settle the partition as it will be. `lost` are brokers that may have lost the end of their logs."""
     state = _keep_last_in_sync(before, _completed(wanted), rules)
     state = _with_eligible(before, state, rules, frozenset(lost))
     leader = _elect(state, rules, usable, preferred=preferred)
     state = _led_by(state, leader, before)
     if _has_enough(state, rules):
-        # One elected from among the eligible may be enough by itself: from here on others may lack what is committed.
+        # A replica elected from the eligible may be enough by itself: others may now lack committed records.
         state = state._replace(elr=())
     departed = not set(before.replicas) <= set(state.replicas)
     if leader != before.leader or departed:
@@ -79,7 +79,7 @@ def settle(
 
 
 def _check(before: PartitionState, state: PartitionState) -> None:
-    """What every settled partition keeps to, whatever was wanted of it."""
+    """Check what holds for every settled partition, whatever was wanted of it."""
     replicas = set(state.replicas)
     assert replicas, f"nobody holds the partition that {before.replicas} held"
     assert len(replicas) == len(state.replicas), f"a broker holds two replicas: {state.replicas}"
@@ -97,7 +97,7 @@ def _check(before: PartitionState, state: PartitionState) -> None:
 def difference(
     topic_id: bytes, partition: int, before: PartitionState, after: PartitionState
 ) -> PartitionChangeRecord | None:
-    """The record that turns one state into the other, or None where nothing changes."""
+    """Make the record that turns one state into the other, or None where they are equal."""
     if before == after:
         return None
     assert after.partition_epoch == before.partition_epoch, "replay counts the changes of a partition"
@@ -124,7 +124,7 @@ def difference(
 
 
 def _completed(state: PartitionState) -> PartitionState:
-    """Drop what is to be removed once everything that was added is in sync."""
+    """Drop the replicas to be removed once every added one is in sync."""
     if not state.adding and not state.removing:
         return state
     isr = _without(state.isr, state.removing)
@@ -144,11 +144,11 @@ def _completed(state: PartitionState) -> PartitionState:
 def _keep_last_in_sync(before: PartitionState, state: PartitionState, rules: Rules) -> PartitionState:
     if state.isr or rules.tracks_eligible:
         return state
-    return state._replace(isr=tuple(one for one in before.isr if one in state.replicas))
+    return state._replace(isr=tuple(replica for replica in before.isr if replica in state.replicas))
 
 
 def _has_enough(state: PartitionState, rules: Rules) -> bool:
-    """Whether as many are in sync as a record needs to be committed."""
+    """Whether as many replicas are in sync as a record needs to be committed."""
     return len(state.isr) >= min(rules.min_insync, len(state.replicas))
 
 
@@ -158,9 +158,9 @@ def _with_eligible(before: PartitionState, state: PartitionState, rules: Rules, 
     if rules.tracks_eligible:
         candidates = {*state.elr, *before.isr} - lost - set(state.isr)
     else:
-        # What was tracked before the feature was turned off is still true as long as nobody is in sync.
+        # Eligible replicas of the time before the feature was turned off stay eligible as long as the ISR is empty.
         candidates = set() if state.isr else set(state.elr) - lost
-    return state._replace(elr=tuple(one for one in state.replicas if one in candidates))
+    return state._replace(elr=tuple(replica for replica in state.replicas if replica in candidates))
 
 
 def _elect(state: PartitionState, rules: Rules, usable: Usable, *, preferred: bool) -> int:
@@ -177,7 +177,7 @@ def _elect(state: PartitionState, rules: Rules, usable: Usable, *, preferred: bo
         if last in state.replicas and usable(state, last):
             return last
     if rules.unclean_election:
-        return next((one for one in state.replicas if usable(state, one)), NO_LEADER)
+        return next((replica for replica in state.replicas if usable(state, replica)), NO_LEADER)
     return NO_LEADER
 
 
@@ -197,4 +197,4 @@ def _led_by(state: PartitionState, leader: int, before: PartitionState) -> Parti
 
 def _without(values: tuple[int, ...], left_out: Iterable[int]) -> tuple[int, ...]:
     gone = frozenset(left_out)
-    return tuple(one for one in values if one not in gone)
+    return tuple(value for value in values if value not in gone)

@@ -18,7 +18,7 @@ UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for a topic of which the metadata says nothing."""
+    """Settings for topics of which the metadata says nothing."""
 
     min_insync: int = 1
     unclean_election: bool = False
@@ -28,13 +28,13 @@ BY_DEFAULT: Final = Policy()
 
 
 def policy_of(config: BrokerConfig) -> Policy:
-    """What the file of a controller says."""
+    """The policy in a controller's file."""
     return Policy(min_insync=config[MIN_INSYNC], unclean_election=config[UNCLEAN_ELECTION])
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What holds for the partitions of one topic. `tracks_eligible`: the cluster keeps eligible leader replicas."""
+    """Rules for the partitions of one topic. `tracks_eligible`: the cluster keeps eligible leader replicas."""
 
     min_insync: int = 1
     unclean_election: bool = False
@@ -45,7 +45,7 @@ class Rules:
 
 
 def rules_of(metadata: Metadata, topic: str, policy: Policy) -> Rules:
-    """The topic's own word, else that for all brokers, else the policy."""
+    """Rules of the topic: its own configs, otherwise those for all brokers, otherwise the policy."""
     own, common = metadata.configs.topic(topic), metadata.configs.all_brokers()
     min_insync = own.get(MIN_INSYNC, common.get(MIN_INSYNC))
     unclean = own.get(UNCLEAN_ELECTION, common.get(UNCLEAN_ELECTION))

@@ -25,7 +25,7 @@ class Block:
 
 
 def allocate(producer_ids: ProducerIds, broker_id: int, broker_epoch: int) -> Decision[Block]:
-    """The next block, for one broker."""
+    """Allocate the next block of ids to one broker. Raises BrokerError."""
     first = producer_ids.next_producer_id
     assert first >= 0, first
     if first > PRODUCER_ID_MAX - BLOCK_SIZE:

@@ -80,7 +80,7 @@ def _is_address(text: str) -> bool:
 
 
 def _check_limit(key: str, limit: float) -> None:
-    if not limit > 0:  # not a number either
+    if not limit > 0:  # this refuses NaN as well
         raise _invalid(f"{key} is {limit:g}; write more than 0, or remove the quota")
     greatest = WHOLE_KEYS.get(key)
     if greatest is None:

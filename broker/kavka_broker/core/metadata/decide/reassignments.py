@@ -5,7 +5,7 @@ are `removing`, and both are replicas until every new one is in sync; then the c
 completes the reassignment (`partition_change`). A new reassignment takes the place of one under way, whose new
 replicas go unless it wants them too. To cancel one takes the new replicas away and keeps the others.
 
-Either way somebody must be left who has all records: one in sync, else an eligible leader (KIP-966), else the leader
+Either way a replica must be left that has all records: one in sync, else an eligible leader (KIP-966), else the leader
 that was known last. Where only new replicas are that, a new reassignment keeps them until it is complete, and to
 cancel is refused as the unclean election that it would be, unless the topic allows those.
 """
@@ -25,7 +25,7 @@ from kavka_broker.protocol.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Reassign:
-    """The brokers that a partition shall have, the preferred leader first. None cancels what is under way."""
+    """The brokers that a partition shall have, the preferred leader first. None cancels the reassignment."""
 
     topic: str
     partition: int
@@ -39,7 +39,7 @@ def reassign(
     *,
     allow_replication_factor_change: bool = True,
 ) -> Decision[list[BrokerError | None]]:
-    """What stands against each, or None where it has begun."""
+    """Reassign partitions: an error for each, or None where the reassignment has begun. Raises BrokerError."""
     records: list[Message] = []
     results: list[BrokerError | None] = []
     seen: set[tuple[str, int]] = set()
@@ -83,24 +83,24 @@ def _reassign(metadata: Metadata, command: Reassign, policy: Policy, *, keep_fac
 
 
 def _begun(metadata: Metadata, before: PartitionState, target: tuple[int, ...]) -> PartitionState:
-    settled = [one for one in before.replicas if one not in before.adding]
-    # What was still being added and is not wanted any more goes at once, unless only such a one has all records.
+    settled = [replica for replica in before.replicas if replica not in before.adding]
+    # Replicas that were being added and are not wanted any more go at once, unless only these have all records.
     kept = {*settled, *target}
     if _loses_all(before, kept):
         kept |= {*before.replicas}
-    removing = tuple(one for one in before.replicas if one not in target and one in kept)
+    removing = tuple(replica for replica in before.replicas if replica not in target and replica in kept)
     assert target, "a partition is somewhere"
     assert set(removing).isdisjoint(target), f"{removing} shall go and stay: {target}"
     replicas = target + removing
     return before._replace(
         replicas=replicas,
-        isr=tuple(one for one in before.isr if one in kept),
-        elr=tuple(one for one in before.elr if one in kept),
-        adding=tuple(one for one in target if one not in settled),
+        isr=tuple(replica for replica in before.isr if replica in kept),
+        elr=tuple(replica for replica in before.elr if replica in kept),
+        adding=tuple(replica for replica in target if replica not in settled),
         removing=removing,
         directories=tuple(
-            before.directory_of(one) if one in before.replicas else directory_for(metadata.brokers, one)
-            for one in replicas
+            before.directory_of(replica) if replica in before.replicas else directory_for(metadata.brokers, replica)
+            for replica in replicas
         ),
     )
 
@@ -109,7 +109,7 @@ def _cancelled(before: PartitionState, command: Reassign, rules: Rules) -> tuple
     where = f"{command.topic}-{command.partition}"
     if not is_moving(before):
         raise BrokerError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{where} is not being reassigned")
-    replicas = tuple(one for one in before.replicas if one not in before.adding)
+    replicas = tuple(replica for replica in before.replicas if replica not in before.adding)
     if not replicas:
         problem = f"{where}: every replica is a new one, there is nothing to go back to"
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
@@ -123,30 +123,30 @@ def _cancelled(before: PartitionState, command: Reassign, rules: Rules) -> tuple
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     wanted = before._replace(
         replicas=replicas,
-        isr=tuple(one for one in before.isr if one in replicas),
-        elr=tuple(one for one in before.elr if one in replicas),
+        isr=tuple(replica for replica in before.isr if replica in replicas),
+        elr=tuple(replica for replica in before.elr if replica in replicas),
         adding=(),
         removing=(),
-        directories=tuple(before.directory_of(one) for one in replicas) if before.directories else (),
+        directories=tuple(before.directory_of(replica) for replica in replicas) if before.directories else (),
     )
-    # Only this, and not a lack of leaders, may cost records here.
+    # An unclean election is allowed for this cancelling alone, not for a lack of leaders.
     return wanted, replace(rules, unclean_election=rules.unclean_election and loses_all)
 
 
 def _complete(state: PartitionState) -> tuple[int, ...]:
-    """The replicas of which one must lead next, or records are lost."""
+    """Replicas of which one must lead next, otherwise records are lost."""
     return state.isr or state.elr or state.last_known_elr
 
 
 def _loses_all(state: PartitionState, kept: Collection[int]) -> bool:
-    """Whether none that has all records is among those that are kept, and somebody has."""
+    """Whether some replicas have all records, and none of these is kept."""
     complete = {*state.isr, *state.elr} or {*state.last_known_elr}
     return bool(complete) and complete.isdisjoint(kept)
 
 
 def _check_factor(before: PartitionState, command: Reassign) -> None:
     assert command.replicas is not None
-    now = len([one for one in before.replicas if one not in before.removing])
+    now = len([replica for replica in before.replicas if replica not in before.removing])
     if len(command.replicas) != now:
         problem = (
             f"{command.topic}-{command.partition} has {now} replicas and would have {len(command.replicas)}; "

@@ -37,16 +37,16 @@ RESERVED_DIRECTORIES: Final = 100
 
 
 class Presence(Enum):
-    """What the controller knows of the process behind a registration."""
+    """What the controller knows of the process of a registration."""
 
-    SILENT = auto()  # it has given no sign of life, or none for a whole session
-    HEARD = auto()  # within its session, by a connection that was lost or is not known yet
-    CONNECTED = auto()  # and the connection by which it was heard stands
+    SILENT = auto()  # no sign of life, or none for a whole session
+    HEARD = auto()  # a sign of life within its session, but its connection was lost or is not known yet
+    CONNECTED = auto()  # the connection by which it was heard still stands
 
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A broker as it introduces itself. `previous_epoch` is the one in which its logs were closed cleanly, or -1."""
+    """A broker as it registers. `previous_epoch` is the one in which its logs were closed cleanly, or -1."""
 
     broker_id: int
     incarnation_id: bytes
@@ -60,7 +60,7 @@ class Register:
 def register(
     metadata: Metadata, command: Register, policy: Policy = BY_DEFAULT, *, present: Presence = Presence.SILENT
 ) -> Decision[int]:
-    """Register a broker, fenced. The answer is its epoch. `present`: what is known of the incarnation before."""
+    """Register a broker, fenced; answers its epoch. `present`: the state of its former process. Raises BrokerError."""
     before = metadata.brokers.get(command.broker_id)
     _check_directories(metadata, command)
     assert before is None or before.epoch < metadata.next_offset, f"{before} was registered behind the log's end"
@@ -84,7 +84,7 @@ def register(
 
 
 def unregister(metadata: Metadata, broker_id: int, policy: Policy = BY_DEFAULT) -> Decision[None]:
-    """Forget a broker. Its replicas stay assigned to it, and are where they were should it ever come back."""
+    """Forget a broker. Its replicas stay assigned to it, and are found if it comes back. Raises BrokerError."""
     registration = metadata.brokers.get(broker_id)
     if registration is None:
         raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
@@ -94,9 +94,9 @@ def unregister(metadata: Metadata, broker_id: int, policy: Policy = BY_DEFAULT) 
 
 
 def register_controller(metadata: Metadata, record: RegisterControllerRecord) -> Decision[None]:
-    """Remember where a controller listens and what it supports; saying the same again writes nothing."""
+    """Remember where a controller listens and what it supports; an equal record is not written. Raises BrokerError."""
     for name, level in metadata.features.levels.items():
-        supported = {one.name: one for one in record.features}.get(name)
+        supported = {feature.name: feature for feature in record.features}.get(name)
         if supported is not None and not supported.min_supported_version <= level <= supported.max_supported_version:
             raise _unsupported(
                 f"controller {record.controller_id}",
@@ -108,7 +108,7 @@ def register_controller(metadata: Metadata, record: RegisterControllerRecord) ->
 
 
 def _again(before: Registration, registration: Registration) -> Decision[int]:
-    """The same process once more: it lost the answer, or has something to add. It stays who it is."""
+    """Register the same process once more: it lost the answer, or has something to add. Its epoch stays."""
     assert before.broker_id == registration.broker_id, f"{registration.broker_id} is not {before.broker_id}"
     now = replace(
         registration,
@@ -121,7 +121,7 @@ def _again(before: Registration, registration: Registration) -> Decision[int]:
 
 
 def _replaced(metadata: Metadata, before: Registration, command: Register, policy: Policy) -> Iterator[Message]:
-    """What the former incarnation held. A directory that did not come back took its replicas along."""
+    """Give up what the former incarnation held. A directory that did not come back took its replicas along."""
     if not metadata.features.level(ELR_FEATURE):
         yield from withdraw(metadata, command.broker_id, policy)
         return
@@ -164,7 +164,7 @@ def _check_features(metadata: Metadata, command: Register) -> None:
     for name, level in metadata.features.levels.items():
         supported = command.features.get(name)
         if supported is None and name == KRAFT_VERSION:
-            continue  # the quorum's own business, of which older brokers say nothing
+            continue  # a level of the quorum alone, which older brokers do not name
         low, high = supported or (0, 0)
         if not low <= level <= high:
             raise _unsupported(f"broker {command.broker_id}", name, level, (low, high))

@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 
-#: More would make one batch of the metadata log too large (Kafka's own bound).
+#: The bound on partitions of one request: more make a batch of the metadata log too large (Kafka's own bound).
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 UNSET: Final = -1
 
@@ -33,7 +33,7 @@ Assignments = Mapping[int, Sequence[int]]  # partition -> brokers
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic:
-    """A topic that somebody wants. Counts of -1 ask for the broker's default."""
+    """A topic to create. Counts of -1 ask for the broker's default."""
 
     name: str
     topic_id: bytes
@@ -45,20 +45,20 @@ class CreateTopic:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a topic gets that does not say."""
+    """Counts for a topic that does not give its own."""
 
     partitions: int = 1
     replication_factor: int = 1
 
 
 def defaults_of(config: BrokerConfig) -> Defaults:
-    """What the file of this broker says."""
+    """Defaults in the file of this broker."""
     return Defaults(config["num.partitions"], config["default.replication.factor"])
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A topic that will be there once the records are committed."""
+    """A topic that exists once the records are committed."""
 
     name: str
     topic_id: bytes
@@ -83,7 +83,7 @@ class GrowTopic:
 def create_topics(
     metadata: Metadata, commands: Sequence[CreateTopic], defaults: Defaults
 ) -> Decision[list[Created | BrokerError]]:
-    """Each topic, or the reason why it cannot be."""
+    """Create each topic, or refuse it with an error."""
     refused = _too_many(commands, defaults)
     records: list[Message] = []
     results: list[Created | BrokerError] = []
@@ -104,20 +104,20 @@ def create_topics(
 
 
 def delete_topic(topic: Topic) -> Decision[None]:
-    """Take a topic away; its configs go with it."""
+    """Delete a topic; its configs go with it."""
     return Decision([RemoveTopicRecord(topic.topic_id)], None)
 
 
 def _too_many(commands: Sequence[CreateTopic], defaults: Defaults) -> BrokerError | None:
-    """Why these topics cannot be made by one request, if they have too many partitions for that."""
-    wanted = sum(wanted_partitions(one.partitions, one.assignments, defaults) for one in commands)
+    """Refuse topics that have too many partitions for one request."""
+    wanted = sum(wanted_partitions(command.partitions, command.assignments, defaults) for command in commands)
     return too_many_partitions(wanted) if wanted > PARTITIONS_PER_REQUEST_MAX else None
 
 
 def grow_topics(
     metadata: Metadata, commands: Sequence[GrowTopic], made_before: int = 0
 ) -> Decision[list[BrokerError | None]]:
-    """New partitions of each topic, or the reason why not; `made_before` by the same request."""
+    """Add partitions to each topic, or refuse it; `made_before` were made by the same request."""
     records: list[Message] = []
     results: list[BrokerError | None] = []
     rotation = metadata.topics.partition_count
@@ -176,7 +176,7 @@ def _assignments(brokers: Brokers, command: CreateTopic, defaults: Defaults, rot
 
 
 def _placed(brokers: Brokers, partitions: int, factor: int, rotation: int) -> Sequence[Sequence[int]]:
-    """On brokers that live; where those are too few, the last places go to such as are registered and away."""
+    """Place replicas on live brokers; where these are too few, the last go to registered brokers that are offline."""
     sites, away = brokers.sites(), brokers.sites_away()
     if not sites:
         raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, "every broker is fenced or shutting down; start one")
@@ -207,7 +207,7 @@ def _manual(brokers: Brokers, command: CreateTopic) -> list[Sequence[int]]:
 
 
 def check_assignment(brokers: Brokers, replicas: Sequence[int], partition: int, factor: int) -> None:
-    """Raise BrokerError unless a partition can begin on these brokers."""
+    """Check that a partition can begin on these brokers. Raises BrokerError."""
     check_replicas(brokers, replicas, partition)
     if len(replicas) != factor:
         raise _bad_assignment(f"partition {partition} has {len(replicas)} replicas where others have {factor}")
@@ -216,7 +216,7 @@ def check_assignment(brokers: Brokers, replicas: Sequence[int], partition: int, 
 
 
 def check_replicas(brokers: Brokers, replicas: Sequence[int], partition: int) -> None:
-    """Raise BrokerError unless these brokers can hold a partition."""
+    """Check that these brokers can hold a partition. Raises BrokerError."""
     if not replicas:
         raise _bad_assignment(f"partition {partition} has no brokers")
     if len(set(replicas)) < len(replicas):
@@ -227,11 +227,13 @@ def check_replicas(brokers: Brokers, replicas: Sequence[int], partition: int) ->
 
 
 def new_partition(brokers: Brokers, replicas: Sequence[int], partition: int) -> PartitionState:
-    """A partition as it begins: every usable replica in sync, the first of them leading."""
+    """A partition as it begins: every usable replica in sync, the first of them leads."""
     isr = tuple(filter(brokers.is_usable, replicas))
     assert isr, f"partition {partition} would begin without an in-sync replica"
     assert len(set(replicas)) == len(replicas), f"partition {partition} would begin twice on a broker: {replicas}"
-    assert all(brokers.get(one) is not None for one in replicas), f"partition {partition} on unknown ones: {replicas}"
+    assert all(brokers.get(replica) is not None for replica in replicas), (
+        f"partition {partition} on unknown ones: {replicas}"
+    )
     return PartitionState(
         replicas=tuple(replicas),
         isr=isr,
@@ -241,7 +243,7 @@ def new_partition(brokers: Brokers, replicas: Sequence[int], partition: int) -> 
 
 
 def directory_for(brokers: Brokers, broker_id: int) -> bytes:
-    """A broker with one directory has no choice; one with several chooses for itself and says so later."""
+    """The directory of a new replica: a broker with one has no choice; a broker with several assigns it later."""
     registration = brokers.get(broker_id)
     if registration is not None and len(registration.directories) == 1:
         return registration.directories[0]
@@ -278,14 +280,14 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: in
 
 
 def wanted_partitions(partitions: int, assignments: Sized, defaults: Defaults) -> int:
-    """How many partitions the topic would have at most; an assignment names each, a number is one or `UNSET`."""
+    """Partitions that the topic would have at most; an assignment names each, a number is one or `UNSET`."""
     if assignments:
         return len(assignments)
     return defaults.partitions if partitions == UNSET else max(partitions, 0)
 
 
 def too_many_partitions(wanted: int) -> BrokerError:
-    """Why so many cannot be made by one request."""
+    """The error for more partitions than one request can make."""
     problem = f"{wanted} partitions in one request; {PARTITIONS_PER_REQUEST_MAX} are allowed, ask in smaller parts"
     return BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 

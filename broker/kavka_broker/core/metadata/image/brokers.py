@@ -1,4 +1,4 @@
-"""Brokers and controllers of the cluster: who is registered, where they listen, who may lead.
+"""Brokers and controllers of the cluster: which are registered, where they listen, which may lead.
 
 A broker registers with a new incarnation at each start. Its epoch is the offset of its registration in the metadata
 log, so a later incarnation always has the greater epoch, and whatever an older one still sends is told apart from it.
@@ -29,12 +29,12 @@ from kavka_broker.protocol.uuids import ONE, ZERO
 FENCE: Final = 1
 UNFENCE: Final = -1
 
-#: Stand-ins for the id of a directory: where nobody was told, where the broker has yet to choose, where it is lost.
+#: Stand-ins for the id of a directory: unassigned (none was told), migrating (the broker has yet to choose), lost.
 UNTOLD_DIRECTORY: Final = ZERO
 UNASSIGNED_DIRECTORY: Final = ONE
 LOST_DIRECTORY: Final = bytes(15) + b"\x02"
-#: Where a log never was, for making it failed: it counts for nothing, as a lost one does, but may be made whenever that
-#: works. No directory has this id, and Apache Kafka takes it for one that is not online.
+#: The id of a directory where making a log failed: the replica counts for nothing, as a lost one does, but may be made
+#: as soon as that works. No directory has this id, and Apache Kafka takes it for one that is not online.
 UNMADE_DIRECTORY: Final = b"kavka: not made."
 GIVEN_UP: Final = (LOST_DIRECTORY, UNMADE_DIRECTORY)
 NOT_CHOSEN: Final = (UNTOLD_DIRECTORY, UNASSIGNED_DIRECTORY)
@@ -42,7 +42,7 @@ NOT_CHOSEN: Final = (UNTOLD_DIRECTORY, UNASSIGNED_DIRECTORY)
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a broker can be reached, by the name of its listener."""
+    """A broker's address, by the name of its listener."""
 
     name: str
     host: str
@@ -67,18 +67,18 @@ class Registration:
 
     @property
     def usable(self) -> bool:
-        """May hold an in-sync replica and lead."""
+        """Whether the broker may hold an in-sync replica and lead."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online(self, directory: bytes) -> bool:
-        """Is this directory fit for use? One that is yet to be chosen is; one that is not registered is not."""
+        """Whether this directory is fit for use. One that is yet to be chosen is; one that is not registered is not."""
         if directory in GIVEN_UP:
             return False
         return directory in NOT_CHOSEN or not self.directories or directory in self.directories
 
     @property
     def takes_replicas(self) -> bool:
-        """New ones; a broker whose directories are all cordoned (KIP-1066) keeps what it has."""
+        """Whether it takes new replicas; a broker with all directories cordoned (KIP-1066) keeps those that it has."""
         return not self.directories or not set(self.directories) <= set(self.cordoned_directories)
 
     def record(self) -> RegisterBrokerRecord:
@@ -88,7 +88,8 @@ class Registration:
             incarnation_id=self.incarnation_id,
             broker_epoch=self.epoch,
             end_points=[
-                BrokerEndpoint(one.name, one.host, one.port, one.security_protocol) for one in self.endpoints.values()
+                BrokerEndpoint(endpoint.name, endpoint.host, endpoint.port, endpoint.security_protocol)
+                for endpoint in self.endpoints.values()
             ],
             features=[BrokerFeature(name, low, high) for name, (low, high) in self.features.items()],
             rack=self.rack,
@@ -105,7 +106,7 @@ class Brokers:
     def __init__(self) -> None:
         self._by_id: dict[int, Registration] = {}
         self._controllers: dict[int, RegisterControllerRecord] = {}
-        self.generation = 0  # changes with every broker: what was made of them before is stale
+        self.generation = 0  # changes with every broker: answers built from an earlier generation are stale
 
     def get(self, broker_id: int) -> Registration | None:
         return self._by_id.get(broker_id)
@@ -117,7 +118,7 @@ class Brokers:
         return len(self._by_id)
 
     def alive(self) -> list[Registration]:
-        """The brokers that are not fenced, by id."""
+        """Brokers that are not fenced, by id."""
         return [self._by_id[broker_id] for broker_id in sorted(self._by_id) if not self._by_id[broker_id].fenced]
 
     def is_usable(self, broker_id: int) -> bool:
@@ -125,7 +126,7 @@ class Brokers:
         return registration is not None and registration.usable
 
     def at_epoch(self, broker_id: int, epoch: int) -> Registration:
-        """The registration that a request names; raises BrokerError where another has taken its place, or none is."""
+        """The registration that a request names. Raises BrokerError where the broker has another one, or none."""
         registration = self._by_id.get(broker_id)
         if registration is None:
             raise BrokerError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered")
@@ -135,18 +136,26 @@ class Brokers:
         return registration
 
     def sites(self) -> list[Site]:
-        """Where new replicas can go."""
-        return [Site(one.broker_id, one.rack) for one in self._by_id.values() if one.usable and one.takes_replicas]
+        """Brokers where new replicas can go."""
+        return [
+            Site(broker.broker_id, broker.rack)
+            for broker in self._by_id.values()
+            if broker.usable and broker.takes_replicas
+        ]
 
     def sites_away(self) -> list[Site]:
-        """Where new replicas can go that have to wait for their broker to come back."""
-        return [Site(one.broker_id, one.rack) for one in self._by_id.values() if one.fenced and one.takes_replicas]
+        """Brokers where new replicas can go, but have to wait for their broker to come back."""
+        return [
+            Site(broker.broker_id, broker.rack)
+            for broker in self._by_id.values()
+            if broker.fenced and broker.takes_replicas
+        ]
 
     def controllers(self) -> list[RegisterControllerRecord]:
         return [self._controllers[node_id] for node_id in sorted(self._controllers)]
 
     def knows(self, node_id: int) -> bool:
-        """Whether there is such a broker, or such a controller."""
+        """Whether there is a broker or a controller of this id."""
         return node_id in self._by_id or node_id in self._controllers
 
     def copy(self) -> "Brokers":
@@ -207,9 +216,12 @@ def _registration(record: RegisterBrokerRecord) -> Registration:
         epoch=record.broker_epoch,
         incarnation_id=record.incarnation_id,
         endpoints={
-            one.name: Endpoint(one.name, one.host, one.port, one.security_protocol) for one in record.end_points
+            endpoint.name: Endpoint(endpoint.name, endpoint.host, endpoint.port, endpoint.security_protocol)
+            for endpoint in record.end_points
         },
-        features={one.name: (one.min_supported_version, one.max_supported_version) for one in record.features},
+        features={
+            feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in record.features
+        },
         rack=record.rack,
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,

@@ -15,7 +15,7 @@ NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class ResourceType(IntEnum):
-    """What a config belongs to, with the numbers of the protocol."""
+    """Kinds of resources that have configs, with the numbers of the protocol."""
 
     TOPIC = 2
     BROKER = 4
@@ -25,7 +25,7 @@ class ResourceType(IntEnum):
 
 
 class Resource(NamedTuple):
-    """One thing that has configs. A broker's name is its id; the empty name stands for all brokers."""
+    """A resource that has configs. A broker's name is its id; the empty name stands for all brokers."""
 
     type: int
     name: str
@@ -47,14 +47,14 @@ class Configs:
         return self.of(Resource(ResourceType.BROKER, str(node_id)))
 
     def all_brokers(self) -> Mapping[str, str]:
-        """What holds for every broker that says nothing of its own."""
+        """Configs for every broker that has none of its own."""
         return self.of(Resource(ResourceType.BROKER, ""))
 
     def group(self, group_id: str) -> Mapping[str, str]:
         return self.of(Resource(ResourceType.GROUP, group_id))
 
     def resources(self, kind: int) -> list[str]:
-        """The names of the resources of a type that have an override."""
+        """Names of the resources of a type that have an override."""
         return sorted(resource.name for resource in self._by_resource if resource.type == kind)
 
     def __eq__(self, other: object) -> bool:
@@ -80,7 +80,7 @@ class Configs:
             self._by_resource.pop(resource, None)
 
     def forget_topic(self, name: str) -> None:
-        """The topic is gone, and what was said of it."""
+        """Forget the configs of a topic that was deleted."""
         self._by_resource.pop(Resource(ResourceType.TOPIC, name), None)
 
     def records(self) -> Iterator[ConfigRecord]:

@@ -8,7 +8,7 @@ from kavka_broker.core.metadata.image.configs import Configs
 
 
 class EffectiveConfig:
-    """Follows the image; laid together anew only when something was altered."""
+    """Effective configs that follow the image; laid together again only when one was altered."""
 
     def __init__(self, config: BrokerConfig, configs: Configs) -> None:
         self._config = config
@@ -25,5 +25,5 @@ class EffectiveConfig:
         return self._effective
 
     def topic(self, name: str) -> LogConfig:
-        """What holds for the logs of a topic."""
+        """The config of a topic's logs."""
         return with_overrides(self.broker.log_config, self._configs.topic(name))

@@ -52,7 +52,7 @@ CORDONED_SINCE: Final = 30
 #: Levels that brought records which older releases cannot read.
 CHANGES: Final = (ELIGIBLE_LEADERS_SINCE, CORDONED_SINCE)
 
-#: The versions in which records are written from a level on; all other kinds have one version.
+#: Versions in which records are written from a level on; all other kinds have one version.
 RECORD_VERSIONS: Final[Mapping[type[Message], tuple[tuple[int, int], ...]]] = MappingProxyType(
     {
         PartitionRecord: ((ELIGIBLE_LEADERS_SINCE, 2), (0, 1)),
@@ -62,7 +62,7 @@ RECORD_VERSIONS: Final[Mapping[type[Message], tuple[tuple[int, int], ...]]] = Ma
     }
 )
 
-#: What a new cluster begins with. `kraft.version` is not among them: it is a control record of the metadata log.
+#: Levels that a new cluster begins with. `kraft.version` is not among them: it is a control record of the metadata log.
 INITIAL_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {
         METADATA_VERSION: METADATA_VERSION_LATEST,
@@ -74,8 +74,8 @@ INITIAL_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     }
 )
 
-#: What this broker can read and write, lowest and highest level. A cluster of an older metadata.version is first
-#: upgraded with Kafka's own tools.
+#: Levels that this broker can read and write, the lowest and the highest. A cluster of an older metadata.version is
+#: first upgraded with Kafka's own tools.
 SUPPORTED_LEVELS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
         METADATA_VERSION: (METADATA_VERSION_OLDEST, METADATA_VERSION_LATEST),
@@ -102,16 +102,16 @@ class Features:
     __hash__ = None  # type: ignore[assignment]
 
     def level(self, name: str) -> int:
-        """0 for one that is not finalised."""
+        """The level of a feature; 0 for one that is not finalised."""
         return self.levels.get(name, 0)
 
     @property
     def metadata_version(self) -> int:
-        """The level in whose form records are written; the newest before one is finalised."""
+        """The level in whose form records are written; the newest until one is finalised."""
         return self.levels.get(METADATA_VERSION, METADATA_VERSION_LATEST)
 
     def unsupported(self) -> list[str]:
-        """What this cluster uses and this broker does not know, each with what to do. Such a broker must not start."""
+        """Levels that this cluster uses and this broker does not know, each with what to do; it must not start."""
         return [
             _unsupported(name, level, *SUPPORTED_LEVELS.get(name, (0, 0)))
             for name, level in self.levels.items()
@@ -138,8 +138,8 @@ class Features:
             self.levels.pop(name, None)
 
     def records(self) -> Iterator[FeatureLevelRecord]:
-        # metadata.version comes first: it says how to read the rest.
-        # kraft.version is a control record of its own and not one of these.
+        # metadata.version comes first: it decides how the other records are read.
+        # kraft.version is a control record of its own and not one of these records.
         names = self.levels.keys() - {KRAFT_VERSION}
         for name in sorted(names, key=lambda name: (name != METADATA_VERSION, name)):
             yield FeatureLevelRecord(name, self.levels[name])
@@ -162,13 +162,13 @@ def level_in(records: Sequence[Message], otherwise: int) -> int:
 
 
 def named(name: str, level: int) -> str:
-    """A feature's level as people know it."""
+    """The name of a feature's level that people know."""
     release = RELEASES.get(level) if name == METADATA_VERSION else None
     return f"{name} {level}" if release is None else f"{name} {level} ({release})"
 
 
 def is_lossy(before: int, after: int) -> bool:
-    """Whether a lower level of metadata.version could not hold what the higher one brought."""
+    """Whether a lower level of metadata.version could not hold records that the higher one brought."""
     assert before >= 0, before
     return any(after < change <= before for change in CHANGES)
 

@@ -29,7 +29,7 @@ KINDS: Final = (
 
 
 class Kept:
-    """Records by what they are about; one that takes away removes the one that gave."""
+    """Records by their subject; a record that takes away removes the one that gave."""
 
     def __init__(self) -> None:
         self._by_subject: dict[tuple[object, ...], Message] = {}
@@ -40,7 +40,7 @@ class Kept:
     __hash__ = None  # type: ignore[assignment]
 
     def scram_users(self) -> dict[str, list[tuple[int, int]]]:
-        """Of each user with SCRAM credentials, the mechanisms and their iterations."""
+        """SCRAM mechanisms and their iterations, by user with credentials."""
         users: dict[str, list[tuple[int, int]]] = {}
         for record in self._by_subject.values():
             if isinstance(record, UserScramCredentialRecord):

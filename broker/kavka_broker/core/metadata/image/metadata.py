@@ -89,11 +89,11 @@ class Metadata:
 
     @property
     def next_offset(self) -> int:
-        """Where the next record will stand. The epoch of a broker is the offset of its registration."""
+        """The offset of the next record. The epoch of a broker is the offset of its registration."""
         return self.offset + 1
 
     def replay(self, record: Message) -> None:
-        """Make true what the next record says. The only thing that changes an image."""
+        """Replay the next record, which makes it true. Only this changes an image."""
         self.offset += 1
         match record:
             case BeginTransactionRecord():
@@ -102,8 +102,8 @@ class Metadata:
             case EndTransactionRecord():
                 assert self.transaction is not None, "a metadata transaction ends that never began"
                 records, self.transaction = self.transaction, None
-                for one in records:
-                    self._apply(one)
+                for kept in records:
+                    self._apply(kept)
             case AbortTransactionRecord():
                 self.transaction = None
             case _ if self.transaction is not None:
@@ -112,7 +112,7 @@ class Metadata:
                 self._apply(record)
 
     def replay_steps(self, steps: Iterable[Step]) -> None:
-        """As `replay`, of the records in their order."""
+        """Replay records in their order, as `replay` does."""
         for step in steps:
             if isinstance(step, PartitionRun):
                 self._replay_run(step)
@@ -143,14 +143,14 @@ class Metadata:
         self.topics.replay(record)
 
     def move_to(self, offset: int) -> None:
-        """Stand at `offset`: a snapshot was replayed that ends there, or control records were passed over."""
+        """Move the image to `offset`: a snapshot was replayed that ends there, or control records were passed over."""
         self.offset = offset
 
     def copy(self) -> "Metadata":
-        """An equal image that changes by itself, also inside a transaction.
+        """Copy the image; the copy changes by itself, also inside a transaction.
 
         Both share what neither changes, so it takes as long as to copy a few dicts: 2 ms with 10,000 topics. Brokers
-        and topics stand in order: a leader decides alike whatever its image came from.
+        and topics stand in order: a leader decides alike whatever its image was built from.
         """
         copy = Metadata()
         copy.brokers, copy.topics, copy.configs = self.brokers.copy(), self.topics.copy(), self.configs.copy()
@@ -178,4 +178,4 @@ class Metadata:
 
 
 def _nothing(_: Message) -> None:
-    """Records that change no image: Kafka's heartbeat of the log, who leads and votes, an old migration."""
+    """Ignore records that change no image: Kafka's heartbeat of the log, leader and voters, an old migration."""

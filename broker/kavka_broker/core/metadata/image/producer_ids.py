@@ -10,7 +10,7 @@ from kavka_broker.protocol.messages.metadata.producer_ids_record import Producer
 
 
 class ProducerIds:
-    """The first id that nobody has been given."""
+    """The first producer id that was given to no broker."""
 
     def __init__(self) -> None:
         self.next_producer_id = 0

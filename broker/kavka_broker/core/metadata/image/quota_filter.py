@@ -11,7 +11,7 @@ Parts = Mapping[str, str | None]  # entity type -> name, None for the default
 
 
 class MatchType(IntEnum):
-    """How a filter looks at one type of an entity."""
+    """Ways in which a filter matches one type of an entity."""
 
     EXACT = 0
     DEFAULT = 1
@@ -30,12 +30,12 @@ class Component:
 def matching(
     quotas: Quotas, components: Iterable[Component], *, strict: bool
 ) -> Iterator[tuple[AnyEntity, str, float] | None]:
-    """Each limit with its entity and key, or None where the filter does not let it through, as one asks for the
+    """Limits with their entities and keys, or None where the filter does not match, made as the caller asks for the
     next. Raises BrokerError for a filter without sense.
     """
     conditions = _conditions(components)
     every = [(entity, key, limit) for key in sorted(quotas.limits) for entity, limit in quotas.limits[key].items()]
-    return (one if _matches(parts_of(one[0]), conditions, strict=strict) else None for one in every)
+    return (entry if _matches(parts_of(entry[0]), conditions, strict=strict) else None for entry in every)
 
 
 def _conditions(components: Iterable[Component]) -> dict[str, Component]:

@@ -30,7 +30,7 @@ class Quotas:
     __hash__ = None  # type: ignore[assignment]
 
     def of(self, entity: AnyEntity) -> dict[str, float]:
-        """The limits of exactly this entity, by key."""
+        """Limits of exactly this entity, by key."""
         return {key: limits[entity] for key, limits in self.limits.items() if entity in limits}
 
     def copy(self) -> "Quotas":
@@ -55,7 +55,7 @@ class Quotas:
 
 
 def parts_of(entity: AnyEntity) -> dict[str, str | None]:
-    """The types and names of an entity, as the wire has them."""
+    """Types and names of an entity, as the wire has them."""
     if isinstance(entity, IpEntity):
         return {IP: _name(entity.ip)}
     both = ((USER, entity.user), (CLIENT_ID, entity.client_id))
@@ -73,5 +73,5 @@ def _name(part: str | Default) -> str | None:
 
 
 def entity_data(entity: AnyEntity) -> list[EntityData]:
-    """The types and names of an entity, as records have them."""
+    """Types and names of an entity, as records have them."""
     return [EntityData(entity_type, name) for entity_type, name in parts_of(entity).items()]

@@ -14,7 +14,7 @@ from kavka_broker.protocol.messages.metadata.partition_record import PartitionRe
 
 
 class PartitionRun(NamedTuple):
-    """Records in a row that make partitions of one topic, and what they make."""
+    """Consecutive records that make partitions of one topic, and the states they make."""
 
     topic_id: bytes
     records: Sequence[Message]
@@ -25,14 +25,14 @@ Step = Message | PartitionRun
 
 
 def steps_of(records: Iterable[Message]) -> list[Step]:
-    """The steps in which a batch is replayed."""
+    """Steps in which a batch is replayed."""
     steps: list[Step] = []
     for topic_id, run in groupby(records, _topic_of):
         some = list(run)
         if topic_id is None:
             steps += some
         else:
-            states = {one.partition_id: state_of(one) for one in some if isinstance(one, PartitionRecord)}
+            states = {record.partition_id: state_of(record) for record in some if isinstance(record, PartitionRecord)}
             assert len(states) <= len(some), f"{len(states)} partitions of {len(some)} records"
             steps.append(PartitionRun(topic_id, some, states))
     return steps

@@ -9,12 +9,12 @@ LENGTH_MAX: Final = 249  # with "-" and a partition number it is still a file na
 LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-#: Topics that the broker keeps for itself; clients see them marked so.
+#: Topics that the broker keeps for itself; clients see them marked as internal.
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 def problem_with(name: str) -> str | None:
-    """What is wrong with a name, or None."""
+    """The fault of a name, or None."""
     if not name:
         return "a topic needs a name"
     if name in (".", ".."):
@@ -27,7 +27,7 @@ def problem_with(name: str) -> str | None:
 
 
 def check_new_name(name: str, topics: Topics) -> None:
-    """Raise BrokerError unless a topic of this name can be created."""
+    """Check that a topic of this name can be created. Raises BrokerError."""
     if name == METADATA_TOPIC:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"{name} is the log of the controllers; choose another name")
     if (problem := problem_with(name)) is not None:

@@ -1,6 +1,6 @@
 """Topics and their partitions, by name and by id.
 
-`PartitionState` is a value: a change makes another one, so whoever holds one may keep it. Every change raises the
+`PartitionState` is a value: a change makes another one, so code that holds one may keep it. Every change raises the
 partition epoch; naming a leader, even the same one again, raises the leader epoch, which is how a leader that came
 back from a crash is told apart from what it was before (KIP-101).
 """
@@ -22,7 +22,7 @@ NO_LEADER: Final = -1
 LEADER_UNCHANGED: Final = -2
 RECOVERY_UNCHANGED: Final = -1
 RECOVERED: Final = 0
-RECOVERING: Final = 1  # after an unclean election, until its leader has said that it is done
+RECOVERING: Final = 1  # after an unclean election, until the leader reports that it is done
 
 
 class PartitionState(NamedTuple):
@@ -41,7 +41,7 @@ class PartitionState(NamedTuple):
     recovery_state: int = RECOVERED
 
     def directory_of(self, broker_id: int) -> bytes:
-        """Where this broker keeps its replica."""
+        """The directory in which this broker keeps its replica."""
         if broker_id not in self.replicas or not self.directories:
             return UNTOLD_DIRECTORY
         assert len(self.directories) == len(self.replicas), f"{self.directories} of {self.replicas}"
@@ -68,7 +68,7 @@ class PartitionState(NamedTuple):
 
 
 class Topic:
-    """One topic. `changes` counts the records that have changed it here, so that a reader knows what is old."""
+    """A topic. `changes` counts the records that have changed it here, so that readers know which answers are stale."""
 
     __slots__ = ("changes", "name", "partitions", "topic_id")
 
@@ -101,20 +101,20 @@ class Topic:
         return next(reversed(self.partitions), -1)
 
     def put_in_order(self) -> None:
-        """Have the partitions by ascending index. Whoever looks at them sees the former dict to its end."""
+        """Order the partitions by index. Code that iterates over them sees the former dict to its end."""
         self.partitions = dict(sorted(self.partitions.items()))
 
     @property
     def replication_factor(self) -> int:
-        """Of its first partition, as Kafka's tools count it."""
+        """The replicas of the first partition, as Kafka's tools count them."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 
 class Topics:
-    """All topics. What may change is in `decide.topics`; here is what is true and how records change it.
+    """All topics: what is true of them, and how records change it. Their decisions are in `decide.topics`.
 
-    An image and its copy share their topics. Who changes one that is shared makes a copy of it first, for itself: so
-    whoever holds a topic of another image, as a thread does that writes a snapshot, sees it as it was.
+    An image and its copy share their topics. An image that changes a shared topic copies it first, for itself: so a
+    holder of a topic of another image, as the thread that writes a snapshot, sees it as it was.
     """
 
     def __init__(self) -> None:
@@ -122,15 +122,15 @@ class Topics:
         self._by_id: dict[bytes, Topic] = {}
         self._names: list[str] = []  # sorted
         self._merged_names: dict[str, tuple[str, ...]] = {}
-        self._own: set[bytes] = set()  # ids of those that are in no other image
-        self._unordered: dict[bytes, None] = {}  # ids of those whose partitions are not by ascending index
+        self._own: set[bytes] = set()  # ids of the topics that no other image has
+        self._unordered: dict[bytes, None] = {}  # ids of the topics whose partitions are not in ascending order
         self.partition_count = 0
 
     def get(self, name: str) -> Topic | None:
         return self._by_name.get(name)
 
     def named(self, name: str) -> list[Topic]:
-        """The topic of this name, or all of them for an empty one."""
+        """The topic of this name, or all topics for an empty name."""
         if not name:
             return list(self)
         topic = self.get(name)
@@ -140,7 +140,7 @@ class Topics:
         return self._by_id.get(topic_id)
 
     def names(self) -> Sequence[str]:
-        """Every name, sorted."""
+        """Topic names, sorted."""
         return [*self._names]
 
     def __iter__(self) -> Iterator[Topic]:
@@ -155,11 +155,11 @@ class Topics:
     __hash__ = None  # type: ignore[assignment]
 
     def colliding(self, name: str) -> str | None:
-        """A topic that differs only in dots and underscores: metrics cannot tell the two apart."""
+        """A topic whose name differs only in dots and underscores: metrics cannot tell the two apart."""
         return min(self._merged_names.get(name.replace(".", "_"), ()), default=None)
 
     def copy(self) -> "Topics":
-        """An equal one that changes by itself, in order: topics by name, partitions by index."""
+        """Copy the topics in order, by name and partition index; the copy changes by itself."""
         for topic_id in self._unordered:
             self._by_id[topic_id].put_in_order()
         self._unordered.clear()
@@ -192,7 +192,7 @@ class Topics:
                 raise AssertionError(f"{record} is not about topics")
 
     def replay_partitions(self, topic_id: bytes, states: Mapping[int, PartitionState]) -> None:
-        """As `replay`, of records in a row that make these partitions of one topic."""
+        """Replay records that make these partitions of one topic, as `replay` does one by one."""
         topic = self._to_change(topic_id)
         added = [index for index in states if index not in topic.partitions]
         if not all(map(lt, [topic.last_index, *added], added)):
@@ -210,7 +210,7 @@ class Topics:
         topic.changes += 1
 
     def _to_change(self, topic_id: bytes) -> Topic:
-        """The topic, which is in no other image any more."""
+        """The topic as no other image has it, to be changed."""
         topic = self._topic(topic_id)
         if topic_id not in self._own:
             topic = self._by_name[topic.name] = self._by_id[topic_id] = topic.copy()
@@ -244,10 +244,10 @@ class Topics:
             del self._merged_names[merged]
 
     def _clear_elr(self, name: str) -> None:
-        """Of one topic, or of all for an empty name."""
-        for one in self.named(name):
-            if any(state.elr or state.last_known_elr for state in one.partitions.values()):
-                topic = self._to_change(one.topic_id)
+        """Clear the eligible replicas of one topic, or of all for an empty name."""
+        for named in self.named(name):
+            if any(state.elr or state.last_known_elr for state in named.partitions.values()):
+                topic = self._to_change(named.topic_id)
                 topic.partitions = {index: without_elr(state) for index, state in topic.partitions.items()}
                 topic.changes += 1
 
@@ -277,16 +277,16 @@ def state_of(record: PartitionRecord) -> PartitionState:
 
 
 def without_elr(state: PartitionState) -> PartitionState:
-    """The partition with no replica that may lead beyond its ISR."""
+    """The partition without eligible leader replicas."""
     if not state.elr and not state.last_known_elr:
         return state
     return state._replace(elr=(), last_known_elr=(), partition_epoch=state.partition_epoch + 1)
 
 
 def changed(state: PartitionState, record: PartitionChangeRecord) -> PartitionState:
-    """The partition after a change: what the record leaves out stays as it is.
+    """The partition after a change: fields that the record leaves out stay as they are.
 
-    Written out, field after field in their order: a start may replay a million of these.
+    Each field is written out, in order: a start may replay a million of these records.
     """
     is_same_leader = record.leader == LEADER_UNCHANGED
     recovery_state = record.leader_recovery_state
