@@ -14,7 +14,7 @@ from kavka_broker.protocol.messages import index
 
 @cache
 def message_class(module: str, name: str) -> type[Message]:
-    """An entry of the index. Bounded by its size."""
+    """An entry of the index. The cache is bounded by its size."""
     kind = getattr(import_module(f"kavka_broker.protocol.messages.{module}"), name)
     assert isinstance(kind, type)
     assert issubclass(kind, Message)
@@ -22,15 +22,15 @@ def message_class(module: str, name: str) -> type[Message]:
 
 
 def request_class(api_key: int) -> type[Message]:
-    """The class of a request; KeyError for a key that Kafka does not have."""
+    """The class of a request. Raises KeyError for a key that Kafka does not have."""
     return message_class(*index.REQUESTS[api_key])
 
 
 def response_class(api_key: int) -> type[Message]:
-    """The class of a response; KeyError for a key that Kafka does not have."""
+    """The class of a response. Raises KeyError for a key that Kafka does not have."""
     return message_class(*index.RESPONSES[api_key])
 
 
 def metadata_record_class(key: int) -> type[Message]:
-    """The class of a metadata record; KeyError for a key that Kafka does not have."""
+    """The class of a metadata record. Raises KeyError for a key that Kafka does not have."""
     return message_class(*index.METADATA_RECORDS[key])

@@ -29,29 +29,29 @@ __all__ = [
 
 M = TypeVar("M", bound=Message)
 
-# Bounded by the messages and versions that exist: some fifteen hundred.
+# The cache is bounded by the messages and versions that exist: some fifteen hundred.
 _decoders: dict[tuple[type[Message], int], Decoder] = {}
 _bounded_decoders: dict[tuple[type[Message], int], Decoder] = {}
 _encoders: dict[tuple[type[Message], int], tuple[Encoder, PartsEncoder]] = {}
 
 
 def decode(kind: type[M], version: int, buffer: Buffer) -> M:
-    """The message in `buffer`; bytes after it are ignored, as Kafka does. ProtocolViolation where there is none."""
+    """Decode the message in `buffer`; bytes after it are ignored, as Kafka does. Raises ProtocolViolation."""
     return decode_prefix(kind, version, buffer)[0]
 
 
 def decode_prefix(kind: type[M], version: int, buffer: Buffer, position: int = 0) -> tuple[M, int]:
-    """The message that begins at `position`, and the position after it."""
+    """Decode the message at `position`, and return the position after it too. Raises ProtocolViolation."""
     return decoder(kind, version)(memoryview(buffer), position)
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The bytes of a message. UnsupportedField where it says something that the version cannot."""
+    """Encode a message. Raises UnsupportedField for a field that the version cannot carry."""
     return encoder(type(message), version)(message)
 
 
 def encode_parts(message: Message, version: int) -> list[Buffer]:
-    """The same bytes as several buffers, so that large records are not copied."""
+    """Encode a message into several buffers, so that large records are not copied. Raises UnsupportedField."""
     return parts_encoder(type(message), version)(message)
 
 
@@ -64,7 +64,7 @@ def decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M,
 
 
 def bounded_decoder(kind: type[M], version: int) -> Callable[..., tuple[M, int]]:
-    """A decoder that raises TooManyElements before it makes more of them than its third argument says, which is
+    """A decoder that raises TooManyElements before it makes more elements than its third argument allows, which is
     `wire.ELEMENTS_MAX` where there is none.
     """
     try:

@@ -23,7 +23,7 @@ _PREFIX: Final = Struct(">h")
 
 
 class Coordinator(Enum):
-    """Whose records: the same number means another message elsewhere."""
+    """The coordinator that a record belongs to: the same number means another message for each."""
 
     GROUP = "group"
     TRANSACTION = "transaction"
@@ -54,7 +54,7 @@ def frame_value(value: Message, version: int | None = None) -> bytes:
 def unframe(
     key: Buffer, value: Buffer | None, coordinator: Coordinator = Coordinator.GROUP
 ) -> tuple[Message, Message | None]:
-    """Key and value of a record; ProtocolViolation where they are none that this release knows."""
+    """The key and value of a record. Raises ProtocolViolation where this release knows no such record."""
     number = _prefix(key)
     kinds = record_classes(coordinator, number)
     if kinds is None:

@@ -3,7 +3,7 @@
 - `ProtocolViolation`: the peer sent bytes that are no message. The connection is closed.
 - `BrokerError`: expected; it carries one of Kafka's codes and becomes part of a response.
 - `InvariantViolation`: our own mistake, as a failed assertion is. A broker in doubt about its own state stops:
-  whoever catches one on its way hands it on.
+  code that catches one on its way hands it on.
 
 The codes are those of Apache Kafka 4.3, by Kafka's names; a test compares them with kafka-clients.
 """
@@ -27,7 +27,7 @@ class BrokerError(Exception):
         return self.code.name if self.message is None else f"{self.code.name}: {self.message}"
 
     def as_value(self) -> "BrokerError":
-        """Itself, to be kept among results: without the frames that it came through, of which one holds the results."""
+        """The error to be kept among results: without its traceback, of which one frame holds the results."""
         return self.with_traceback(None)
 
 
@@ -36,7 +36,7 @@ class InvariantViolation(AssertionError):
 
 
 class ErrorCode(IntEnum):
-    """What went wrong, as Kafka's clients know it. A code of a newer Kafka reads as UNKNOWN_SERVER_ERROR."""
+    """Errors as Kafka's clients know them. A code of a newer Kafka reads as UNKNOWN_SERVER_ERROR."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

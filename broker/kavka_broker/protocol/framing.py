@@ -32,12 +32,12 @@ _CORRELATION_ID: Final = Struct(">i")
 _PLAIN: Final = Struct(">ii")
 _FLEXIBLE: Final = Struct(">iiB")
 
-# Filled by `flexible_from`; bounded by the API keys that exist.
+# `flexible_from` fills it; bounded by the API keys that exist.
 _flexible_from: dict[int, int] = {}
 
 
 class RequestHeader(NamedTuple):
-    """Who asks, for what, in which version."""
+    """The header of a request: its client, API key and version."""
 
     api_key: int
     api_version: int
@@ -46,9 +46,9 @@ class RequestHeader(NamedTuple):
 
 
 def read_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
-    """The header of a request, and where its body begins.
+    """The header of a request, and where its body begins. Raises ProtocolViolation.
 
-    Of an unknown key it is read as version 1: enough to refuse it by name.
+    A header of an unknown key is read as version 1: enough to refuse the key by name.
     """
     try:
         api_key, api_version, correlation_id, length = _read_fixed(frame)
@@ -67,7 +67,7 @@ def read_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """The bytes of a request header, for the clients we are ourselves."""
+    """The bytes of a request header, for the requests that this node sends."""
     client_id = b"" if header.client_id is None else header.client_id.encode()
     length = -1 if header.client_id is None else len(client_id)
     fixed = _FIXED.pack(header.api_key, header.api_version, header.correlation_id, length)
@@ -102,12 +102,12 @@ def encode_response_header(message: Message, version: int, correlation_id: int, 
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """0, or 1 where tagged fields follow the correlation id."""
+    """The version of a response's header: 0, or 1 where tagged fields follow the correlation id."""
     return 1 if version >= flexible_from(api_key) and api_key != API_VERSIONS else 0
 
 
 def read_response_header(api_key: int, version: int, frame: memoryview) -> tuple[int, int]:
-    """The correlation id of a response and where its body begins."""
+    """The correlation id of a response and where its body begins. Raises ProtocolViolation."""
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         position = skip_tags(frame, 4) if response_header_version(api_key, version) else 4

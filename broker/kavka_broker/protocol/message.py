@@ -46,7 +46,7 @@ EMPTY: list[Any] = []
 
 
 class Struct:
-    """Compared and shown by its fields."""
+    """A struct, which is compared and shown by its fields."""
 
     __slots__ = ()
     __match_args__: tuple[str, ...] = ()
@@ -93,12 +93,12 @@ def says(answer: Struct, code: int) -> bool:
 
 
 def has_more(answer: Struct, elements: int) -> bool:
-    """Whether its arrays have more elements than that in all: structs, since a list of numbers is written at once."""
+    """Whether an answer has more structs in its arrays than that. Lists of numbers, written at once, do not count."""
     return _elements_of(answer, elements) > elements
 
 
 def _elements_of(part: Struct, enough: int) -> int:
-    """How many there are, or some number above `enough`."""
+    """The number of structs in a part, or some number above `enough`."""
     count = 0
     for name in _arrays_of(type(part)):
         items = getattr(part, name)
@@ -124,7 +124,7 @@ def _arrays_of(kind: type[Struct]) -> tuple[str, ...]:
     return known
 
 
-_arrays: dict[Any, tuple[str, ...]] = {}  # bounded by the structs that exist
+_arrays: dict[Any, tuple[str, ...]] = {}  # by class; bounded by the structs that exist
 
 
 S = TypeVar("S", bound=Struct)

@@ -16,9 +16,9 @@ from kavka_broker.protocol.messages.index import METADATA_RECORDS
 from kavka_broker.protocol.wire import read_uvarint, uvarint
 
 FRAME_VERSION: Final = 1
-#: Three varints of a byte each, as all have that are in use.
+#: The bytes of three varints of a byte each, as all frames in use have.
 HEAD_BYTES_MIN: Final = 3
-#: By these bytes, once they were found to be good: a start replays very many records. Bounded by the versions known.
+#: Classes by these bytes, once found to be good: a start replays very many records. Bounded by the versions known.
 _decoders: dict[bytes, Decoder] = {}
 
 
@@ -29,7 +29,7 @@ def frame(record: Message, version: int | None = None) -> bytes:
 
 
 def unframe(buffer: bytes | memoryview) -> Message:
-    """The record in a value; ProtocolViolation where it is none that this release knows."""
+    """The record in a value. Raises ProtocolViolation where this release knows no such record."""
     known = _decoders.get(bytes(buffer[:HEAD_BYTES_MIN]))
     if known is not None:
         message: Message = known(buffer, HEAD_BYTES_MIN)[0]

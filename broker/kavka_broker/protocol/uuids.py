@@ -24,7 +24,7 @@ def to_text(uuid: bytes) -> str:
 
 
 def from_text(text: str) -> bytes:
-    """The uuid behind Kafka's text form; ValueError where it is none."""
+    """The uuid of Kafka's text form. Raises ValueError for any other text."""
     if len(text) != TEXT_LENGTH or not ALPHABET.issuperset(text):
         raise ValueError(f"{text!r} is not a uuid: {TEXT_LENGTH} characters of URL-safe base64 are wanted")
     return urlsafe_b64decode(text + "==")

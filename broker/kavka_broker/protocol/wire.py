@@ -35,7 +35,7 @@ class UnsupportedField(ValueError):
 
 
 def read_uvarint(buffer: Sequence[int], position: int) -> tuple[int, int]:
-    """The number at `position` and the position after it; IndexError where the bytes end."""
+    """The number at `position` and the position after it. Raises IndexError at the bytes' end, or ProtocolViolation."""
     value = 0
     for index in range(UVARINT_SIZE_MAX):
         byte = buffer[position + index]
@@ -48,7 +48,7 @@ def read_uvarint(buffer: Sequence[int], position: int) -> tuple[int, int]:
 
 
 def read_string_length(buffer: Sequence[int], position: int) -> tuple[int, int]:
-    """The compact length of a string: its bytes and one."""
+    """The compact length of a string: its bytes and one. Raises ProtocolViolation."""
     length, position = read_uvarint(buffer, position)
     if length > STRING_BYTES_MAX + 1:
         raise ProtocolViolation(f"a string of {length - 1} bytes; {STRING_BYTES_MAX} is the limit")
@@ -78,14 +78,14 @@ def uvarint(value: int) -> bytes:
 
 
 def string_length(length: int) -> bytes:
-    """The compact length of a long string, refused where Kafka would refuse to read it."""
+    """The compact length of a long string. Raises UnsupportedField where Kafka would refuse to read it."""
     if length > STRING_BYTES_MAX + 1:
         raise UnsupportedField(f"a string of {length - 1} bytes; {STRING_BYTES_MAX} is the limit")
     return uvarint(length)
 
 
 class Methods(dict[int, Callable[..., Any]]):
-    """A method of `struct.Struct` by how many values of one format it takes, kept for the usual short arrays."""
+    """A method of `struct.Struct` by the number of values of one format it takes, kept for the usual short arrays."""
 
     def __init__(self, method: str, value_format: str) -> None:
         super().__init__()
@@ -105,30 +105,30 @@ def size_of(buffers: Iterable[Sized]) -> int:
 
 
 def refuse_null(name: str) -> NoReturn:
-    """Null was read where the version has no null."""
+    """Raise ProtocolViolation: null was read where the version has no null."""
     raise ProtocolViolation(f"{name} is null")
 
 
 def refuse_length(name: str, length: int, left: int) -> NoReturn:
-    """A length was read that what is left cannot hold."""
+    """Raise ProtocolViolation: a length was read that the remaining bytes cannot hold."""
     raise ProtocolViolation(f"{name} claims {length} entries; {left} bytes are left")
 
 
 def refuse_count(name: str) -> NoReturn:
-    """With this array the message has more elements than the bounded decoder is to take."""
+    """Raise TooManyElements: with this array the message has more than the bounded decoder may take."""
     raise TooManyElements(f"with {name} there are more than {ELEMENTS_MAX} elements in the request")
 
 
 def refuse_tag(name: str, tag: int) -> NoReturn:
-    """A tagged field's size is not that of its content."""
+    """Raise ProtocolViolation: a tagged field's size is not that of its content."""
     raise ProtocolViolation(f"{name}: the size of tagged field {tag} is wrong")
 
 
 def refuse_end(end: int) -> NoReturn:
-    """A value reaches past the end of the buffer."""
+    """Raise ProtocolViolation: a value reaches past the end of the buffer."""
     raise ProtocolViolation(f"the message needs more than its {end} bytes")
 
 
 def unsupported(name: str, version: int) -> NoReturn:
-    """A field holds what this version cannot say."""
+    """Raise UnsupportedField: the version cannot carry the value of this field."""
     raise UnsupportedField(f"{name} cannot be encoded in version {version}")

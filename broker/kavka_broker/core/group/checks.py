@@ -27,5 +27,6 @@ def require_alive(group: ClassicGroup) -> None:
 
 
 def require_generation(group: ClassicGroup, generation: int) -> None:
+    """Check that the group is in this generation. Raises BrokerError."""
     if generation != group.generation:
         raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"generation {generation}; the group is at {group.generation}")

@@ -62,6 +62,7 @@ def join(group: ClassicGroup, command: Join, settings: GroupSettings, now_ms: in
 
 
 def check(group: ClassicGroup, command: Join, settings: GroupSettings) -> None:
+    """Check that the member may join this group now. Raises BrokerError."""
     if not settings.session_timeout_min_ms <= command.session_timeout_ms <= settings.session_timeout_max_ms:
         raise BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT)
     if not has_room(group, command, settings.members_max):

@@ -60,6 +60,7 @@ def leave(
 
 
 def forget_pending(group: ClassicGroup, departure: Departure, now_ms: int, effects: Effects) -> None:
+    """Give up the place of a member that was given its id and has not joined. Raises BrokerError."""
     if departure.instance_id is not None:  # a static member is never pending, so the id is another member's
         raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
     del group.pending[departure.member_id]
@@ -68,6 +69,7 @@ def forget_pending(group: ClassicGroup, departure: Departure, now_ms: int, effec
 
 
 def departing(group: ClassicGroup, departure: Departure) -> Member:
+    """The member that leaves. Raises BrokerError."""
     if departure.instance_id is not None and not departure.member_id:
         current_id = group.instances.get(departure.instance_id)
         if current_id is None:

@@ -61,6 +61,7 @@ def sync(group: ClassicGroup, command: Sync, now_ms: int, effects: Effects) -> N
 
 
 def check(group: ClassicGroup, command: Sync) -> Member:
+    """The member that sent the sync. Raises BrokerError where it may not sync now."""
     require_alive(group)
     member = member_of(group, command.member_id, command.instance_id)
     require_generation(group, command.generation)

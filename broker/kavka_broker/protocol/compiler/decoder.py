@@ -32,13 +32,13 @@ STRIDE_MIN = 4
 
 
 def compile_decoder(kind: type[Message], version: int, *, bounded: bool = False) -> Decoder:
-    """The decoder of this version; a bounded one takes as many elements of arrays as it is told, at most."""
+    """Compile the decoder of this version; a bounded one takes no more elements of arrays than its last argument."""
     source = DecoderSource(of_message(kind, version), bounded=bounded)
     return source.function(f"decode version {version} of {kind.NAME}")
 
 
 class DecoderSource(Source):
-    """Reads from `buffer` at `p`, up to `end`."""
+    """Source of a decoder, which reads from `buffer` at `p`, up to `end`."""
 
     def __init__(self, layout: Layout, *, bounded: bool) -> None:
         super().__init__(
@@ -73,10 +73,10 @@ class DecoderSource(Source):
             self.line(f"return {message}, p")
 
     def flush(self) -> None:
-        """Unpack what was collected, straight into its targets."""
+        """Unpack the values collected so far, straight into their targets."""
         if not self.run:
             return
-        formats = "".join(each for each, _ in self.run)
+        formats = "".join(code for code, _ in self.run)
         targets = ", ".join(target for _, target in self.run)
         if formats == "B":
             self.line(f"{targets} = buffer[p]")
@@ -99,7 +99,7 @@ class DecoderSource(Source):
         return target
 
     def set_defaults(self, layout: Layout, target: str) -> None:
-        """What this version or this message does not carry holds its default."""
+        """Give fields that this version or this message does not carry their defaults."""
         for place in (*layout.absent, *layout.tagged):
             kind = layout.nested(place.type).kind if place.is_struct else None
             self.line(f"{target}.{place.attribute} = {self.default(place, kind)}")
@@ -134,7 +134,7 @@ class DecoderSource(Source):
         self.line("p = q")
 
     def slice(self, kind: str) -> str:
-        """The expression for what lies between `p` and `q`."""
+        """The expression for the bytes between `p` and `q`."""
         as_bytes = "buffer[p:q].tobytes()" if self.holds_records else "buffer[p:q]"
         match kind:
             case "string":
@@ -160,7 +160,7 @@ class DecoderSource(Source):
     def nested(self, layout: Layout, place: Place, target: str) -> None:
         """Read a struct that is a field.
 
-        A nullable one follows a byte that says whether it is there: -1 for null, but 0 in a tagged field.
+        A nullable struct follows a byte that says whether it is there: -1 for null, but 0 in a tagged field.
         """
         if not place.nullable:
             self.line(f"{target} = {self.struct(layout.nested(place.type))}")
@@ -174,7 +174,7 @@ class DecoderSource(Source):
             self.line(f"{target} = {variable}")
 
     def array(self, layout: Layout, place: Place, target: str) -> None:
-        """Read an array. Its claimed length is held against what is left before anything is made."""
+        """Read an array. Its claimed length is checked against the bytes left before anything is made."""
         self.length(place)
         null = f"{target} = None" if place.nullable else f"refuse_null({place.attribute!r})"
         with self.block("if n < 0:"):

@@ -27,7 +27,7 @@ UNCOPIED_BYTES_MIN: Final = 8192
 
 
 def compile_encoder(kind: type[Message], version: int) -> tuple[Encoder, PartsEncoder]:
-    """The encoder of this version, to one buffer and to several."""
+    """Compile the encoders of this version, to one buffer and to several."""
     layout = of_message(kind, version)
     source = EncoderSource(layout)
     function = source.function(f"encode version {version} of {kind.NAME}")
@@ -37,7 +37,7 @@ def compile_encoder(kind: type[Message], version: int) -> tuple[Encoder, PartsEn
 
 
 class EncoderSource(Source):
-    """Adds pieces to `pieces` by the method that `add` names; finished buffers go to `parts`."""
+    """Source of an encoder, which adds pieces to `pieces` by the method named `add`; finished buffers go to `parts`."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(
@@ -64,9 +64,9 @@ class EncoderSource(Source):
             self.line("return parts" if self.in_parts else "return join(pieces)")
 
     def flush(self) -> None:
-        """Pack what was collected."""
+        """Pack the values collected so far."""
         if self.run:
-            formats = "".join(each for each, _ in self.run)
+            formats = "".join(code for code, _ in self.run)
             values = ", ".join(value for _, value in self.run)
             if formats == "B":  # a count or length below 128
                 self.line(f"{self.add}({self.one_byte(values)})")
@@ -89,12 +89,12 @@ class EncoderSource(Source):
             self.tags(layout, source)
 
     def refuse(self, layout: Layout, place: Place, value: str, condition: str) -> None:
-        """Raise where the condition holds: the version cannot carry the value."""
+        """Write code that raises UnsupportedField where the condition holds: the version cannot carry the value."""
         name = f"{layout.kind.__name__}.{place.attribute}"
         self.lines_if(condition.format(value=value), f"unsupported({name!r}, {layout.version})")
 
     def lines_if(self, condition: str, line: str) -> None:
-        """A condition that does not part the run: it packs nothing."""
+        """Write a condition that does not part the run: it packs nothing."""
         self.line(f"if {condition}:")
         self.line(f"    {line}")
 
@@ -141,7 +141,7 @@ class EncoderSource(Source):
         self.line(f"{self.add}(s)")
 
     def length(self, place: Place) -> None:
-        """Write the length `n`, in the same call as what was collected before it where it fits one byte."""
+        """Write the length `n`, in one call with the values collected before it where it fits one byte."""
         is_string = place.type == "string"
         if not place.compact:
             self.run.append(("h" if is_string else "i", "n"))

@@ -41,12 +41,12 @@ class Place:
 
     @property
     def format(self) -> str | None:
-        """The `struct` format, where the size is fixed."""
+        """The `struct` format, for a fixed size."""
         return FORMATS.get(self.type)
 
     @property
     def element(self) -> Place:
-        """What an array holds: never null."""
+        """The place of an array's elements: never null."""
         return Place(self.attribute, self.type[2:], b"", False, self.compact, False, -1)
 
     @property
@@ -97,7 +97,7 @@ class Layout:
 
 
 def of_message(kind: type[Message], version: int) -> Layout:
-    """The layout of a message; ValueError for a version it never had."""
+    """The layout of a message. Raises ValueError for a version that it never had."""
     low, high = kind.VERSIONS
     if not low <= version <= high:
         raise ValueError(f"{kind.NAME} has versions {low} to {high}, not {version}")
@@ -115,7 +115,7 @@ def of_struct(kind: type[Struct], version: int, flexible: bool) -> Layout:
 
 
 def place_of(row: Row, version: int, flexible: bool) -> Place:
-    """A row of the schema, seen from one version."""
+    """The place of a row of the schema in one version."""
     _, attribute, kind, _, nullable, tagged, tag, default, ignorable, override = row
     return Place(
         attribute=attribute,

@@ -30,11 +30,11 @@ class Source:
         self._count = 0
 
     def flush(self) -> None:
-        """Write the code for the fixed-size neighbours collected so far."""
+        """Write the code for the neighbours of fixed size collected so far."""
         raise NotImplementedError
 
     def line(self, text: str) -> None:
-        """One line at the present depth. What was collected before comes first."""
+        """Write a line at the present depth. The code for values collected before comes first."""
         self.lines.append("    " * self._depth + text)
 
     @contextmanager
@@ -84,7 +84,7 @@ class Source:
         return repr(place.default)
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Compile the source and give the function of that name."""
+        """Compile the source, and return the function of that name."""
         code = compile("\n".join(self.lines), f"<{name}>", "exec")
         exec(code, self.names)  # noqa: S102 - the source is made of the schemas only
         function = self.names[name.partition(" ")[0]]

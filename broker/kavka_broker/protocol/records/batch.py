@@ -32,9 +32,9 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = HEADER.size
-# Base offset and length: enough to know where the next batch begins.
+# Base offset and length, from which the beginning of the next batch follows.
 PREFIX_BYTES: Final = 12
-# What the length field of a batch without records says.
+# The length field of a batch without records.
 LENGTH_MIN: Final = HEADER_BYTES - PREFIX_BYTES
 CRC_FROM: Final = 21
 MAGIC: Final = 2
@@ -56,7 +56,7 @@ EXTENT: Final = Struct(">qi4xb6xi")
 
 
 class TimestampType(IntEnum):
-    """Who set the timestamps of a batch: the producer, or the leader on append."""
+    """The origin of a batch's timestamps: the producer, or the leader on append."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
@@ -81,7 +81,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The whole batch, its header included."""
+        """The bytes of the whole batch, its header included."""
         return PREFIX_BYTES + self.length
 
     @property
@@ -127,7 +127,7 @@ class BatchHeader(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Which offsets a batch spans, and how many bytes it takes: what a scan over batches needs of each."""
+    """The offsets that a batch spans and its size, as far as a scan over batches needs them."""
 
     base_offset: int
     last_offset: int
@@ -135,16 +135,16 @@ class Extent(NamedTuple):
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`, as it stands there: nothing of it is checked but that it is whole."""
+    """The header at `position`, unchecked except that it is whole. Raises ProtocolViolation."""
     if len(buffer) - position < HEADER_BYTES:
         raise ProtocolViolation(f"a batch header takes {HEADER_BYTES} bytes, {len(buffer) - position} are left")
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
 
 
 def read_extent(buffer: Buffer, position: int = 0) -> Extent:
-    """Offsets and size of the batch at `position`, for scans that look at nothing else.
+    """The offsets and size of the batch at `position`, for scans that look at no other field.
 
-    Raises ProtocolViolation for what no batch can be: another magic, shorter than its header, offsets that go back.
+    Raises ProtocolViolation where no batch can be: another magic, shorter than its header, offsets that go back.
     """
     base_offset, length, magic, last_offset_delta = EXTENT.unpack_from(buffer, position)
     if magic != MAGIC or length < LENGTH_MIN or base_offset < 0 or last_offset_delta < 0:
@@ -159,7 +159,7 @@ EXTENT_BYTES: Final = EXTENT.size
 
 
 def split_batches(view: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Each whole batch of `view` with its header; a cut batch at the end is left out, as in a fetch response."""
+    """Each whole batch of `view` with its header; a cut one at the end is left out. Raises ProtocolViolation."""
     whole = memoryview(view)
     position, end = 0, len(whole)
     while end - position >= HEADER_BYTES:
@@ -188,7 +188,7 @@ def set_base_offset(batch: bytearray | memoryview, base_offset: int, position: i
 
 
 def set_log_append_time(batch: bytearray | memoryview, now_ms: int) -> None:
-    """Stamp one whole batch with the leader's time. This lies behind the CRC, so the CRC is computed anew."""
+    """Stamp one whole batch with the leader's time, and renew the CRC, which covers it."""
     header = read_header(batch)
     attributes = header.attributes | LOG_APPEND_TIME_BIT
     _CRC_ATTRIBUTES.pack_into(batch, CRC_FROM - 4, 0, attributes)
@@ -197,13 +197,13 @@ def set_log_append_time(batch: bytearray | memoryview, now_ms: int) -> None:
 
 
 def set_max_timestamp(batch: bytearray | memoryview, timestamp_ms: int) -> None:
-    """Say another largest timestamp; what comes of the records is behind the CRC, so that is computed anew."""
+    """Set another largest timestamp, and renew the CRC, which covers it."""
     _OFFSET.pack_into(batch, 35, timestamp_ms)
     set_crc(batch)
 
 
 def set_crc(batch: bytearray | memoryview) -> None:
-    """Sign one whole batch."""
+    """Set the CRC of one whole batch."""
     crc = compute_crc(batch)
     attributes: int = _CRC_ATTRIBUTES.unpack_from(batch, CRC_FROM - 4)[1]
     _CRC_ATTRIBUTES.pack_into(batch, CRC_FROM - 4, crc, attributes)

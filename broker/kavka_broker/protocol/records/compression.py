@@ -30,7 +30,7 @@ _LENGTH: Final = Struct(">i")
 
 
 class Compression(IntEnum):
-    """The codec of a batch, as the low three bits of its attributes say."""
+    """The codec of a batch, by the low three bits of its attributes."""
 
     NONE = 0
     GZIP = 1
@@ -45,11 +45,11 @@ class Compression(IntEnum):
 
 
 class TooLarge(ProtocolViolation):
-    """Records unpack to more than the bound."""
+    """The records unpack to more than the bound."""
 
 
 def compress(codec: Compression, data: Buffer, level: int | None = None) -> bytes:
-    """`data` in the codec's format; `level` None is the codec's default level in Kafka."""
+    """Compress `data` in the codec's format; `level` None is the codec's default level in Kafka."""
     match codec:
         case Compression.NONE:
             return bytes(data)
@@ -64,7 +64,7 @@ def compress(codec: Compression, data: Buffer, level: int | None = None) -> byte
 
 
 def decompress(codec: int, data: Buffer, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
-    """What `data` unpacks to. Any bytes: raises only `ProtocolViolation`, at the latest at `size_bytes_max`."""
+    """Decompress `data`. Raises only ProtocolViolation, whatever the bytes, at the latest at `size_bytes_max`."""
     if codec == Compression.NONE:
         return data
     reader = _READERS.get(codec)
@@ -116,13 +116,13 @@ def _decompress_snappy(data: Buffer, size_bytes_max: int) -> bytes:
 
 
 def snappy_blocks(view: memoryview, size_bytes_max: int) -> Iterator[memoryview]:
-    """What the blocks unpack to, one by one. Any bytes: raises only `ProtocolViolation`."""
+    """Decompress the blocks one by one. Raises only ProtocolViolation, whatever the bytes."""
     if view[:8] != _XERIAL_MAGIC:
         yield _unpack_snappy_block(view, size_bytes_max)
         return
     room, position = size_bytes_max, len(_XERIAL_HEADER)
     while position < len(view):
-        # A stream may start again in the middle: the first byte of the magic reads as a negative length.
+        # A Snappy stream may start again in the middle: the first byte of the magic reads as a negative length.
         if view[position : position + 8] == _XERIAL_MAGIC:
             position += len(_XERIAL_HEADER)
             continue
@@ -141,7 +141,7 @@ def _unpack_snappy_block(block: memoryview, room: int) -> memoryview:
     import cramjam
 
     try:
-        # The block says its size at its head: nothing is unpacked before that is checked.
+        # The block has its size at its head, which is checked before anything is unpacked.
         if cramjam.snappy.decompress_raw_len(block) > room:
             raise _too_large(room)
         return memoryview(cramjam.snappy.decompress_raw(block))
@@ -177,7 +177,7 @@ def _decompress_zstd(data: Buffer, size_bytes_max: int) -> bytes:
 def _decompress_frames(
     name: str, unpacker_of_a_frame: Callable[[], Any], error: type[Exception], data: Buffer, size_bytes_max: int
 ) -> bytes:
-    """What one or more frames unpack to. Raises ProtocolViolation, also where the last frame is cut."""
+    """Decompress one or more frames. Raises ProtocolViolation, also where the last frame is cut."""
     pieces: list[bytes] = []
     room, rest = size_bytes_max, bytes(data)
     while rest:

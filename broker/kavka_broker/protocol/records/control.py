@@ -1,8 +1,8 @@
 """Control batches: what the broker tells itself in a log, and no client sees.
 
 The key of a control record is a version and a kind; its value is a message of that kind. Transaction markers end
-a transaction of one producer; the others belong to the metadata log: who leads, what a snapshot spans, which version
-of KRaft is spoken and who votes.
+a transaction of one producer; the others belong to the metadata log: which node leads, what a snapshot spans, which
+version of KRaft is spoken and which nodes vote.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def control_key(kind: ControlType) -> bytes:
 
 
 def control_type(key: bytes | None) -> ControlType | None:
-    """Which kind a control record is of, or None for one of a newer Kafka, which readers pass over."""
+    """The kind of a control record; None for a kind of a newer Kafka, which readers skip. Raises ProtocolViolation."""
     if key is None or len(key) < _KEY.size:
         raise ProtocolViolation("a control record has a key of four bytes or more")
     kind: int = _KEY.unpack_from(key)[1]
@@ -83,7 +83,7 @@ def build_marker(
 
 
 def read_marker(batch: Buffer) -> Marker | None:
-    """The transaction marker that a control batch holds, or None where it holds something else."""
+    """The transaction marker in a control batch, or None where it holds another record. Raises ProtocolViolation."""
     record: Record | None = next(iter(read_records(batch)), None)
     if record is None:
         return None

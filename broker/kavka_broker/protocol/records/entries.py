@@ -30,9 +30,9 @@ class Entry(NamedTuple):
 
 
 def entries(header: BatchHeader, batch: Buffer, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[list[Entry]]:
-    """The entries of one whole batch, as they end in one piece after the other; the list of a piece may be empty.
+    """Entries of one whole batch, grouped by the piece in which they end; the list of a piece may be empty.
 
-    Any bytes: raises only `ProtocolViolation`, when it comes to what is wrong.
+    Raises only ProtocolViolation, whatever the bytes, as soon as the faulty ones are reached.
     """
     left, rest = header.records_count, bytearray()
     if left < 0:
@@ -40,7 +40,7 @@ def entries(header: BatchHeader, batch: Buffer, size_bytes_max: int = DECOMPRESS
     wanted_bytes = 0
     for piece in _pieces(header, memoryview(batch)[HEADER_BYTES : header.size_bytes], size_bytes_max):
         if rest:
-            # Grows in place: a record of many pieces is not copied again with each of them.
+            # The buffer grows in place: a record of many pieces is not copied again with each of them.
             rest += piece
             if len(rest) < wanted_bytes:
                 yield []
@@ -59,15 +59,15 @@ def entries(header: BatchHeader, batch: Buffer, size_bytes_max: int = DECOMPRESS
 def _pieces(header: BatchHeader, body: memoryview, size_bytes_max: int) -> Iterable[bytes]:
     if header.codec or len(body) > PIECE_BYTES:
         return unpack(header.codec, body, size_bytes_max)
-    return (bytes(body),)  # as most are
+    return (bytes(body),)  # most batches are one piece
 
 
 def _whole(  # noqa: C901 (calls cost more)
     header: BatchHeader, data: bytes | bytearray, left: int
 ) -> tuple[list[Entry], int, int]:
-    """The entries that end in `data`, where the next one begins, and how many bytes that takes, if it is known.
+    """The entries that end in `data`, where the next begins, and how many bytes that takes, if known.
 
-    Flat, since most varints have one byte and need no call.
+    Flat, since most varints have one byte and need no call. Raises ProtocolViolation.
     """
     found: list[Entry] = []
     view, position, size = memoryview(data), 0, len(data)
@@ -124,5 +124,5 @@ def _whole(  # noqa: C901 (calls cost more)
 
 
 def _ends(rest: memoryview) -> bool:
-    """Whether the number that begins there ends there, or is too long to be one."""
+    """Whether the varint at the beginning ends in `rest`, or is too long to be one."""
     return len(rest) >= _LENGTH_BYTES_MAX or any(byte < 0x80 for byte in rest)

@@ -3,7 +3,7 @@
 A leader looks at every record that it takes, so this is the cheapest walk that sees all of it. Records of one batch
 mostly have the same size: then a byte of one record and the same byte of the next lie a fixed distance apart, and one
 slice with that distance compares hundreds of them, at some nanoseconds a record. Where sizes differ it goes from record
-to record, at some hundreds; whoever has no time for many of these says so with `steps_max`.
+to record, at some hundreds; a caller without time for many of these says so with `steps_max`.
 
 As in Apache Kafka, offsets that the records themselves say are looked at in compressed batches only.
 """
@@ -18,20 +18,20 @@ from kavka_broker.protocol.records.scan import past, past_headers
 HIGH: Final = bytes(range(0x80, 0x100))
 LOW: Final = bytes(range(0x80))
 EVEN: Final = bytes(range(0, 0x100, 2))
-#: Fewer alike are walked over one by one.
+#: The fewest alike records that are compared; fewer are walked over one by one.
 RUN_MIN: Final = 8
-#: After a record that is not like those behind it, so many are walked over before one is compared again.
+#: The records that are walked over after one that is unlike those behind it, before one is compared again.
 WALKED_BETWEEN: Final = 16
-#: As many are compared at first, and at a time from then on.
+#: The records that are compared at first, and at a time from then on.
 TRIAL: Final = 128
 BLOCK: Final = 1024
-#: Records with more headers are not compared.
+#: The most headers of a record that is compared.
 HEADERS_MAX: Final = 8
-#: Of a long column, distinct bytes that are taken out one after the other: a set of all takes longer where few differ.
+#: The distinct bytes taken out of a long column one after the other: a set of all takes longer where few differ.
 PEELED_MAX: Final = 8
 PEELED_FROM: Final = 256
 
-#: The two low bytes of the varints 0, 1, 2 and so on, as columns, from where they begin anew to a block beyond; each
+#: The two low bytes of the varints 0, 1, 2 and so on, as columns, from where they begin again to a block beyond; each
 #: as it is when another byte follows (0x80), and when none does.
 _NUMBERS: Final = {
     (shift, mark): bytes((number << 1 >> shift) & 0x7F | mark for number in range((64 << shift) + BLOCK))
@@ -40,14 +40,14 @@ _NUMBERS: Final = {
 }
 
 UNBOUNDED: Final = 1 << 62
-#: A step is the walk over one record, or over one of its headers. It takes so many to compare records at all, and one
-#: for each so many that are alike.
+#: A step is the walk over one record, or over one of its headers. A comparison of records takes so many steps at all,
+#: and one for each so many that are alike.
 STEPS_A_RUN: Final = 24
 ALIKE_A_STEP: Final = 32
 
 
 class TooLong(Exception):
-    """To look at these records takes more steps than are allowed."""
+    """The records take more steps to look at than are allowed."""
 
 
 class Misnumbered(Exception):
@@ -68,14 +68,14 @@ class Layout(NamedTuple):
 def time_span(  # noqa: C901 (calls cost more)
     data: bytes, count: int, steps_max: int = UNBOUNDED, *, is_numbered: bool = False
 ) -> tuple[int, int]:
-    """The least and the greatest timestamp delta of the `count` records that `data` is.
+    """The least and the greatest timestamp delta of the `count` records in `data`.
 
-    Any bytes: raises only `ProtocolViolation`, `TooLong` beyond `steps_max` and, if they are to be numbered,
-    `Misnumbered`. Flat, since most varints have one byte or two and need no call.
+    Raises, whatever the bytes, only ProtocolViolation, TooLong beyond `steps_max` and, if they are to be numbered,
+    Misnumbered. Flat, since most varints have one byte or two and need no call.
     """
     position, left, size = 0, count, len(data)
     earliest, latest, last = 1 << 70, -(1 << 70), -1
-    # With one step a record, `unpaid` of the last ones would have none. It grows by what costs more.
+    # With one step a record, the last `unpaid` records would have none. It grows with records that cost more.
     unpaid, stop, compared_from = count - steps_max, max(count - steps_max, 0), count
     try:
         while left > stop:
@@ -138,7 +138,7 @@ def time_span(  # noqa: C901 (calls cost more)
 
 
 def _past_headers(data: bytes, position: int, end: int, steps_max: int) -> tuple[int, int]:
-    """Where the headers end that begin there, and how many they are. Raises ProtocolViolation, or TooLong."""
+    """The end of the headers that begin there, and their number. Raises ProtocolViolation or TooLong."""
     count = varint(data, position)[0]
     if count > steps_max:
         if count > end - position:
@@ -154,9 +154,9 @@ def _raw(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _run(data: bytes, position: int, size: int, left: int, number: int | None) -> tuple[int, list[int]]:
-    """How many records from here on are laid out as the first is, and the span of their timestamp deltas; 0 for few.
+    """The number of records from here on that are laid out as the first, and the span of their timestamps; 0 for few.
 
-    `size` is the first one's, `number` its offset delta if that is looked at; `left` records are expected from here on.
+    `size` is that of the first, `number` its offset delta if that is looked at; `left` records are expected from here.
     Raises Misnumbered.
     """
     span: list[int] = []
@@ -182,7 +182,7 @@ def _run(data: bytes, position: int, size: int, left: int, number: int | None) -
 
 
 def _layout(data: bytes, position: int) -> Layout | None:
-    """Where the parts of one record lie; None for one that has many headers or is none. Raises IndexError."""
+    """The layout of one record; None for one with many headers, or for bytes that are none. Raises IndexError."""
     try:
         length, at = varint(data, position)
         end, time_at = at + length, at + 1
@@ -195,7 +195,7 @@ def _layout(data: bytes, position: int) -> Layout | None:
         if headers > HEADERS_MAX:
             return None
         if headers:
-            past_headers(data, headers_at, end)  # refuses more than fields do
+            past_headers(data, headers_at, end)  # refuses more faults than `_past_fields` does
             at = _past_fields(2 * headers, data, at, end, lengths)
         if at != end or data[headers_at] & 1:
             return None
@@ -206,7 +206,7 @@ def _layout(data: bytes, position: int) -> Layout | None:
 
 
 def _past_fields(count: int, data: bytes, position: int, end: int, lengths: list[int]) -> int:
-    """Where so many fields end; the places of their lengths' bytes are added to `lengths`. Raises ProtocolViolation."""
+    """The end of so many fields; the places of their lengths' bytes go to `lengths`. Raises ProtocolViolation."""
     for _ in range(count):
         byte = data[position]
         if byte & 0x81:  # of two bytes, or negative
@@ -220,7 +220,7 @@ def _past_fields(count: int, data: bytes, position: int, end: int, lengths: list
 
 
 def _alike(data: bytes, position: int, layout: Layout, most: int) -> int:
-    """How many records from here on, `most` at most, are laid out so."""
+    """The number of records from here on, `most` at most, that are laid out so."""
     size, end = layout.size, position + most * layout.size
     for at, byte in layout.fixed:
         column = data[position + at : end : size]
@@ -238,18 +238,18 @@ def _alike(data: bytes, position: int, layout: Layout, most: int) -> int:
 
 
 def _check_numbers(data: bytes, position: int, layout: Layout, count: int, number: int) -> None:
-    """Raises Misnumbered where the offset deltas of a run do not go up by one from `number` on."""
+    """Check that the offset deltas of a run go up by one from `number` on. Raises Misnumbered."""
     end, last = position + count * layout.size, layout.key_at - 1
     for at in range(layout.offset_at, layout.key_at):
         shift = 7 * (at - layout.offset_at)
         if data[position + at : end : layout.size] != column_of_numbers(number, count, shift, has_next=at < last):
             raise Misnumbered
     if (number + count - 1) << 1 >= 1 << 7 * (layout.key_at - layout.offset_at):
-        raise Misnumbered  # the numbers have no room there
+        raise Misnumbered  # the numbers do not fit their bytes
 
 
 def column_of_numbers(number: int, count: int, shift: int, *, has_next: bool) -> bytes:
-    """What `count` varints from `number` on have in the byte of their bits from `shift` on."""
+    """The bytes of `count` varints from `number` on that hold their bits from `shift` on."""
     mark = 0x80 if has_next else 0
     if shift < 14:
         repeated, begin = _NUMBERS[shift, mark], number % (64 << shift)
@@ -263,22 +263,22 @@ def column_of_numbers(number: int, count: int, shift: int, *, has_next: bool) ->
 
 
 def _span(data: bytes, position: int, layout: Layout, count: int) -> list[int]:
-    """The least and the greatest timestamp delta of a run, maybe with some between them."""
+    """Timestamp deltas of a run that include the least and the greatest."""
     end = position + count * layout.size
     columns = [data[position + at : end : layout.size] for at in range(layout.time_at, layout.offset_at)]
     lowest = columns[0]
     if len(columns) == 1:
         return [(byte >> 1) ^ -(byte & 1) for byte in _distinct(lowest)]
     columns.reverse()
-    if lowest.translate(None, EVEN):  # negative ones: an order of bytes is not theirs
+    if lowest.translate(None, EVEN):  # negative deltas are not ordered as their bytes are
         found = set(zip(*columns, strict=True))
-        signs = [one for one in found if one[-1] & 1], [one for one in found if not one[-1] & 1]
-        return [_delta(one) for some in signs if some for one in (min(some), max(some))]
+        signs = [row for row in found if row[-1] & 1], [row for row in found if not row[-1] & 1]
+        return [_delta(row) for some in signs if some for row in (min(some), max(some))]
     return [_delta(_extreme(columns, pick)) for pick in (min, max)]
 
 
 def _extreme(columns: list[bytes], pick: Callable[[Iterable[Any]], Any]) -> tuple[int, ...]:
-    """The least or the greatest row. Times mostly go up, so that rows with the same first bytes lie side by side."""
+    """The least or the greatest row. Timestamps mostly go up: rows with the same first bytes lie side by side."""
     row: list[int] = []
     first, count = 0, len(columns[0])
     for column in columns:

@@ -19,19 +19,19 @@ from kavka_broker.protocol.records.compression import (
 
 
 class Packer(Protocol):
-    """A codec at work on one batch."""
+    """A codec that packs one batch."""
 
     def compress(self, data: Buffer) -> Buffer:
-        """What is ready of the packed bytes."""
+        """Pack more bytes; returns the packed bytes that are ready."""
         ...
 
     def flush(self) -> bytes:
-        """What is left of them, at the end."""
+        """Finish; returns the remaining packed bytes."""
         ...
 
 
 def packer(codec: Compression) -> Packer:
-    """A new one, of the codec's default level in Kafka."""
+    """A new packer, of the codec's default level in Kafka."""
     return _PACKERS[codec]()
 
 
@@ -44,7 +44,7 @@ class _Plain:
 
 
 class _Snappy:
-    """Blocks of the framing's size, each with what has come so far."""
+    """Snappy in blocks of the framing's size, packed as soon as each is full."""
 
     def __init__(self) -> None:
         self._waiting = bytearray()

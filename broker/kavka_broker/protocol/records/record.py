@@ -53,12 +53,12 @@ class Record(NamedTuple):
     headers: Sequence[Header] = ()
 
 
-# What a batch can be built from: records with a time (and an offset, or -1: the next one), or pairs of key and value.
+# Records of a batch to be built: with a time (and an offset, or -1: the next one), or pairs of key and value.
 Source = Record | tuple[bytes | None, bytes | None]
 
 
 def read_records(batch: Buffer, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
-    """All records of one whole batch. Any bytes: raises only `ProtocolViolation`."""
+    """All records of one whole batch. Raises only ProtocolViolation, whatever the bytes."""
     header = read_header(batch)
     body = memoryview(batch)[HEADER_BYTES : header.size_bytes]
     data = bytes(decompress(header.codec, body, size_bytes_max))
@@ -102,7 +102,7 @@ def _parse(header: BatchHeader, data: bytes) -> list[Record]:
 
 
 def varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    """A zigzag number, and where it ends. Raises IndexError, or ProtocolViolation for one of more than ten bytes."""
+    """The zigzag number at `position`, and where it ends. Raises IndexError, or ProtocolViolation over ten bytes."""
     byte = data[position]
     position += 1
     if byte < 0x80:
@@ -158,7 +158,7 @@ def build_batch(
     transactional: bool = False,
     control: bool = False,
 ) -> bytearray:
-    """One batch of `records`. A pair of key and value takes `timestamp_ms` and the next offset."""
+    """Build one batch of `records`. A pair of key and value takes `timestamp_ms` and the next offset."""
     placed = [_placed(source, index, base_offset, timestamp_ms) for index, source in enumerate(records)]
     if not placed:
         raise ValueError("a batch has at least one record")

@@ -21,14 +21,14 @@ from kavka_broker.protocol.records.entries import Entry
 from kavka_broker.protocol.records.packing import packer
 from kavka_broker.protocol.records.record import put_varint
 
-#: A codec is given so much at a time, which takes it a millisecond at most.
+#: The bytes that a codec is given at a time, which takes it a millisecond at most.
 FED_BYTES: Final = 64 * 1024
 
 
 class RetainedBatch:
-    """The batch with those of its records that are added, in their order, and with a delete horizon where one is given.
+    """The batch with the records that are added, in their order, and with a delete horizon where one is given.
 
-    What is added is packed at once: no more than the packed bytes is held.
+    Each record is packed as it is added: no more than the packed bytes is held.
     """
 
     def __init__(self, header: BatchHeader, horizon_ms: int | None) -> None:
@@ -61,7 +61,7 @@ class RetainedBatch:
         self._waiting = bytearray()
 
     def built(self) -> bytearray:
-        """The whole batch; at least one record was added."""
+        """The whole batch, after at least one record was added."""
         assert self.count, "a batch of which nothing is left is empty"
         self._pack()
         self._batch += self._packer.flush()
@@ -77,7 +77,7 @@ class RetainedBatch:
 
 
 def empty_batch(header: BatchHeader) -> bytearray:
-    """The batch without any record: what is known of its producer, its offsets and its time."""
+    """The batch without its records, which keeps its producer, its offsets and its time."""
     kept = header._replace(
         length=HEADER_BYTES - PREFIX_BYTES,
         attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT),

@@ -1,8 +1,8 @@
 """The records of a batch, looked at one piece after the other, without keeping them.
 
 To judge a batch or to search it takes a record's offset, its time and whether it has a key; keys, values and headers
-are only walked over. So a batch costs the memory of a few pieces, whatever it unpacks to, and whoever found what he
-looked for stops there. Between two pieces the loop may do something else: see `storage.time_search`.
+are only walked over. So a batch costs the memory of a few pieces, whatever it unpacks to, and a caller that has found
+what it looked for stops there. Between two pieces the loop may do something else: see `storage.time_search`.
 
 The rules are those of `record.read_records`, which gives the records themselves; only the text of headers' names is not
 looked at.
@@ -27,9 +27,9 @@ Seen = tuple[int, int, bool]
 
 
 def scan(header: BatchHeader, batch: Buffer, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[list[Seen]]:
-    """The records of one whole batch, as they end in one piece after the other; the list of a piece may be empty.
+    """Records of one whole batch, grouped by the piece in which they end; the list of a piece may be empty.
 
-    Any bytes: raises only `ProtocolViolation`, when it comes to what is wrong.
+    Raises only ProtocolViolation, whatever the bytes, as soon as the faulty ones are reached.
     """
     if header.records_count < 0:
         raise ProtocolViolation(f"a batch of {header.records_count} records")
@@ -38,7 +38,7 @@ def scan(header: BatchHeader, batch: Buffer, size_bytes_max: int = DECOMPRESSED_
 
 
 class _Walk:
-    """Over records some of which lie across pieces. Of these, key and value are passed over and not kept."""
+    """A walk over records, some of which lie across pieces. Keys and values of these are passed over and not kept."""
 
     def __init__(self, header: BatchHeader, pieces: Iterator[bytes]) -> None:
         self._header = header
@@ -47,10 +47,11 @@ class _Walk:
         self._pieces = pieces
         self._data = b""
         self._position = 0
-        self._room = 0  # of the record that lies across
+        self._room = 0  # bytes of the record that lies across pieces
         self._found: list[Seen] = []
 
     def records(self) -> Iterator[list[Seen]]:
+        """Records by the piece in which they end. Raises ProtocolViolation."""
         self._data = next(self._pieces, b"")
         while self._left:
             self._whole()
@@ -62,7 +63,7 @@ class _Walk:
             raise ProtocolViolation(f"{rest} bytes or more follow the last record")
 
     def _whole(self) -> None:
-        """All that lie in this piece as a whole. Flat, since most varints have one byte and need no call."""
+        """The records that lie in this piece as a whole. Flat, since most varints have one byte and need no call."""
         data, position, size = self._data, self._position, len(self._data)
         base_offset, base_timestamp = self._header.base_offset, self._header.base_timestamp
         leader_time, add, left = self._leader_time, self._found.append, self._left
@@ -165,12 +166,12 @@ class _Walk:
 
 
 def _has_varint(data: Buffer, position: int) -> bool:
-    """Whether the varint that begins there ends in what is here."""
+    """Whether the varint at `position` ends in `data`."""
     return any(byte < 0x80 for byte in data[position : position + VARINT_BYTES_MAX])
 
 
 def past(length: int, position: int, end: int) -> int:
-    """Where a field ends that begins there. -1 is null. Raises ProtocolViolation."""
+    """The end of the field that begins there. A length of -1 is null. Raises ProtocolViolation."""
     if length < 0:
         if length != -1:
             raise ProtocolViolation(f"a length of {length}")
@@ -181,7 +182,7 @@ def past(length: int, position: int, end: int) -> int:
 
 
 def past_headers(data: bytes | bytearray, position: int, end: int) -> int:
-    """Where the headers end that begin there. Raises ProtocolViolation, or IndexError where the data ends."""
+    """The end of the headers that begin there. Raises ProtocolViolation, or IndexError where the data ends."""
     count, position = varint(data, position)
     if not 0 <= count <= end - position:
         raise ProtocolViolation(f"{count} headers in {end - position} bytes")

@@ -19,12 +19,12 @@ from kavka_broker.protocol.records.compression import (
 )
 
 PIECE_BYTES: Final = 16 * 1024
-#: So much is handed to a decompressor that copies what it has not used yet.
+#: The bytes handed at a time to a decompressor that copies its unused input.
 FED_BYTES: Final = 16 * 1024
 
 
 def unpack(codec: int, data: Buffer, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[bytes]:
-    """The pieces. Any bytes: raises only `ProtocolViolation`, at the latest at `size_bytes_max`."""
+    """Unpack in pieces. Raises only ProtocolViolation, whatever the bytes, at the latest at `size_bytes_max`."""
     reader = _READERS.get(codec)
     if reader is None:
         raise ProtocolViolation(f"compression codec {codec} is not one of 0 to 4")
@@ -82,7 +82,7 @@ def _zstd(data: memoryview, _: int) -> Iterator[bytes]:
 def _frames(
     name: str, unpacker_of_a_frame: Callable[[], Any], error: type[Exception], data: memoryview
 ) -> Iterator[bytes]:
-    """The pieces of one or more frames."""
+    """Unpack one or more frames in pieces. Raises ProtocolViolation."""
     position, size = 0, len(data)
     while position < size:
         unpacker = unpacker_of_a_frame()
