@@ -50,7 +50,7 @@ LAYOUTS = (
     Layout("Consume", "consume", (RATE, THROUGHPUT, CPU_PER_GB)),
     Layout("Three brokers, three replicas, acks=all", "replicated", (RATE, THROUGHPUT, CPU_PER_GB)),
     Layout("Three brokers: failures and many partitions", "cluster", (COST,)),
-    Layout("A sync before each answer (flush.messages=1), 100 B, acks=all", "flush", (REQUESTS, SHARE, P50, P99)),
+    Layout("A sync before each answer (flush.messages=1), acks=all", "flush", (REQUESTS, SHARE, P50, P99)),
     Layout("Byte quota of 1 MiB/s, three replicas, default window", "quotas", (OF_LIMIT, OF_LIMIT_LATER, TOLD, HELD)),
     Layout("One at a time", "latency", (P50, P99, P999, CPU_PER_OPERATION)),
 )
