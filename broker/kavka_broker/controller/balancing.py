@@ -25,7 +25,7 @@ from kavka_broker.timers import Timer, Timers
 
 log = get("controller")
 
-#: After a round that had more to do than one decision may.
+#: The pause after a round that had more changes than one decision may hold.
 GO_ON_MS: Final = 1000
 
 Work = Callable[[Metadata, Policy], Decision[int]]
@@ -53,7 +53,7 @@ class Balancing:
             self._begin()
 
     def stop(self) -> None:
-        """Nothing more by itself."""
+        """Begin no more rounds."""
         for timer in self._waiting.values():
             timer.cancel()
         self._waiting.clear()
@@ -88,4 +88,4 @@ class Balancing:
 
 def _raise_failure(task: "asyncio.Task[None]") -> None:
     if not task.cancelled():
-        task.result()  # what was not foreseen goes to the loop's handler
+        task.result()  # an unexpected error goes to the loop's exception handler

@@ -35,7 +35,7 @@ CONTROL_KINDS: Final[dict[ControlType, type[Message]]] = {
 CONTROL_TYPES: Final = {kind: number for number, kind in CONTROL_KINDS.items()}
 
 CONTROL_VERSION: Final = 0
-#: Of RegisterBrokerRecord, from which on it names cordoned directories.
+#: RegisterBrokerRecord names cordoned directories from this version on.
 CORDONED_VERSION: Final = 4
 _VERSION: Final = Struct(">h")
 
@@ -48,7 +48,7 @@ def metadata_batch(
     now_ms: int,
     metadata_version: int = METADATA_VERSION_LATEST,
 ) -> bytearray:
-    """One batch of metadata records, as this level of metadata.version writes them: replayed all or none."""
+    """A batch of metadata records in the versions of this metadata.version: all of them are replayed, or none."""
     return build_batch(
         [(None, _framed(record, metadata_version)) for record in records],
         timestamp_ms=now_ms,
@@ -61,12 +61,12 @@ def _framed(record: Message, metadata_version: int) -> bytes:
     version = record_version(record, metadata_version)
     if isinstance(record, RegisterBrokerRecord) and version < CORDONED_VERSION and not record.cordoned_log_dirs:
         record = copy(record)
-        record.cordoned_log_dirs = None  # that nothing is cordoned, older versions say by having no word for it
+        record.cordoned_log_dirs = None  # older versions have no such field, which means that none is cordoned
     return frame(record, version)
 
 
 def control_batch(records: Sequence[Message], *, base_offset: int, leader_epoch: int, now_ms: int) -> bytearray:
-    """One batch of control records."""
+    """A batch of control records."""
     return build_control_batch(
         [(CONTROL_TYPES[type(record)], _written(record)) for record in records],
         timestamp_ms=now_ms,
@@ -78,19 +78,19 @@ def control_batch(records: Sequence[Message], *, base_offset: int, leader_epoch:
 def _written(record: Message) -> bytes:
     """A control record's value, in version 0.
 
-    LeaderChange has a version 1 with the voters' directories, which Apache Kafka 4.3 has a schema for, does not write,
-    and whose dump tool fails on it.
+    LeaderChange also has a version 1, with the voters' directories. Apache Kafka 4.3 has its schema, but does not write
+    it, and Kafka's dump tool fails on it.
     """
     if isinstance(record, LeaderChangeMessage):
         voters, granting = (
-            [LeaderVoter(one.voter_id) for one in some] for some in (record.voters, record.granting_voters)
+            [LeaderVoter(voter.voter_id) for voter in voters] for voters in (record.voters, record.granting_voters)
         )
         record = LeaderChangeMessage(CONTROL_VERSION, record.leader_id, voters, granting)
     return encode(record, CONTROL_VERSION)
 
 
 def read_batch(batch: memoryview) -> Iterator[tuple[int, Message]]:
-    """The messages of a batch with their offsets. Raises ProtocolViolation for what is no such batch."""
+    """The messages of a batch with their offsets. Raises ProtocolViolation if the batch is not valid."""
     if not crc_is_valid(batch):
         raise ProtocolViolation(f"the batch at offset {read_header(batch).base_offset} has a broken checksum")
     is_control = read_header(batch).is_control
@@ -106,5 +106,5 @@ def read_batch(batch: memoryview) -> Iterator[tuple[int, Message]]:
 def _read_control(kind: ControlType, value: bytes) -> Message:
     version: int = _VERSION.unpack_from(value)[0]
     message = CONTROL_KINDS[kind]
-    # LeaderChange may be of version 1, which adds the voters' directories.
+    # A LeaderChange record may have version 1, which adds the voters' directories.
     return decode(message, min(version, message.VERSIONS[1]), value)

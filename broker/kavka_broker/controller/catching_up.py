@@ -7,7 +7,7 @@ from typing import Final
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
-#: How often a node that waits for the quorum says so.
+#: The interval of log lines of a node that waits for the quorum.
 WAIT_NOTE_MS: Final = 10_000
 
 
@@ -24,17 +24,17 @@ class CatchingUp:
         return self.target is not None and self._metadata.next_offset >= self.target
 
     def aim(self, offset: int) -> None:
-        """Name the target. The first that is named counts; what is below was there before this node began."""
+        """Set the target, once: records below the first target were in the log before this node started."""
         self.target = offset if self.target is None else self.target
         self.look()
 
     def look(self) -> None:
-        """The image may have reached the target: wake the waiters."""
+        """Wake the waiters if the image has reached the target."""
         if self.is_over:
             self._end(lambda future: future.set_result(None))
 
     def fail(self, code: ErrorCode, reason: str) -> None:
-        """End the waiting with an error."""
+        """Fail all waiters with this error."""
         self._end(lambda future: future.set_exception(BrokerError(code, reason)))
 
     def _end(self, resolve: Callable[["asyncio.Future[None]"], None]) -> None:
@@ -44,7 +44,7 @@ class CatchingUp:
                 resolve(future)
 
     async def wait(self, note: Callable[[], None]) -> None:
-        """Wait for the target, and call `note` every `WAIT_NOTE_MS` meanwhile. Raises BrokerError where it failed."""
+        """Wait for the target, and call `note` every `WAIT_NOTE_MS` meanwhile. Raises BrokerError after `fail`."""
         if self.is_over:
             return
         future = asyncio.get_running_loop().create_future()

@@ -41,16 +41,16 @@ log = get("controller")
 R = TypeVar("R")
 Decide = Callable[[Metadata, int], Decision[R]]
 
-#: Decisions that wait to be committed. More are refused, and their clients try again.
+#: Decisions that may wait to be committed. Further requests are refused, and their clients retry.
 PENDING_MAX: Final = 10_000
-#: So many records are replayed into the image ahead at once: some milliseconds.
+#: Records that are replayed into the image ahead in one turn of the loop: some milliseconds of work.
 REPLAYED_MAX: Final = 1_000
-#: How long a controller that stops waits for a majority to agree to what it has decided.
+#: How long a stopping controller waits for a majority to commit its last decisions.
 FINISH_MS_MAX: Final = 5_000
 
 
 class Controller:
-    """On every node with the role; active on the one that leads."""
+    """The controller of one node; active while this node leads the quorum."""
 
     def __init__(self, quorum: Quorum) -> None:
         self.quorum = quorum
@@ -67,7 +67,7 @@ class Controller:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._is_stopping = False
         self._long_line = asyncio.Lock()
-        self._long = asyncio.Lock()  # held while a thread decides on the image ahead
+        self._long = asyncio.Lock()  # held while a thread makes a decision from the image ahead
         quorum.on_led = self._led
         quorum.on_lost = self._lost
         quorum.on_published = self._published
@@ -94,20 +94,20 @@ class Controller:
         return self.quorum.high_watermark
 
     async def finish(self) -> None:
-        """No more decisions; those that are on their way come to their end."""
+        """Refuse new decisions, and wait for those that are not committed yet."""
         self._is_stopping = True
         if self._waiting and self.quorum.is_leader:
-            # A waiter of our own: who asked for the decision may have gone.
+            # This waiter is our own, since the client that asked for the decision may have disconnected.
             with suppress(TimeoutError, BrokerError):
                 async with asyncio.timeout(FINISH_MS_MAX / 1000):
                     await self._committed(self._waiting[-1][0])
 
     def new_uuid(self) -> bytes:
-        """An id for a topic, a directory or an incarnation."""
+        """A random id for a topic, a directory or an incarnation."""
         return random_uuid(self.quorum.random_bytes)
 
     async def submit(self, decide: Decide[R]) -> R:
-        """Decide, and answer once it is true. A BrokerError out of `decide` means that nothing was written."""
+        """Decide, and answer once the records are committed. Raises BrokerError; if `decide` did, nothing is written."""
         while self.is_active and (self._long.locked() or self.quorum.is_busy):
             if self._long.locked():
                 async with self._long:
@@ -122,8 +122,8 @@ class Controller:
         return decision.response
 
     async def submit_long(self, decide: Decide[R]) -> R:
-        """As `submit`, of a decision that takes long: a thread makes it, and nothing else is decided meanwhile. Long
-        ones stand in a line of their own, so that between two of them all others have their turn.
+        """As `submit`, for a long decision: a thread makes it, and nothing else is decided meanwhile. Long decisions
+        have a queue of their own, so that the others have their turn between two of them. Raises BrokerError.
         """
         async with self._long_line, self._long:
             await self._until_idle()
@@ -132,7 +132,7 @@ class Controller:
             try:
                 decision, batch = await asyncio.shield(deciding)
             finally:
-                if not deciding.done():  # whoever asked has gone; the thread still looks at the image
+                if not deciding.done():  # the request was cancelled, but the thread still reads the image
                     await asyncio.gather(deciding, return_exceptions=True)
             await self._until_idle()
             if self._to_decide_on() is not ahead:
@@ -144,7 +144,7 @@ class Controller:
         return decision.response
 
     async def _decided_elsewhere(self, decide: Decide[R], ahead: Metadata) -> tuple[Decision[R], DecidedBatch | None]:
-        """A decision and its batch. The thread may look at the image: nobody changes it before it ends."""
+        """A decision and its batch, made in a thread. It may read the image, which does not change until it ends."""
         now_ms, epoch = self.quorum.clock.now_ms(), self._epoch
         made: list[tuple[Decision[R], DecidedBatch | None]] = []
 
@@ -162,7 +162,7 @@ class Controller:
             await self.quorum.until_idle()
 
     def _to_decide_on(self) -> Metadata:
-        """The image with all that is written. Raises BrokerError where this controller may not decide."""
+        """The image with all records of the log. Raises BrokerError where this controller may not decide."""
         if self._is_stopping:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller is shutting down")
         if self._ahead is None or not self.is_active or not self.quorum.is_leader:
@@ -173,7 +173,7 @@ class Controller:
         return self._ahead
 
     async def snapshot(self) -> SnapshotId | None:
-        """Write down the committed image now."""
+        """Write a snapshot of the committed image now. Raises OSError and BrokerError."""
         return await self.quorum.snapshot()
 
     # --- leading ------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class Controller:
             self._opens_at = start_offset + 1
 
     def _open(self, ahead: Metadata) -> None:
-        """Write what a new leader has to say, on an image that has all that is in the log."""
+        """Append the opening records of a new leader, decided on an image of the whole log."""
         self._keep_up(ahead)
         self._ahead = ahead
         bootstrap = self.quorum.bootstrap_records() if is_new(ahead) else []
@@ -198,7 +198,7 @@ class Controller:
         except BrokerError as error:
             if error.code != ErrorCode.NOT_CONTROLLER:
                 raise
-            return  # the lead is over before it began
+            return  # this node has lost the lead already
         self._active_at = ahead.next_offset
         self.quorum.catch_up_with(ahead.next_offset)
 
@@ -213,7 +213,7 @@ class Controller:
                 listener()
 
     def _published(self) -> None:
-        """More is committed: answer, and begin to work once all of the opening is."""
+        """Answer requests whose records are committed now; become active once all opening records are."""
         while self._waiting and self._waiting[0][0] <= self.metadata.offset:
             _, waiter = self._waiting.popleft()
             if not waiter.done():
@@ -231,9 +231,9 @@ class Controller:
     # --- append and commit --------------------------------------------------------------------------------------
 
     def _keep_up(self, ahead: Metadata) -> None:
-        """Replay what is in the log and was not decided here: an earlier leader's, or records about the quorum itself.
+        """Replay the log's records that were not decided here: an earlier leader's, or records about the quorum itself.
 
-        Before each decision, since it may take the next offset for an epoch.
+        Called before each decision, which may use the next offset as an epoch.
         """
         if ahead.next_offset == self.quorum.log_end_offset:
             return
@@ -252,7 +252,7 @@ class Controller:
         except BrokerError as error:
             if error.code != ErrorCode.KAFKA_STORAGE_ERROR or len(self.quorum.voters) == 1:
                 raise
-            # As long as this node leads, nothing can be decided; another may have room.
+            # A leader with a full disk decides nothing; another controller may have room.
             log.warning("controller.resigned", node=self.node_id, epoch=self._epoch, reason=error.message)
             self.quorum.step_down()
             raise BrokerError(

@@ -32,17 +32,17 @@ from kavka_broker.storage.disk import Disk
 
 META_PROPERTIES: Final = "meta.properties"
 METADATA_DIRECTORY: Final = "__cluster_metadata-0"
-#: Kafka keeps the uuids below this for meanings of its own.
+#: Uuids below this are reserved by Kafka.
 RESERVED: Final = 100
 
 
 class FormatError(Exception):
-    """The directories cannot be formatted; the message says which, why, and what to do."""
+    """Directories that cannot be formatted; the message says which, why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """What was done: the directories that are new, and those that were there already."""
+    """The directories that were formatted now, and those that had been formatted before."""
 
     new: tuple[str, ...]
     already: tuple[str, ...]
@@ -50,7 +50,7 @@ class Formatted:
 
 @dataclass(frozen=True, slots=True)
 class Voters:
-    """Who votes at first: one of the three, or none of them for what the configuration says."""
+    """The first voters: at most one of the three is set; the configuration decides where none is."""
 
     standalone: bool = False
     initial: tuple[Voter, ...] = ()
@@ -79,7 +79,7 @@ def _parse_voter(item: str, listener: str) -> Voter:
     node_id, at, rest = item.partition("@")
     address, colon, directory = rest.rpartition(":")
     host, port_colon, port = address.rpartition(":")
-    is_numeric = all(one.isascii() and one.isdigit() for one in (node_id, port))
+    is_numeric = all(text.isascii() and text.isdigit() for text in (node_id, port))
     if not (at and colon and port_colon and host and is_numeric and 0 < int(port) < 65536):
         raise FormatError(f'--initial-controllers: "{item}" is no controller; write ID@HOST:PORT:DIRECTORY_ID')
     if is_reserved(directory):
@@ -89,7 +89,7 @@ def _parse_voter(item: str, listener: str) -> Voter:
 
 
 def random_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
-    """A uuid of version 4 that is none of Kafka's reserved ones and whose text does not look like an option."""
+    """A uuid of version 4 that Kafka does not reserve and whose text does not look like an option."""
     while True:
         drawn = bytearray(random_bytes(16))
         drawn[6] = drawn[6] & 0x0F | 0x40
@@ -109,7 +109,7 @@ def format_directory(
     ignore_formatted: bool = False,
     voters: Voters = AS_CONFIGURED,
 ) -> Formatted:
-    """Format every log directory of a configuration. Raises FormatError, and writes nothing, where that cannot be."""
+    """Format every log directory of a configuration. Raises FormatError, and writes nothing, if one cannot be."""
     _check_voters(config, voters)
     directories = list(dict.fromkeys([config.metadata_log_dir, *config.log_dirs]))
     taken = [directory for directory in directories if disk.exists(f"{directory}/{META_PROPERTIES}")]
@@ -122,13 +122,13 @@ def format_directory(
         if directory == config.metadata_log_dir:
             directory_id = _given_directory(config, voters) or directory_id
             _write_voters(disk, directory, first_voters(config, voters, directory_id), now_ms)
-        # Last, since it is what says that a directory is formatted.
+        # meta.properties is written last: it marks the directory as formatted.
         disk.write_file(f"{directory}/{META_PROPERTIES}", _meta_properties(config, cluster_id, directory_id))
     return Formatted(tuple(new), tuple(taken))
 
 
 def bootstrap_snapshot(now_ms: int) -> bytes:
-    """What the first controller of a new cluster writes into its log."""
+    """The records that the first controller of a new cluster writes to its log, as a snapshot."""
     records = [FeatureLevelRecord(name, level) for name, level in INITIAL_LEVELS.items()]
     return build([], records, epoch=0, last_timestamp_ms=0, now_ms=now_ms)
 
@@ -151,7 +151,7 @@ def _check_taken(
 
 
 def is_reserved(text: str) -> bool:
-    """Whether a text is no uuid, or one of those that have a meaning of their own."""
+    """Whether a text is not a uuid, or is one that Kafka reserves."""
     try:
         return int.from_bytes(from_text(text), "big") < RESERVED
     except ValueError:
@@ -159,7 +159,7 @@ def is_reserved(text: str) -> bool:
 
 
 def _check_voters(config: BrokerConfig, voters: Voters) -> None:
-    """Refuse what would make two quorums, or none."""
+    """Raise FormatError for voters that would make two quorums, or none."""
     is_controller = "controller" in config.roles
     chosen = voters.standalone or voters.initial or voters.none
     if config["controller.quorum.voters"]:
@@ -171,7 +171,7 @@ def _check_voters(config: BrokerConfig, voters: Voters) -> None:
         return
     if voters.standalone and not is_controller:
         raise FormatError("--standalone: process.roles has no controller; write --no-initial-controllers for a broker")
-    if voters.initial and is_controller and not any(one.node_id == config.node_id for one in voters.initial):
+    if voters.initial and is_controller and not any(voter.node_id == config.node_id for voter in voters.initial):
         raise FormatError(
             f"--initial-controllers: node {config.node_id} is a controller and not among them; "
             f"add it, or write --no-initial-controllers for one that is to join later"
@@ -184,24 +184,26 @@ def _check_voters(config: BrokerConfig, voters: Voters) -> None:
 
 
 def _knows_nobody(config: BrokerConfig) -> bool:
-    """Whether no other controller is named: the only address, if there is one, is this node's own."""
-    own = {f"{one.host}:{one.port}" for one in (*config.controller_listeners, *config.advertised_controllers)}
+    """Whether the configuration names no other controller: its only address, if any, is this node's own."""
+    own = {
+        f"{address.host}:{address.port}" for address in (*config.controller_listeners, *config.advertised_controllers)
+    }
     return set(config["controller.quorum.bootstrap.servers"]) <= own
 
 
 def _given_directory(config: BrokerConfig, voters: Voters) -> bytes | None:
-    """The id that the list of controllers has for this node's metadata directory."""
-    return next((one.directory_id for one in voters.initial if one.node_id == config.node_id), None)
+    """The id of this node's metadata directory in the list of initial controllers."""
+    return next((voter.directory_id for voter in voters.initial if voter.node_id == config.node_id), None)
 
 
 def first_voters(config: BrokerConfig, voters: Voters, directory_id: bytes) -> tuple[Voter, ...]:
-    """Who is written down as voting at first."""
+    """The first voters that the bootstrap snapshot names."""
     if voters.initial:
         return voters.initial
     is_alone = voters.standalone or ("controller" in config.roles and not voters.none)
     if config["controller.quorum.voters"] or not is_alone:
         return ()
-    endpoints = tuple((one.name, one.host, one.port) for one in config.advertised_controllers)
+    endpoints = tuple((listener.name, listener.host, listener.port) for listener in config.advertised_controllers)
     return (Voter(config.node_id, directory_id, endpoints),)
 
 

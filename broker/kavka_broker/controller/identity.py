@@ -13,7 +13,7 @@ Endpoints = Sequence[tuple[str, str, int]]  # listener, host, port
 
 
 def settings_of(config: BrokerConfig) -> Settings:
-    """The quorum's times and sizes."""
+    """The quorum's timeouts and sizes, from the configuration."""
     return Settings(
         election_timeout_ms=config["controller.quorum.election.timeout.ms"],
         fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
@@ -28,7 +28,7 @@ def settings_of(config: BrokerConfig) -> Settings:
 
 
 def identity_of(config: BrokerConfig, metadata_log: MetadataLog, endpoints: Endpoints | None) -> Identity:
-    """Who this node is in the quorum. Raises CannotStart where its directory is not formatted."""
+    """The identity of this node in the quorum. Raises CannotStart where its directory is not formatted."""
     meta = read_meta_properties(metadata_log.disk, config.metadata_log_dir)
     if meta is None:
         raise CannotStart(f"{config.metadata_log_dir} is not formatted; run kavka-broker format on it first")
@@ -38,7 +38,7 @@ def identity_of(config: BrokerConfig, metadata_log: MetadataLog, endpoints: Endp
             f"correct one of them"
         )
     if endpoints is None:
-        endpoints = [(one.name, one.host, one.port) for one in config.advertised_controllers]
+        endpoints = [(listener.name, listener.host, listener.port) for listener in config.advertised_controllers]
     return Identity(
         node_id=config.node_id,
         directory_id=meta.directory_id,

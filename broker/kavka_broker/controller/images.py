@@ -14,7 +14,7 @@ from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
 
-#: The parts of an image, by their names in it. Each is replaced in place, since others hold it.
+#: The image's attributes. Their contents are replaced in place, since subscribers hold references to them.
 PARTS = ("brokers", "topics", "configs", "quotas", "features", "producer_ids", "kept")
 
 
@@ -29,7 +29,7 @@ def image_of(records: Iterator[Message], offset: int) -> Metadata:
 
 
 def become(image: Metadata, other: Metadata) -> list[Message]:
-    """Make `image` equal to `other`, which must not be used afterwards. Returns the records that lead there."""
+    """Make `image` equal to `other`, which must not be used afterwards. Returns the records of the difference."""
     records = [*_gone(image, other), *other.records()]
     generation = image.brokers.generation + 1
     for name in PARTS:
@@ -49,11 +49,11 @@ def _gone(image: Metadata, other: Metadata) -> Iterator[Message]:
     for broker in image.brokers:
         if other.brokers.get(broker.broker_id) is None:
             yield UnregisterBrokerRecord(broker.broker_id, broker.epoch)
-    configs = {(one.resource_type, one.resource_name, one.name) for one in other.configs.records()}
+    configs = {(record.resource_type, record.resource_name, record.name) for record in other.configs.records()}
     for config in image.configs.records():
         if (config.resource_type, config.resource_name, config.name) not in configs:
             yield ConfigRecord(config.resource_type, config.resource_name, config.name, None)
-    quotas = {(one.key, str(one.entity)) for one in other.quotas.records()}
+    quotas = {(record.key, str(record.entity)) for record in other.quotas.records()}
     for quota in image.quotas.records():
         if (quota.key, str(quota.entity)) not in quotas:
             yield ClientQuotaRecord(quota.entity, quota.key, 0.0, remove=True)

@@ -27,7 +27,7 @@ REPLACE = (
 def load_snapshot(config: BrokerConfig, metadata_log: MetadataLog) -> tuple[list[Message], int]:
     """The records of the newest snapshot that can be read, and where it ends. Raises CannotStart.
 
-    One that cannot be read is set aside where the log still has what it stands for.
+    A snapshot that cannot be read is set aside where the log still has its records.
     """
     while True:
         newest = metadata_log.files.newest()
@@ -36,7 +36,7 @@ def load_snapshot(config: BrokerConfig, metadata_log: MetadataLog) -> tuple[list
         try:
             return metadata_log.files.load(newest), newest.end_offset
         except (ProtocolViolation, OSError) as problem:
-            older = [one.end_offset for one in metadata_log.files.ids if one != newest]
+            older = [snapshot.end_offset for snapshot in metadata_log.files.ids if snapshot != newest]
             if newest.end_offset == 0 or metadata_log.start_offset not in (0, *older):
                 path = metadata_log.files.path(newest)
                 raise CannotStart(
@@ -48,7 +48,7 @@ def load_snapshot(config: BrokerConfig, metadata_log: MetadataLog) -> tuple[list
 
 
 def check_damage(config: BrokerConfig, metadata_log: MetadataLog, history: VoterHistory) -> None:
-    """Cut off what is damaged where others have it. Raises CannotStart where nobody has."""
+    """Cut off the damaged end of the log if other voters have it. Raises CannotStart otherwise."""
     end_offset, promised = metadata_log.end_offset, metadata_log.promised_offset
     if metadata_log.damage is None and end_offset >= promised:
         return
@@ -64,7 +64,7 @@ def check_damage(config: BrokerConfig, metadata_log: MetadataLog, history: Voter
 
 
 def load_state(config: BrokerConfig, metadata_log: MetadataLog, history: VoterHistory) -> QuorumState:
-    """The vote and the epoch. Raises CannotStart where they are lost, and others vote besides this node."""
+    """The vote and the epoch. Raises CannotStart where they are lost and other nodes vote as well."""
     try:
         return metadata_log.load_state()
     except UnreadableState as problem:
@@ -79,5 +79,5 @@ def load_state(config: BrokerConfig, metadata_log: MetadataLog, history: VoterHi
 
 
 def is_alone(config: BrokerConfig, history: VoterHistory) -> bool:
-    """Whether this node is all of the quorum."""
+    """Whether this node is the only voter."""
     return [voter.node_id for voter in history.voters] == [config.node_id]

@@ -13,12 +13,12 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 
-#: Before it, a follower cannot say of which epoch its last record is.
+#: Followers name the epoch of their last record from this version on.
 LAST_EPOCH_VERSION: Final = 12
 
 
 def metadata_fetch(request: FetchRequest, quorum: Quorum, version: int) -> FetchResponse | Awaitable[FetchResponse]:
-    """The answer, or what it will be once there is something to say."""
+    """The answer to a fetch of metadata, or a future of it."""
     if version < LAST_EPOCH_VERSION:
         return FetchResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     answer: FetchResponse | Awaitable[FetchResponse] = quorum.serve(request)

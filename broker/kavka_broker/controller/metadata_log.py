@@ -32,7 +32,7 @@ from kavka_broker.storage.retention import delete_expired
 
 log = get("controller")
 
-#: The largest batch that is written, and so the largest decision (Kafka's bound).
+#: The largest batch that is written, and so the largest decision (this is Kafka's bound).
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 READ_BYTES: Final = 1024 * 1024
 TIMESTAMPS_ANY_MS: Final = LONG_MAX
@@ -56,13 +56,13 @@ class MetadataLog:
         self._config = config
         self.files = snapshots
         self.promises = promises
-        # Where the log cannot be read any further though it goes on, and why.
+        # The offset of the first damaged batch, and what is wrong with it.
         self.damage: tuple[int, str] | None = None
         log.durability.on_recovery_point_lowered = promises.forget_synced
 
     @classmethod
     def open(cls, disk: Disk, config: BrokerConfig, *, now_ms: int) -> "MetadataLog":
-        """Open the log in the metadata directory, or begin it there."""
+        """Open the log in the metadata directory, or create it."""
         directory = os.path.join(config.metadata_log_dir, METADATA_DIRECTORY)
         disk.make_directory(directory)
         snapshots, promises = Snapshots(disk, directory), Promises(disk, directory)
@@ -72,8 +72,8 @@ class MetadataLog:
             directory,
             log_config(config),
             recover=True,
-            # A crash may leave no word of what was synced. What is wrong below a snapshot is damage all the same, and
-            # no torn end: nothing behind it may go for it.
+            # A crash may lose the record of what was synced. Bad bytes below a snapshot are damage all the same, not a
+            # torn end: records behind them must not be cut off.
             recovery_point=max(promises.synced_offset, 0 if newest is None else newest.end_offset),
             log_start_offset=0 if oldest is None else oldest.end_offset,
             now_ms=now_ms,
@@ -91,7 +91,7 @@ class MetadataLog:
         return opened
 
     def _check(self, newest: SnapshotId | None) -> None:
-        """Read all of it. What a snapshot stands for is not needed: damage there goes, and the log begins behind."""
+        """Read the whole log. Damage below a snapshot does no harm: the log then starts where the snapshot ends."""
         self.damage = self._first_damage(self.start_offset)
         if self.damage is None or newest is None or self.damage[0] >= newest.end_offset:
             return
@@ -111,25 +111,25 @@ class MetadataLog:
         return None
 
     def cut_damage(self) -> None:
-        """Forget what lies behind the damage: others have it."""
+        """Cut off the damage and all records behind it: other voters have them."""
         assert self.damage is not None
         offset, self.damage = self.damage[0], None
         if offset == self.start_offset:
-            # What is left is older than the snapshot that the log begins behind, and may end before it.
+            # The rest of the log is older than the snapshot at its start, and may end before it.
             self._log.start_at(offset)
         else:
             self._log.truncate_to(offset)
 
     @property
     def promised_offset(self) -> int:
-        """Others count on this node to have the log up to here; less only where the disk has lost it."""
+        """The offset up to which other voters rely on this log; it ends below only if the disk has lost records."""
         return self.promises.synced_offset
 
     def _is_superseded_by(self, snapshot: SnapshotId) -> bool:
-        """Whether the log lacks what the snapshot stands for, all of which is committed.
+        """Whether the log lacks records of the snapshot, all of which are committed.
 
-        It may have lost its end with the power. Or the snapshot is the leader's, and the process died before it had
-        cut the log: then records of older epochs may stand where the leader has others, beyond the snapshot too.
+        A power loss may have cost the log its end. Or the snapshot was downloaded from the leader, and the process died
+        before it cut the log: then records of older epochs may differ from the leader's, beyond the snapshot too.
         """
         if self.end_offset == snapshot.end_offset == self.start_offset:
             return False
@@ -167,8 +167,10 @@ class MetadataLog:
         return entries[above - 1].epoch, end_offset
 
     def _base_epoch(self) -> int:
-        """Of the snapshot that the log begins behind."""
-        return next((one.epoch for one in reversed(self.files.ids) if one.end_offset <= self.start_offset), 0)
+        """The epoch of the snapshot behind which the log starts."""
+        return next(
+            (snapshot.epoch for snapshot in reversed(self.files.ids) if snapshot.end_offset <= self.start_offset), 0
+        )
 
     def read(self, offset: int, bytes_max: int) -> Buffer:
         parts = self._log.read(offset, bytes_max).parts
@@ -179,7 +181,7 @@ class MetadataLog:
 
     @property
     def is_failed(self) -> bool:
-        """A sync has failed: nobody knows what is on the disk."""
+        """Whether a sync has failed: then the contents of the disk are unknown."""
         return self._log.is_failed
 
     @property
@@ -193,7 +195,7 @@ class MetadataLog:
         self._log.append_as_follower(memoryview(batches), now_ms)
 
     def append_new(self, batches: Buffer, now_ms: int) -> None:
-        """Append those that are not there yet: an attempt that failed half-way may be made again."""
+        """Append the batches that the log does not have yet: a retry may follow an attempt that failed half-way."""
         for header, batch in split_batches(batches):
             if header.base_offset >= self.end_offset:
                 self._log.append_as_follower(batch, now_ms)
@@ -203,20 +205,20 @@ class MetadataLog:
         self._log.truncate_to(offset)
 
     def flush(self) -> None:
-        """Sync. Blocks; called in a thread, beside appends."""
+        """Sync the log. Blocks; called in a thread, while appends go on."""
         truncations, log = self._log.truncations, self._log
         log.flush()
         self.promises.note_synced(log.epochs.latest, log.recovery_point, truncations, log.truncations)
 
     def start_behind(self, snapshot: SnapshotId) -> None:
-        """Forget log and snapshots below `snapshot`, which is there, and go on where it ends."""
+        """Drop log and snapshots below `snapshot`, which is on the disk, and go on at its end."""
         self._log.start_at(snapshot.end_offset)
         self._log.segments.discarded.remove()
         self.drop_superseded()
 
     def drop_superseded(self) -> None:
-        """Delete snapshots that end below the log's beginning: nothing leads from them to the log."""
-        for older in [one for one in self.files.ids if one.end_offset < self.start_offset]:
+        """Delete snapshots that end below the log start offset: the records between are gone."""
+        for older in [snapshot for snapshot in self.files.ids if snapshot.end_offset < self.start_offset]:
             self.files.delete(older)
 
     # --- what is in it ------------------------------------------------------------------------------------------
@@ -234,24 +236,24 @@ class MetadataLog:
     def messages(self, offset: int) -> Iterator[tuple[int, Message]]:
         """Every record from an offset to the end, control records among them."""
         for _, batch in self.batches(offset):
-            # The first batch may begin below the offset that was asked for.
+            # The first batch may start below `offset`.
             yield from ((at, message) for at, message in read_batch(batch) if at >= offset)
 
     def control_messages(self, offset: int) -> Iterator[tuple[int, Message]]:
-        """The control records from an offset to the end, read without decoding what is between them."""
+        """The control records from an offset to the end, read without decoding the other batches."""
         for header, batch in self.batches(offset):
             if header.is_control:
                 yield from read_batch(batch)
 
     def snapshot_at(self, end_offset: int) -> SnapshotId | None:
-        """The id of a snapshot of all below `end_offset`; None where there is nothing to snapshot since the newest."""
+        """The id of a snapshot of all records below `end_offset`; None if the newest snapshot has them all."""
         newest = self.files.newest()
         if newest is not None and newest.end_offset >= end_offset:
             return None
         return SnapshotId(end_offset, max(self._log.epochs.epoch_at(end_offset - 1), 0))
 
     def load_state(self) -> QuorumState:
-        """Raises UnreadableState where it is lost; nothing to remember is a node that has no log yet."""
+        """The vote and epoch on the disk; none on a node without a log. Raises UnreadableState where they are lost."""
         try:
             return self.promises.load_state()
         except UnreadableState:
@@ -260,17 +262,17 @@ class MetadataLog:
             raise
 
     def save_state(self, state: QuorumState) -> None:
-        """Blocks until it would survive a loss of power."""
+        """Write and sync the state. Blocks. Raises OSError."""
         self.promises.save_state(state)
 
     def bootstrap_records(self) -> list[Message]:
-        """What a new cluster begins with: what `format` left, or the levels of this version."""
+        """The first records of a new cluster: those that `format` wrote, or the feature levels of this version."""
         path = os.path.join(self._config.metadata_log_dir, BOOTSTRAP)
         data = self.disk.read_file(path) if self.disk.exists(path) else bootstrap_snapshot(0)
         return list(read(data))
 
     def retain(self, now_ms: int) -> list[SnapshotId]:
-        """Delete snapshots that are over the bounds of size and age, and the log below the oldest that stays."""
+        """Delete snapshots over the bounds of size and age, and the log below the oldest snapshot that is kept."""
         kept = list(self.files.ids)
         deleted = []
         while len(kept) > 1 and self._is_over_bounds(kept, now_ms):
@@ -294,7 +296,7 @@ class MetadataLog:
 
 
 def log_config(config: BrokerConfig) -> LogConfig:
-    """Nothing is deleted by time or size, and nothing refused for its timestamp: only snapshots move the start."""
+    """A configuration that deletes nothing by time or size and accepts any timestamp: snapshots move the start."""
     return LogConfig(
         segment_bytes=config["internal.metadata.log.segment.bytes"] or config["metadata.log.segment.bytes"],
         segment_ms=config["metadata.log.segment.ms"],

@@ -19,7 +19,7 @@ from kavka_broker.storage import checkpoints
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.names import LOG, parse_partition
 
-CHECKPOINT: Final = ".checkpoint"  # a snapshot's file
+CHECKPOINT: Final = ".checkpoint"  # the suffix of a snapshot's file
 TRACES: Final = (checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS, checkpoints.LOG_STARTS)
 
 
@@ -33,7 +33,7 @@ def check_memory(disk: Disk, config: BrokerConfig) -> None:
     traces = [os.path.join(directory, name) for directory in config.log_dirs for name in names(disk, directory)]
     found = sorted(path for path in traces if path != home and _is_trace(os.path.basename(path)))
     if found:
-        path = next((one for one in found if one.endswith(METADATA_DIRECTORY)), found[0])
+        path = next((name for name in found if name.endswith(METADATA_DIRECTORY)), found[0])
         raise CannotStart(
             f"{config.metadata_log_dir} holds no metadata log, and node {config.node_id} has run before: there is "
             f"{path}; bring the directory back that had it (metadata.log.dir, or the first of log.dirs). Where it is "
@@ -46,7 +46,7 @@ def _is_trace(name: str) -> bool:
 
 
 def names(disk: Disk, directory: str) -> list[str]:
-    """What is in a directory; nothing in one that is not there. One that cannot be read is found out later."""
+    """The names in a directory; none if it is missing or cannot be read, which the start reports later."""
     try:
         return disk.names(directory)
     except OSError:

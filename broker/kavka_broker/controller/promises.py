@@ -35,14 +35,14 @@ COPY: Final = "quorum-state.copy"
 
 
 class Promises:
-    """The promises of one metadata directory. `synced_offset` is what the last process had on the disk at least."""
+    """The promises of one metadata directory. The last process had synced at least up to `synced_offset`."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
         self._directory = directory
         self._lock = threading.Lock()
         self._written = self.synced_offset = self._read_synced()
-        # The log ends below its promise: that stands until the log has come so far again.
+        # The log ends below its promise, which stands until the log has grown that far again.
         self.is_broken = False
 
     def _path(self, name: str) -> str:
@@ -59,7 +59,7 @@ class Promises:
         return entries[-1][1] if entries else 0
 
     def note_synced(self, epoch: int, offset: int, truncations: int, now_truncations: int) -> None:
-        """Not synced itself: an older one promises less. Called in a thread, beside `forget_synced`."""
+        """Note how far the log is synced. The file is not synced: an older one promises less. Called in a thread."""
         with self._lock, suppress(OSError):
             if truncations == now_truncations and offset > self._written:
                 checkpoints.write_epochs(self._disk, self._path(SYNCED), [(max(epoch, 0), offset)], durable=False)
@@ -67,7 +67,7 @@ class Promises:
                 self.is_broken = False
 
     def forget_synced(self) -> None:
-        """The log is about to be cut, as its leader says. Needs no room on the disk. Raises OSError."""
+        """Withdraw the promise before the leader has the log cut. Needs no room on the disk. Raises OSError."""
         with self._lock:
             if self.is_broken:
                 return
@@ -79,7 +79,7 @@ class Promises:
     # --- the vote -----------------------------------------------------------------------------------------------
 
     def load_state(self) -> QuorumState:
-        """What the file says or its copy, whichever knows more. Raises UnreadableState where neither can be read."""
+        """The state in the file or in its copy, the later of the two. Raises UnreadableState if neither can be read."""
         states, problems = [], []
         for name, state_in in ((COPY, _checked), (FILE_NAME, bytes)):
             try:
@@ -95,19 +95,19 @@ class Promises:
             log.warning(
                 "quorum_state.settled", epoch=newest.leader_epoch, problems="; ".join(problems) or "they differ"
             )
-            with suppress(OSError):  # there are two again before the other one is damaged
+            with suppress(OSError):  # the damaged file gets a good copy again
                 self.save_state(newest)
         return newest
 
     def save_state(self, state: QuorumState) -> None:
-        """Blocks until it would survive a loss of power."""
+        """Write and sync the state. Blocks. Raises OSError."""
         data = format_state(state).encode()
         self._disk.write_file(self._path(COPY), b"%b\n%08x" % (data, crc32c(data)))
         self._disk.write_file(self._path(FILE_NAME), data)
 
 
 def _checked(data: bytes) -> bytes:
-    """What stands before the checksum. Raises UnreadableState where that does not hold."""
+    """The contents before the checksum. Raises UnreadableState where the checksum is wrong."""
     state, _, checksum = data.rpartition(b"\n")
     if checksum != b"%08x" % crc32c(state):
         raise UnreadableState("its checksum is wrong")
@@ -115,5 +115,5 @@ def _checked(data: bytes) -> bytes:
 
 
 def _knowledge(state: QuorumState) -> tuple[int, bool, bool]:
-    """Within an epoch nothing is forgotten: first the vote is known, then the leader. Of two equals the copy counts."""
+    """A key that orders states by age: in one epoch, first the vote is known, then the leader."""
     return state.leader_epoch, state.voted_id != NOBODY, state.leader_id != NOBODY

@@ -29,19 +29,19 @@ from kavka_broker.seams import Clock
 
 Subscriber = Callable[[Sequence[Message]], None]
 
-#: How long a slice may take before the loop gets its turn.
+#: How long a slice of publishing may hold the loop.
 SLICE_MS: Final = 5
-#: Turns of the loop before a slice: answers that tell followers of the commit leave first. They have work of their own
-#: with it, and take a leader that is not heard of for seconds for lost.
+#: Turns of the loop before a slice: answers that tell followers of the commit leave first. Followers replay it as well,
+#: and take a leader for lost that they have not heard of for seconds.
 TURNS: Final = 3
 
 
-#: A batch of more takes the loop some milliseconds to read.
+#: A larger batch is read in a thread: on the loop it would take some milliseconds.
 AT_ONCE_BYTES_MAX: Final = 32 * 1024
 
 
 class DecidedBatch(NamedTuple):
-    """What a leader appends, as bytes, as messages, and as what it comes to."""
+    """A batch that a leader appends: its bytes, its records, and the steps of replaying them."""
 
     batch: bytearray
     records: Sequence[Message]
@@ -49,7 +49,7 @@ class DecidedBatch(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch to be published, and where the next one begins."""
+    """A batch to be published, and the offset of the next batch."""
 
     offset: int
     next_offset: int
@@ -59,14 +59,14 @@ class Batch(NamedTuple):
 
 
 def read(data: memoryview, offset: int) -> Batch:
-    """The messages from `offset` on. Raises ProtocolViolation."""
+    """A batch without its records below `offset`. Raises ProtocolViolation."""
     records = [message for at, message in read_batch(data) if at >= offset]
     return Batch(offset, read_header(data).next_offset, len(data), records, steps_of(records))
 
 
 class Publisher:
-    """Moves one image forward. `published` is called after each slice, `failed` with what must stop the process. Behind
-    the newest snapshot the image holds so many `replayed_bytes` of the log already.
+    """Moves one image forward. `published` is called after each slice, `failed` with an error that must stop the
+    process. The image has already replayed `replayed_bytes` of the log since the newest snapshot.
     """
 
     def __init__(
@@ -93,34 +93,34 @@ class Publisher:
         self._target = metadata.next_offset
         self._is_scheduled = False
         self._is_stopped = False
-        self._written: deque[Batch] = deque()  # appended by this node as the leader: it need not be read again
+        self._written: deque[Batch] = deque()  # batches of this leader, not read from the log again
         self._reading: asyncio.Task[None] | None = None
         self._read: Batch | None = None
         self._unreadable_at = -1
-        self._held_back: list[Message] = []  # of a metadata transaction that has not ended
+        self._held_back: list[Message] = []  # records of a metadata transaction that has not ended
 
     def wrote(self, offset: int, decided: DecidedBatch) -> None:
-        """The leader has appended a batch."""
+        """Keep a batch that this leader has appended until it is published."""
         batch, records, steps = decided
         self._written.append(Batch(offset, offset + len(records), len(batch), records, steps))
 
     def forget_written(self) -> None:
-        """Another leads, or this node anew: what it appended may be cut off again."""
+        """Drop the appended batches: a new epoch has begun, and its leader may cut them off."""
         self._written.clear()
 
     def advance(self, high_watermark: int) -> None:
-        """Everything below is committed. It is published soon."""
+        """Publish records below the high watermark, in later turns of the loop."""
         self._target = max(self._target, high_watermark)
         self._schedule()
 
     def finish(self) -> None:
-        """Publish now all that is committed."""
+        """Publish all committed records now."""
         while self._metadata.next_offset < self._target:
             self._publish(self._next_batch())
         self._published()
 
     def replace(self, image: Metadata) -> None:
-        """A snapshot takes the place of everything so far."""
+        """Replace the image by that of a snapshot. Raises CannotStart for features that this version does not know."""
         self._held_back = []
         records = become(self._metadata, image)
         check_features(self._config, self._metadata)
@@ -155,12 +155,12 @@ class Publisher:
                     self._schedule()
                     break
             self._published()
-        except Exception as error:  # noqa: BLE001 - an image or a subscriber is wrong: the process must stop
+        except Exception as error:  # noqa: BLE001 - image or subscriber is wrong: the process must stop
             self._is_stopped = True
             self._failed(error)
 
     def _waits_for_thread(self) -> bool:
-        """Whether a thread is to read the next batch before it is published; a short one is read here and now."""
+        """Whether a thread has to read the next batch before it is published; a short batch is read at once."""
         offset = self._metadata.next_offset
         if self._is_at_hand(offset):
             return False
@@ -178,7 +178,7 @@ class Publisher:
         return is_written or (self._read is not None and self._read.offset == offset)
 
     async def _read_in_thread(self, data: bytes, offset: int) -> None:
-        """Read a batch, and go on. One that cannot be read is read once more by the loop, which tells."""
+        """Read a batch, and go on. After a ProtocolViolation the loop reads the batch again, and raises it."""
 
         def work() -> None:
             self._read = read(memoryview(data), offset)
@@ -187,7 +187,7 @@ class Publisher:
             await self._run_blocking(work)
         except ProtocolViolation:
             self._unreadable_at = offset
-        except Exception as error:  # noqa: BLE001 - whatever it is, the process must stop
+        except Exception as error:  # noqa: BLE001 - any error must stop the process
             self._is_stopped = True
             self._failed(error)
         finally:
@@ -206,9 +206,9 @@ class Publisher:
             return read(data, offset)
 
     def _publish(self, batch: Batch) -> None:
-        """Replay it, and tell it."""
+        """Replay a batch, and tell the subscribers of its records."""
         self._metadata.replay_steps(batch.steps)
-        # A control record of a kind that is not known here leaves nothing but its offset.
+        # Control records of unknown kinds are not replayed; the image still moves past their offsets.
         self._metadata.move_to(batch.next_offset - 1)
         records = batch.records
         self.bytes_since_snapshot += batch.size_bytes

@@ -54,12 +54,12 @@ from kavka_broker.timers import Timers
 
 log = get("raft")
 
-#: How long a leader that stops waits for its successor to hear of it.
+#: How long a stopping leader waits for its successor to answer.
 RESIGN_MS_MAX: Final = 1_000
 
 
 class Seams(TypedDict, total=False):
-    """What a quorum takes of the process around it, where that is not the real thing."""
+    """Replacements for what a quorum uses of its process: tests and the simulation give their own."""
 
     timers: Timers
     peers: Peers
@@ -69,7 +69,7 @@ class Seams(TypedDict, total=False):
 
 
 class Quorum:
-    """Made by `open`, which reads the newest snapshot; `start` joins the quorum, or is it."""
+    """A node of the quorum. `open` reads the newest snapshot; `start` joins, or leads a quorum of one."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Quorum:
         self.node_id = config.node_id
         self.metadata = recovered.committed
         self.leader_listeners: list[Callable[[], None]] = []
-        # The controller of this node, where it is one: it hears of leadership and commits first.
+        # The controller of this node, if it has the role, hears of leadership and commits first.
         self.on_led: Callable[[int, int], None] = _nothing
         self.on_lost: Callable[[], None] = _nothing
         self.on_published: Callable[[], None] = _nothing
@@ -140,7 +140,7 @@ class Quorum:
         endpoints: Endpoints | None = None,
         **seams: Unpack[Seams],
     ) -> "Quorum":
-        """Replay the newest snapshot. `endpoints` are where this controller listens, if not as configured.
+        """Replay the newest snapshot. `endpoints` are this controller's listeners, if not those of the configuration.
 
         Raises CannotStart for a log that this node cannot go on with.
         """
@@ -183,7 +183,7 @@ class Quorum:
 
     @property
     def node(self) -> RaftNode:
-        """The rules. Others than the runner only read it."""
+        """The rules of Raft. Only the runner may change its state."""
         return self._node
 
     @property
@@ -211,7 +211,7 @@ class Quorum:
     # --- start and stop -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Take part. A quorum of one leads, and has written its opening, when this returns."""
+        """Join the quorum. Where this node is the only voter, it leads and has written its opening on return."""
         timers = self._timers or Timers(self.clock, asyncio.get_running_loop())
         self._runner = Runner(
             self._node,
@@ -230,11 +230,11 @@ class Quorum:
             await self.caught_up()
 
     async def caught_up(self) -> None:
-        """Wait until the image has all that was committed when this node first heard of it after its start."""
+        """Wait until the image has all records up to the first high watermark heard of. Raises BrokerError."""
         await self._catching_up.wait(self._note_waiting)
 
     def _note_waiting(self) -> None:
-        """A node that does not get on says what for: mostly the majority of the controllers is not there."""
+        """Log what this node waits for: mostly a majority of the controllers."""
         voters = [f"{voter.node_id}@{host}:{port}" for voter in self.voters for _, host, port in voter.endpoints[:1]]
         log.warning(
             "quorum.awaited",
@@ -248,7 +248,7 @@ class Quorum:
         )
 
     async def stop(self) -> None:
-        """Leave: a leader gives up its epoch, so that another takes over at once."""
+        """Leave the quorum. A leader resigns, so that another voter takes over at once."""
         await self._snapshotter.finish()
         self._publisher.stop()
         if self._runner is not None:
@@ -262,7 +262,7 @@ class Quorum:
         self.log.close()
 
     def serve(self, request: Message) -> Any:
-        """The answer to another node's request about the quorum, or a future of it."""
+        """The answer to another node's request about the quorum, or a future of it. Raises BrokerError."""
         if self._runner is None:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "this node has not joined the quorum yet")
         node = self._node
@@ -291,8 +291,8 @@ class Quorum:
     # --- writing, where this node leads -------------------------------------------------------------------------
 
     def batch_of(self, records: Sequence[Message], epoch: int, metadata_version: int, now_ms: int) -> DecidedBatch:
-        """The batch that the leader of `epoch` appends for these records. Looks at nothing that changes, so that a
-        thread may make it. Raises BrokerError.
+        """The batch that the leader of `epoch` appends for these records. A thread may call it: it reads no state that
+        changes. Raises BrokerError where the batch is too large.
         """
         level = level_in(records, metadata_version)
         batch = metadata_batch(records, base_offset=0, leader_epoch=epoch, now_ms=now_ms, metadata_version=level)
@@ -302,7 +302,7 @@ class Quorum:
         return DecidedBatch(batch, records, steps_of(records))
 
     def append_batch(self, decided: DecidedBatch, epoch: int) -> int:
-        """Append a batch as the leader of `epoch`; its first offset. Raises BrokerError, and appends nothing."""
+        """The first offset of a batch, appended as the leader of `epoch`. Raises BrokerError, and appends nothing."""
         self._check_leads(epoch)
         offset = self.log.end_offset
         set_base_offset(decided.batch, offset)
@@ -313,33 +313,33 @@ class Quorum:
         return offset
 
     async def run_blocking(self, work: Callable[[], None]) -> None:
-        """Have a thread do what takes long, and wait for it."""
+        """Do long work in a thread, and wait for its end."""
         await self._run_blocking(work)
 
     @property
     def is_busy(self) -> bool:
-        """Something waits for the disk, and later events behind it."""
+        """Whether an effect waits for the disk, and later events behind it."""
         return self.runner.is_busy
 
     async def until_idle(self) -> None:
-        """Wait until nothing waits for the disk."""
+        """Wait until no effect waits for the disk."""
         await self.runner.until_idle()
 
     def step_down(self) -> None:
-        """Let another lead."""
+        """Give up the lead to another voter."""
         self.runner.happen(self._node.step_down)
 
     def messages(self, offset: int) -> Iterator[tuple[int, Message]]:
-        """What the log has from `offset` on, committed or not, with the offsets."""
+        """The log's records from `offset` on, committed or not, with their offsets."""
         return self.log.messages(offset)
 
     def bootstrap_records(self) -> list[Message]:
-        """The records that a new cluster begins with, as the directory was formatted."""
+        """The first records of a new cluster, as its directory was formatted."""
         return self.log.bootstrap_records()
 
     def _check_leads(self, epoch: int) -> None:
         if not self._leads(epoch):
-            # The rules know already; the controller is told once what is before that is on the disk.
+            # The rules have left the lead; the controller hears of it once earlier effects are on the disk.
             raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} leads epoch {epoch} no longer")
 
     def _leads(self, epoch: int) -> bool:
@@ -350,7 +350,7 @@ class Quorum:
     def led(self, epoch: int, start_offset: int) -> None:
         self._publisher.forget_written()
         if not self._leads(epoch):
-            return  # the rules know already that it is over
+            return  # the rules have left this epoch's lead again
         self._was_leader = True
         self.on_led(epoch, start_offset)
         self._tell_listeners()
@@ -359,7 +359,7 @@ class Quorum:
         self._publisher.forget_written()
         if self._was_leader:
             self._was_leader = False
-            self._publisher.finish()  # whoever waits for what is committed shall hear it
+            self._publisher.finish()  # requests whose records are committed get their answers
             self.on_lost()
         self._tell_listeners()
 
@@ -368,7 +368,7 @@ class Quorum:
             listener()
 
     def fetched(self, response: FetchResponse) -> None:
-        """The first high watermark that a leader names is what this node has to catch up with."""
+        """Catch up with the first high watermark that a leader names."""
         if self._catching_up.target is not None or response.error_code:
             return
         for topic in response.responses:
@@ -378,24 +378,24 @@ class Quorum:
                     self.catch_up_with(partition.high_watermark)
 
     def catch_up_with(self, offset: int) -> None:
-        """What is below `offset` was there before this node began."""
+        """Set the offset to catch up with: records below it were there before this node started."""
         self._catching_up.aim(offset)
 
     def committed(self, high_watermark: int) -> None:
         self._publisher.advance(high_watermark)
 
     def _published(self) -> None:
-        """The image has moved."""
+        """Tell the controller and the waiters that the image has moved."""
         self.on_published()
         self._catching_up.look()
         self._snapshotter.take_if_due(self.runner)
 
     async def snapshot(self) -> SnapshotId | None:
-        """Write down the committed image now. None where there is nothing new. Raises OSError and BrokerError."""
+        """Write a snapshot of the committed image. None where it has no new records. Raises OSError and BrokerError."""
         return await self._snapshotter.take(self.runner)
 
     async def adopt(self, snapshot: SnapshotId) -> list[Effect]:
-        """A snapshot of the leader is downloaded: it replaces log and image, or is refused."""
+        """Replace log and image by a snapshot downloaded from the leader, or refuse it."""
         effects = await self._snapshotter.adopt(snapshot, self.runner)
         self._catching_up.look()
         return effects
@@ -415,7 +415,7 @@ class Quorum:
 
 
 class NoPeers:
-    """A quorum of one asks nobody."""
+    """Peers of a node that is the only voter: it asks no other node."""
 
     def to(self, host: str, port: int, *, client_id: str) -> Peer:
         raise Unreachable(f"{host}:{port}: {client_id} has no way to reach others")
@@ -425,7 +425,7 @@ class NoPeers:
 
 
 def _nothing(*_: object) -> None:
-    """Nobody listens."""
+    """Do nothing: the listener of a node without a controller."""
 
 
 def _raise(error: BaseException) -> None:

@@ -42,8 +42,8 @@ BOOTSTRAP_TRANSACTION: Final = "Bootstrap records"
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What the disk says. `ahead` is there where this node alone decides what is committed, and has replayed so many
-    bytes of the log.
+    """The state on the disk. `ahead` is an image of the whole log, set where this node is the only voter; so many bytes
+    of the log are replayed in it.
     """
 
     committed: Metadata
@@ -54,9 +54,9 @@ class Recovered:
 
 
 def recover(config: BrokerConfig, log: MetadataLog) -> Recovered:
-    """Replay what is committed for certain: the newest snapshot. Behind it only a quorum can say what is.
+    """Replay the newest snapshot, which is committed for certain. Only a quorum knows which later records are.
 
-    A node that votes alone is its own quorum: all of its log is replayed. Raises CannotStart.
+    A node that is the only voter replays all of its log. Raises CannotStart.
     """
     records, start = load_snapshot(config, log)
     ahead, replayed_bytes = None, 0
@@ -70,14 +70,14 @@ def recover(config: BrokerConfig, log: MetadataLog) -> Recovered:
             replayed_bytes = replay_log(committed, log, start)
             ahead = committed.copy()
         if is_new(committed) and not log.latest_epoch:
-            log.bootstrap_records()  # the cluster begins with them
+            log.bootstrap_records()  # a new cluster starts with these records
     check_features(config, committed)
     _check_voters(config, history)
     return Recovered(committed, ahead, load_state(config, log, history), history, replayed_bytes)
 
 
 def replay_log(image: Metadata, log: MetadataLog, start: int) -> int:
-    """Replay all of the log from `start` on; returns how many bytes that were."""
+    """Replay the whole log from `start` on; returns the number of bytes replayed."""
     size_bytes = 0
     for header, batch in log.batches(start):
         size_bytes += header.size_bytes
@@ -91,7 +91,7 @@ def replay_log(image: Metadata, log: MetadataLog, start: int) -> int:
 
 @contextmanager
 def readable(config: BrokerConfig) -> Iterator[None]:
-    """What cannot be read in here is told with the directory that it is in."""
+    """A context that raises a read error again with the directory in its message. Raises CannotStart."""
     try:
         yield
     except ProtocolViolation as problem:
@@ -101,7 +101,7 @@ def readable(config: BrokerConfig) -> Iterator[None]:
 
 
 def history_of(config: BrokerConfig, records: Iterable[Message], end_offset: int) -> VoterHistory:
-    """Who votes, as a snapshot says that ends at `end_offset`; where it does not, as the configuration says."""
+    """The voters in a snapshot that ends at `end_offset`, or those of the configuration if it names none."""
     history = VoterHistory.of(_configured_voters(config), kraft_version=0)
     for record in records:
         note(history, end_offset - 1, record)
@@ -109,7 +109,7 @@ def history_of(config: BrokerConfig, records: Iterable[Message], end_offset: int
 
 
 def note(history: VoterHistory, offset: int, message: Message) -> None:
-    """Keep the history up with a control record."""
+    """Add a control record to the history of voters."""
     match message:
         case VotersRecord():
             history.add_voters(offset, read_voters(message))
@@ -128,7 +128,7 @@ def quorum_control(history: VoterHistory, end_offset: int) -> list[Message]:
 def opening_records(
     image: Metadata, config: BrokerConfig, bootstrap: Sequence[Message], incarnation_id: bytes
 ) -> list[Message]:
-    """What a controller writes once it leads."""
+    """The records that a controller appends when it becomes the leader."""
     records: list[Message] = []
     if image.transaction is not None:
         records.append(AbortTransactionRecord("the controller failed inside it"))
@@ -139,22 +139,22 @@ def opening_records(
 
 
 def is_new(image: Metadata) -> bool:
-    """Whether nothing was decided yet."""
+    """Whether no decision is in the image yet."""
     return not image.features.levels.keys() - {KRAFT_VERSION}
 
 
 def _new_cluster(config: BrokerConfig, bootstrap: Sequence[Message]) -> Iterator[Message]:
     yield BeginTransactionRecord(BOOTSTRAP_TRANSACTION)
     yield from bootstrap
-    if any(isinstance(one, FeatureLevelRecord) and one.name == ELR_FEATURE for one in bootstrap):
-        # With eligible leader replicas the bound must be the same on every broker, so it lives in the metadata.
+    if any(isinstance(record, FeatureLevelRecord) and record.name == ELR_FEATURE for record in bootstrap):
+        # Eligible leader replicas need the same bound on every broker, so it is in the metadata.
         value = render(config["min.insync.replicas"])
         yield ConfigRecord(ResourceType.BROKER, "", "min.insync.replicas", value)
     yield EndTransactionRecord()
 
 
 def check_features(config: BrokerConfig, metadata: Metadata) -> None:
-    """Raise CannotStart where the cluster uses what this version does not know."""
+    """Raise CannotStart where the cluster uses a feature level that this version does not know."""
     unsupported = metadata.features.unsupported()
     if unsupported:
         raise CannotStart(f"{config.metadata_log_dir}: {'; '.join(unsupported)}")
@@ -180,12 +180,13 @@ def _check_voters(config: BrokerConfig, history: VoterHistory) -> None:
 
 
 def registration(config: BrokerConfig, incarnation_id: bytes) -> RegisterControllerRecord:
-    """How a controller announces itself to the cluster."""
+    """The record by which a controller announces itself to the cluster."""
     return RegisterControllerRecord(
         controller_id=config.node_id,
         incarnation_id=incarnation_id,
         end_points=[
-            ControllerEndpoint(one.name, one.host, one.port, one.protocol_id) for one in config.advertised_controllers
+            ControllerEndpoint(listener.name, listener.host, listener.port, listener.protocol_id)
+            for listener in config.advertised_controllers
         ],
         features=[ControllerFeature(name, low, high) for name, (low, high) in sorted(SUPPORTED_LEVELS.items())],
     )

@@ -2,4 +2,4 @@
 
 
 class CannotStart(Exception):
-    """The metadata on the disk is not one that this broker can go on with; the message says why and what to do."""
+    """Metadata on the disk that this node cannot go on with; the message says why and what to do."""

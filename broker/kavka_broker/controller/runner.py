@@ -78,20 +78,20 @@ RESPONSES: Final = {
         VoteResponse,
     )
 }
-#: Requests of peers that wait for the disk or for records. More are refused, and come again.
+#: Requests of peers that may wait for the disk or for records. Further ones are refused, and retried.
 WAITING_MAX: Final = 10_000
-#: Voters move rarely; the connection that was opened first goes when there are more addresses than this.
+#: Voters change their address rarely; beyond this number the oldest connection is closed.
 CONNECTIONS_MAX: Final = 100
-#: A timer that fires so late says that the loop was not running.
+#: A timer that fires later than this shows that the loop was not running.
 STALL_MS: Final = 500
-#: How long to wait for room on a full disk before the next attempt.
+#: The pause before a write to a full disk is tried again.
 ROOM_RETRY_MS: Final = 1_000
-#: How often the same kind of warning is logged.
+#: The least interval between warnings of the same kind.
 WARNING_INTERVAL_MS: Final = 10_000
 
 
 class Host(Protocol):
-    """Who owns the runner: what the rules say about leadership and commits ends there."""
+    """The owner of the runner, which hears what the rules say of leadership and commits."""
 
     def committed(self, high_watermark: int) -> None: ...
 
@@ -100,22 +100,22 @@ class Host(Protocol):
     def followed(self, leader_id: int, epoch: int) -> None: ...
 
     def fetched(self, response: FetchResponse) -> None:
-        """A leader has answered, before the rules look at it."""
+        """Look at a leader's answer before the rules do."""
 
     async def adopt(self, snapshot: SnapshotId) -> list[Effect]:
-        """Put a downloaded snapshot in place of log and image; what the rules say to that."""
+        """Replace log and image by a downloaded snapshot; returns the effects that the rules ask for then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer that stands behind the effects of its request."""
+    """An answer that leaves after the effects of its request."""
 
     future: "asyncio.Future[Any]"
     response: Message | Later
 
 
 class Runner:
-    """The hands of one `RaftNode`."""
+    """Carries out the effects of one `RaftNode`."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Runner:
         self._sends: dict[asyncio.Task[None], None] = {}
         self._flusher: asyncio.Task[None] | None = None
         self._is_flush_wanted = False
-        self._flushed = asyncio.Event()  # by the sync that runs, or the next
+        self._flushed = asyncio.Event()  # set by the sync that runs, or the next
         self._quiet_until_ms: dict[str, int] = {}
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -166,11 +166,10 @@ class Runner:
 
     @property
     def now_ms(self) -> int:
-        """The time of the rules. It never goes back, and stands still while this process does.
+        """The time of the rules. It never goes back, and does not advance while this process is stopped.
 
-        A process that was stopped, or busy with something else for seconds, has heard nobody; that does not mean that
-        nobody spoke. What arrived meanwhile is looked at before anybody is taken for lost. No rule's safety rests on
-        time.
+        A process that was stopped or busy for seconds has read no messages, though peers may have sent some. It reads
+        what arrived meanwhile before it takes a peer for lost. No rule's safety depends on time.
         """
         now_ms = int(self._clock.monotonic_ms()) - self._stood_still_ms
         if self._timer is not None and now_ms > self._fires_ms + STALL_MS:
@@ -181,7 +180,7 @@ class Runner:
         return now_ms
 
     def happen(self, event: Event) -> None:
-        """Tell the rules of an event, and do what they say."""
+        """Give an event to the rules, and carry out the effects."""
         if self.is_failed:
             return
         self._events.append(event)
@@ -190,14 +189,14 @@ class Runner:
             self._proceed()
 
     def serve(self, handle: Handle, request: Message) -> Any:
-        """The answer to a peer's request, or a future of it."""
+        """The answer to a peer's request, or a future of it. Raises BrokerError."""
         if self.is_failed or len(self._unanswered) >= WAITING_MAX:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "this controller is shutting down or overrun")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def event(now_ms: int) -> list[Any]:
             response, effects = handle(request, now_ms)
-            # One that has to wait may be answered by these very effects, so it is registered before them.
+            # A request that has to wait may be answered by these effects, so it is registered before them.
             reply = Reply(future, response)
             return [reply, *effects] if isinstance(response, Later) else [*effects, reply]
 
@@ -214,19 +213,19 @@ class Runner:
 
     @property
     def is_busy(self) -> bool:
-        """Something waits for the disk, and later events behind it."""
+        """Whether an effect waits for the disk, and later events behind it."""
         return not self._idle.is_set()
 
     async def until_idle(self) -> None:
-        """Wait until nothing waits for the disk."""
+        """Wait until no effect waits for the disk."""
         await self._idle.wait()
 
     async def sent(self, timeout_ms: float) -> None:
-        """Wait until what was sent is answered, but not for ever."""
+        """Wait until all requests sent to peers are answered, at most `timeout_ms`."""
         ends = self._clock.monotonic_ms() + timeout_ms
         while self._sends and (left_ms := ends - self._clock.monotonic_ms()) > 0:
-            # Not one after the other: what is done already would be waited for without a turn for the loop, and it
-            # stays among the sends until that turn.
+            # A finished task leaves `_sends` only in a turn of the loop. To await it alone would take no turn, so all
+            # are gathered.
             try:
                 async with asyncio.timeout(left_ms / 1000):
                     await asyncio.gather(*map(asyncio.shield, self._sends), return_exceptions=True)
@@ -234,7 +233,7 @@ class Runner:
                 return
 
     async def stop(self) -> None:
-        """Finish what is on its way to the disk; forget everything else."""
+        """Finish the writes that have begun, and drop all other work."""
         self.is_failed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -250,7 +249,7 @@ class Runner:
     # --- effects ------------------------------------------------------------------------------------------------
 
     def _proceed(self) -> None:
-        """Run effects, and then events, until one has to wait for the disk."""
+        """Run effects, and then events, until an effect has to wait for the disk."""
         self._is_proceeding = True
         try:
             while not self.is_failed:
@@ -265,7 +264,7 @@ class Runner:
                     self._arm()
                     self._idle.set()
                     return
-        except Exception as error:  # noqa: BLE001 - whatever it is, the process must stop
+        except Exception as error:  # noqa: BLE001 - any error must stop the process
             self.fail(error)
         finally:
             self._is_proceeding = False
@@ -273,7 +272,7 @@ class Runner:
     async def _wait(self, waiting: Coroutine[Any, Any, list[Effect]]) -> None:
         try:
             effects = await waiting
-        except Exception as error:  # noqa: BLE001 - whatever it is, the process must stop
+        except Exception as error:  # noqa: BLE001 - any error must stop the process
             self.fail(error)
             return
         self._blocked = None
@@ -281,7 +280,7 @@ class Runner:
         self._proceed()
 
     def _perform(self, effect: Effect | Reply) -> Coroutine[Any, Any, list[Effect]] | None:
-        """Do it; what must be awaited before the next is done, is returned."""
+        """Carry out an effect. Returns a coroutine if it has to be awaited before the next effect."""
         match effect:
             case Persist():
                 return self._persist(effect)
@@ -315,7 +314,7 @@ class Runner:
                 self._note(effect)
 
     def _note(self, note: Note) -> None:
-        """A line in the log; a warning that comes with every retry is said once in a while."""
+        """Log a note; a repeated warning at most once per `WARNING_INTERVAL_MS`."""
         if not note.is_warning:
             log.info(note.event, **note.fields)
         elif self.now_ms >= self._quiet_until_ms.get(note.event, 0):
@@ -349,7 +348,7 @@ class Runner:
         return None
 
     async def _write_with_room(self, effect: Effect, problem: BrokerError | OSError) -> list[Effect]:
-        """Try again until there is room."""
+        """Try a write again until the disk has room."""
         while True:
             self._note(Note("metadata.write.refused", {"reason": str(problem)}, is_warning=True))
             await asyncio.sleep(ROOM_RETRY_MS / 1000)
@@ -363,13 +362,13 @@ class Runner:
                 return []
 
     def _may_try_again(self, problem: BrokerError | OSError) -> bool:
-        """A write that failed has changed nothing; after a sync that failed nobody knows what is on the disk."""
+        """Whether to retry: a failed write has changed nothing; after a failed sync the disk's contents are unknown."""
         if self._log.is_failed or self.is_failed:
             return False
         return isinstance(problem, OSError) or problem.code is ErrorCode.KAFKA_STORAGE_ERROR
 
     async def _persist(self, effect: Persist) -> list[Effect]:
-        """The file takes the place of the former one only when it is whole and synced, so a full disk harms nothing."""
+        """Write and sync the vote, again while the disk is full: the former file stays until the new one is whole."""
         while True:
             try:
                 await self._run_blocking(lambda: self._log.save_state(effect.state))
@@ -397,7 +396,7 @@ class Runner:
         for future in self._unanswered:
             if not future.done():
                 future.set_exception(BrokerError(ErrorCode.NOT_CONTROLLER, "this controller is shutting down"))
-                future.exception()  # who waits may end before it hears: then nobody misses the answer
+                future.exception()  # marks it as seen: the waiting task may have ended
         self._unanswered.clear()
         self._later.clear()
         self._effects.clear()
@@ -408,7 +407,7 @@ class Runner:
     # --- the log's sync -----------------------------------------------------------------------------------------
 
     def want_flush(self) -> None:
-        """Sync what the log has now, beside everything else."""
+        """Sync the log's present records in a thread, while other work goes on."""
         self._is_flush_wanted = True
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="metadata log flush")
@@ -421,11 +420,11 @@ class Runner:
                 flushed, self._flushed = self._flushed, asyncio.Event()
                 flushed.set()
                 self.happen(self.node.flushed)
-        except Exception as error:  # noqa: BLE001 - nobody knows what is on the disk
+        except Exception as error:  # noqa: BLE001 - the disk's contents are unknown now
             self.fail(error)
 
     async def synced(self, offset: int) -> None:
-        """Wait until everything below is on this disk, or nothing more will be."""
+        """Wait until the log is synced up to `offset`, or has failed."""
         while self._log.synced_offset < offset and not self.is_failed:
             self.want_flush()
             await self._flushed.wait()
@@ -433,7 +432,7 @@ class Runner:
     # --- peers --------------------------------------------------------------------------------------------------
 
     async def _ask(self, send: Send) -> None:
-        """Ask a peer, and tell the rules what came of it; a connection that broke is told apart from a silent one."""
+        """Ask a peer, and give its answer to the rules, or that it is lost: a broken connection, not a silent one."""
         request = send.request
         response: Message | None = None
         is_lost = False
@@ -446,10 +445,10 @@ class Runner:
         except Unreachable as problem:
             is_lost = self._clock.monotonic_ms() - started_ms < self._request_timeout_ms
             log.debug("raft.peer.not_reached", node=send.peer.node_id, request=request.NAME, reason=str(problem))
-        except AssertionError as error:  # ours, and no answer
+        except AssertionError as error:  # our own bug, not the peer's failure
             self.fail(error)
             return
-        except Exception as error:  # noqa: BLE001 - rules that never hear of their question again would wait for ever
+        except Exception as error:  # noqa: BLE001 - without an answer the rules would wait forever
             log.error("raft.request.failed", node=send.peer.node_id, request=request.NAME, reason=repr(error))
 
         def event(now_ms: int) -> list[Effect]:
@@ -465,7 +464,7 @@ class Runner:
             self.happen(lost)
 
     def _connection(self, send: Send) -> Peer:
-        """Fetches wait at the leader, so they have a connection of their own: a vote must not stand behind one."""
+        """The connection for a request. Fetches wait at the leader, so they have their own: votes must not."""
         host, port = send.peer.host, send.peer.port
         key = (host, port, isinstance(send.request, FetchRequest | FetchSnapshotRequest))
         connection = self._connections.get(key)
@@ -478,7 +477,7 @@ class Runner:
     # --- time and failure ---------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        """One timer, for the rules' next deadline."""
+        """Set the timer to the rules' next deadline."""
         deadline_ms = self.node.deadline_ms
         if self._timer is not None and self._timer.is_waiting:
             if self._timer_ms == deadline_ms:
@@ -489,9 +488,9 @@ class Runner:
         self._timer = self._timers.after(max(deadline_ms - self._last_ms, 0), self.happen, self.node.tick)
 
     def fail(self, error: Exception) -> None:
-        """Nobody knows what is on the disk, or log, image and rules disagree."""
+        """Stop the process: the disk's contents are unknown, or log, image and rules disagree."""
         if self.is_failed:
-            return  # it stops already
+            return  # it is stopping already
         self.is_failed = True
         self._give_up_waiting()
         self._crash(error)

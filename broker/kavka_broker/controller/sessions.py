@@ -38,17 +38,17 @@ log = get("controller")
 R = TypeVar("R")
 
 PROBE_MS_MAX: Final = 500
-#: Before each look at a broker whose connection was lost.
+#: Pauses before each probe of a broker whose connection was lost.
 LOOK_AFTER_MS: Final = (0, 20, 50, 100, 250, 500)
-#: After a decision to fence that was not taken: too many others wait, or the lead is lost, which ends it.
+#: The pause after a refused decision to fence: too many others wait, or the lead is lost, which ends the retries.
 FENCE_AGAIN_MS: Final = 100
 NOTHING_SEEN: Final = -1
-#: Of so many node ids it is remembered that one was refused, so that it is logged once.
+#: Refused node ids that are remembered, so that each refusal is logged once.
 REFUSALS_MAX: Final = 1000
 
 
 class Decider(Protocol):
-    """What sessions need of the controller."""
+    """The controller, as sessions use it."""
 
     node_id: int
     is_active: bool
@@ -69,17 +69,17 @@ class Connection(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One incarnation of one broker. `seen_offset` is how far its image had come."""
+    """One incarnation of one broker. `seen_offset` is the latest offset of its image."""
 
     broker_id: int
     epoch: int
     ends_ms: float
     is_fenced: bool = True
     seen_offset: int = NOTHING_SEEN
-    handover_offset: int | None = None  # where others lead instead of it, once it is in controlled shutdown
+    handover_offset: int | None = None  # in controlled shutdown: from this offset on other brokers lead
     connection: Connection | None = None
     is_connected: bool = False
-    on_lost: Callable[[], None] | None = None  # as the connection has it
+    on_lost: Callable[[], None] | None = None  # the callback registered with the connection
     timer: Timer | None = None
 
 
@@ -100,14 +100,14 @@ class Sessions:
         self._refusals: dict[int, tuple[bytes, str]] = {}
 
     def start(self) -> None:
-        """Follow the controller from term to term."""
+        """Begin with each term of the controller, and stop at its end."""
         self._controller.activated.append(self._begin)
         self._controller.deactivated.append(self.stop)
         if self._controller.is_active:
             self._begin()
 
     def stop(self) -> None:
-        """Forget everybody: another controller decides now."""
+        """Drop all sessions: another controller decides now."""
         for session in self._sessions.values():
             _disarm(session)
         self._sessions.clear()
@@ -116,14 +116,14 @@ class Sessions:
         self._tasks.clear()
 
     def presence(self, broker: Registration | None) -> Presence:
-        """What is known of this incarnation: heard of within its session, and by a connection that stands, or not."""
+        """Whether this incarnation was heard of within its session, and whether its connection still stands."""
         session = None if broker is None else self._sessions.get(broker.broker_id)
         if broker is None or session is None or session.epoch != broker.epoch:
             return Presence.SILENT
         return Presence.CONNECTED if session.is_connected else Presence.HEARD
 
     def refused(self, broker_id: int, incarnation_id: bytes, reason: str) -> bool:
-        """Note that a process may not register; whether this is news. It tries again ten times a second."""
+        """Note a refused registration; returns whether it is new. The broker retries ten times a second."""
         if self._refusals.get(broker_id) == (incarnation_id, reason):
             return False
         if len(self._refusals) >= REFUSALS_MAX:
@@ -132,7 +132,7 @@ class Sessions:
         return True
 
     async def heartbeat(self, command: Heartbeat, connection: Connection | None) -> Standing:
-        """Take a sign of life, and decide what it asks for. Raises BrokerError: stale, or not the active controller."""
+        """Prolong a session, and decide what the heartbeat asks for. Raises BrokerError: stale, or not active."""
         if not self._controller.is_active:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "signs of life are for the active controller")
         session = self._touch(command, connection)
@@ -175,7 +175,7 @@ class Sessions:
         return session
 
     def _watch(self, session: Session, connection: Connection | None) -> None:
-        """Know when the connection is lost by which this session was heard last; a broker of this node has none."""
+        """Watch the connection of the session's last heartbeat for its loss; a broker of this node has none."""
         if connection is not session.connection:
             _unwatch(session)
             session.connection = connection
@@ -220,7 +220,7 @@ class Sessions:
     def _check(self, session: Session) -> None:
         late_ms = self._clock.monotonic_ms() - session.ends_ms
         if late_ms > self._interval_ms:
-            # It is we who were stopped: heartbeats may wait in the sockets.
+            # This process was stopped: heartbeats may wait unread in the sockets.
             late_ms = -self._interval_ms
             session.ends_ms = self._clock.monotonic_ms() + self._interval_ms
         if late_ms < 0:
@@ -235,7 +235,7 @@ class Sessions:
             self._spawn(self._look(session, connection))
 
     async def _look(self, session: Session, connection: Connection) -> None:
-        """Ask at the broker's listener whether its process is there, until it is heard of again."""
+        """Probe a broker's listener a few times, until it is fenced or a new connection is there."""
         for after_ms in LOOK_AFTER_MS:
             await asyncio.sleep(after_ms / 1000)
             broker = self._current(session.broker_id, session.epoch)
@@ -243,7 +243,7 @@ class Sessions:
                 return
 
     async def _look_once(self, broker: Registration) -> bool:
-        """Fence a broker at whose address nobody listens; was it?"""
+        """Fence a broker whose listener refuses connections. Returns whether it was fenced."""
         endpoint = broker.endpoints.get(self._listener) or next(iter(broker.endpoints.values()), None)
         if endpoint is None or await self._peers.probe(endpoint.host, endpoint.port, PROBE_MS_MAX) is not False:
             return False
@@ -258,7 +258,7 @@ class Sessions:
         return None if broker is None or broker.epoch != epoch or broker.fenced else broker
 
     async def _fence(self, broker_id: int, broker_epoch: int, reason: str) -> None:
-        """Nobody waits for this broker's heartbeats any more, so it is tried until it is done or needs not be."""
+        """Fence a broker without a session; retried until it is fenced, gone or has a session again."""
         while self._current(broker_id, broker_epoch) is not None and broker_id not in self._sessions:
             try:
                 fenced = await self._controller.submit(
@@ -284,7 +284,7 @@ class Sessions:
     def _finished(self, task: "asyncio.Task[None]") -> None:
         self._tasks.pop(task, None)
         if not task.cancelled():
-            task.result()  # what was not foreseen goes to the loop's handler
+            task.result()  # an unexpected error goes to the loop's exception handler
 
 
 def _unwatch(session: Session) -> None:

@@ -36,7 +36,7 @@ _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 PART: Final = ".part"
 DAMAGED: Final = ".damaged"
 
-#: Written by `format`: nothing but who votes.
+#: The snapshot that `format` writes; it holds only the voters.
 GENESIS: Final = SnapshotId(0, 0)
 
 
@@ -54,7 +54,7 @@ def parse_id(file_name: str) -> SnapshotId | None:
 def build(
     control: Sequence[Message], records: Iterable[Message], *, epoch: int, last_timestamp_ms: int, now_ms: int
 ) -> bytes:
-    """The bytes of a snapshot. `last_timestamp_ms` is that of the last record it stands for."""
+    """The bytes of a snapshot. `last_timestamp_ms` is the time of its last record."""
     pieces = bytearray()
     head = [SnapshotHeaderRecord(0, last_timestamp_ms), *control]
     pieces += control_batch(head, base_offset=0, leader_epoch=epoch, now_ms=now_ms)
@@ -62,7 +62,7 @@ def build(
     remaining = iter(records)
     level = METADATA_VERSION_LATEST
     while chunk := list(islice(remaining, RECORDS_PER_BATCH_MAX)):
-        level = level_in(chunk, level)  # the first of all says it
+        level = level_in(chunk, level)  # the first record names it
         pieces += metadata_batch(chunk, base_offset=offset, leader_epoch=epoch, now_ms=now_ms, metadata_version=level)
         offset += len(chunk)
     pieces += control_batch([SnapshotFooterRecord(0)], base_offset=offset, leader_epoch=epoch, now_ms=now_ms)
@@ -70,7 +70,7 @@ def build(
 
 
 def read(data: bytes) -> Iterator[Message]:
-    """The messages between header and footer. Raises ProtocolViolation where the snapshot is not whole."""
+    """The messages between header and footer. Raises ProtocolViolation for an incomplete snapshot."""
     whole = False
     begun = False
     for _, batch in split_batches(memoryview(data)):
@@ -89,14 +89,14 @@ def read(data: bytes) -> Iterator[Message]:
 
 
 class Snapshots:
-    """The snapshots in one directory. `ids` is what is there, the oldest first."""
+    """The snapshots in one directory. `ids` are theirs, the oldest first."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
         self._directory = directory
         for name in disk.names(directory):
             if name.endswith(PART):
-                disk.remove(f"{directory}/{name}")  # of a download that a crash cut short
+                disk.remove(f"{directory}/{name}")  # the rest of a download that a crash cut short
         found = map(parse_id, disk.names(directory))
         self.ids = sorted(snapshot for snapshot in found if snapshot is not None)
 
@@ -104,7 +104,7 @@ class Snapshots:
         return self.ids[-1] if self.ids else None
 
     def load(self, snapshot: SnapshotId) -> list[Message]:
-        """Raises ProtocolViolation where it is not whole, or another one's."""
+        """The records of a snapshot. Raises ProtocolViolation if it is incomplete or has another epoch."""
         data = self._disk.read_file(self.path(snapshot))
         records = list(read(data))
         if any(header.leader_epoch != snapshot.epoch for header, _ in split_batches(data)):
@@ -112,11 +112,11 @@ class Snapshots:
         return records
 
     def save(self, snapshot: SnapshotId, data: bytes) -> None:
-        """Blocks until the snapshot would survive a loss of power. Call `saved` afterwards, on the loop."""
+        """Write and sync a snapshot. Blocks; call `saved` afterwards, on the loop. Raises OSError."""
         self._disk.write_file(self.path(snapshot), data)
 
     def saved(self, snapshot: SnapshotId) -> None:
-        """The snapshot is there, and may be served."""
+        """Add a snapshot that is on the disk, and may be served."""
         self.ids = sorted({*self.ids, snapshot})
 
     def size_bytes(self, snapshot: SnapshotId) -> int:
@@ -126,16 +126,16 @@ class Snapshots:
         return now_ms - self._disk.modified_ms(self.path(snapshot))
 
     def delete(self, snapshot: SnapshotId) -> None:
-        self.ids = [one for one in self.ids if one != snapshot]
+        self.ids = [other for other in self.ids if other != snapshot]
         self._disk.remove(self.path(snapshot))
 
     def set_aside(self, snapshot: SnapshotId) -> None:
-        """It cannot be read: it is kept under a name that nobody takes for a snapshot's."""
-        self.ids = [one for one in self.ids if one != snapshot]
+        """Rename a snapshot that cannot be read, so that it is kept, but not taken for a snapshot."""
+        self.ids = [other for other in self.ids if other != snapshot]
         self._disk.rename(self.path(snapshot), self.path(snapshot) + DAMAGED)
 
     def read_piece(self, snapshot: SnapshotId, position: int, bytes_max: int) -> tuple[int, bytes] | None:
-        """A snapshot's size, and bytes of it; None where there is no such snapshot."""
+        """A snapshot's size and some of its bytes; None if there is no such snapshot."""
         if snapshot not in self.ids:
             return None
         file = self._disk.open(self.path(snapshot))
@@ -148,7 +148,7 @@ class Snapshots:
     # --- download -----------------------------------------------------------------------------------------------
 
     def save_piece(self, snapshot: SnapshotId, position: int, piece: Buffer) -> None:
-        """The next piece of a snapshot that is downloaded; position 0 begins it anew."""
+        """The next piece of a snapshot that is downloaded; position 0 starts it again."""
         path = self.path(snapshot) + PART
         if not position:
             with suppress(FileNotFoundError):
@@ -161,7 +161,7 @@ class Snapshots:
             file.close()
 
     def load_downloaded(self, snapshot: SnapshotId) -> list[Message]:
-        """What was downloaded. Raises ProtocolViolation where it is not whole, and forgets it. Blocks."""
+        """The records of a download. Raises ProtocolViolation if it is incomplete, and deletes it. Blocks."""
         path = self.path(snapshot) + PART
         try:
             return list(read(self._disk.read_file(path)))
@@ -177,5 +177,5 @@ class Snapshots:
         self._disk.sync_directory(self._directory)
 
     def path(self, snapshot: SnapshotId) -> str:
-        """Of a snapshot's file."""
+        """The path of a snapshot's file."""
         return f"{self._directory}/{file_name(snapshot)}"

@@ -27,7 +27,7 @@ log = get("raft")
 
 BYTES_BETWEEN: Final = "metadata.log.max.record.bytes.between.snapshots"
 INTERVAL_MS: Final = "metadata.log.max.snapshot.interval.ms"
-#: A stop leaves no longer history behind the newest snapshot, or none that is longer than a large snapshot.
+#: At a stop a snapshot is taken if the log behind the newest one is longer than this and than that snapshot.
 HISTORY_BYTES_MAX: Final = 256 * 1024
 
 
@@ -53,7 +53,7 @@ class Snapshotter:
         self._taken_ms = clock.now_ms()
 
     def take_if_due(self, runner: Runner) -> None:
-        """In a task of its own."""
+        """Begin a snapshot, in a task, if the log has grown enough or the newest snapshot is old."""
         if self._task is not None and not self._task.done():
             return
         age_ms, interval_ms = self._clock.now_ms() - self._taken_ms, self._config[INTERVAL_MS]
@@ -61,12 +61,12 @@ class Snapshotter:
             self._task = asyncio.get_running_loop().create_task(self._try(self.take(runner)), name="metadata snapshot")
 
     async def finish(self) -> None:
-        """Wait for the one that is being taken."""
+        """Wait for the snapshot that is being taken."""
         if self._task is not None:
             await self._task
 
     async def take_at_stop(self, runner: Runner) -> None:
-        """Take one where the next start would have much to replay. Nothing is published any more."""
+        """Take a snapshot if the next start would have much to replay. Called once publishing has stopped."""
         await self._try(self._take_if_long(runner))
 
     async def _take_if_long(self, runner: Runner) -> None:
@@ -79,13 +79,13 @@ class Snapshotter:
         try:
             await taking
         except (OSError, BrokerError) as error:
-            # Nothing is lost: the log still has what the snapshot would have held.
+            # The log still has all records of the failed snapshot.
             log.error("metadata.snapshot.failed", reason=str(error))
 
     async def take(self, runner: Runner) -> SnapshotId | None:
-        """Write down the committed image, and forget what it makes superfluous. None where there is nothing new.
+        """Write a snapshot of the committed image, and delete what it supersedes. None where it has no new records.
 
-        Raises OSError, or BrokerError for a snapshot that has no room.
+        Raises OSError, or BrokerError where the disk has no room for it.
         """
         now_ms = self._clock.now_ms()
         snapshot = self._log.snapshot_at(self._metadata.next_offset)
@@ -103,19 +103,19 @@ class Snapshotter:
             data = build(control, records, epoch=snapshot.epoch, last_timestamp_ms=now_ms, now_ms=now_ms)
             self._log.files.save(snapshot, data)
 
-        # The next start believes what is below a snapshot. Committed it may be without having reached this disk.
+        # The next start trusts a snapshot, and committed records may not be on this disk yet.
         await runner.synced(snapshot.end_offset)
         if runner.is_failed:
             return None
         await self._run_blocking(write)
         self._log.files.saved(snapshot)
-        self._log.drop_superseded()  # meanwhile the leader's may have taken the place of the log
+        self._log.drop_superseded()  # a snapshot of the leader may have replaced the log meanwhile
         deleted = self._log.retain(now_ms)
         log.info("metadata.snapshot.written", offset=snapshot.end_offset, records=len(records), deleted=len(deleted))
         return snapshot
 
     async def adopt(self, snapshot: SnapshotId, runner: Runner) -> list[Effect]:
-        """A snapshot of the leader is downloaded: it replaces log and image, or is refused."""
+        """Replace log and image by a snapshot downloaded from the leader, or refuse it."""
         messages: list[Message] = []
         try:
             await self._run_blocking(lambda: messages.extend(self._log.files.load_downloaded(snapshot)))
