@@ -107,7 +107,7 @@ class Controller:
         return random_uuid(self.quorum.random_bytes)
 
     async def submit(self, decide: Decide[R]) -> R:
-        """Decide, and answer once the records are committed. Raises BrokerError; if `decide` did, nothing is written."""
+        """Decide, and answer once the records are committed. Raises BrokerError, that of `decide` before any append."""
         while self.is_active and (self._long.locked() or self.quorum.is_busy):
             if self._long.locked():
                 async with self._long:

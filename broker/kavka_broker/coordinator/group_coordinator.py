@@ -31,14 +31,14 @@ from kavka_broker.timers import Timers
 log = get("coordinator")
 
 EXPIRE_STAGGER_MS = 10
-"""Between two partitions, so that expiry never holds the loop for all of them at once."""
+"""The pause between two partitions, so that expiry never holds the loop for all of them at once."""
 
 BETWEEN_SLICES_MS = 1
-"""Between two slices of work that nobody waits for; the timers make a tick of it."""
+"""The pause between two slices of background work: the next tick of the timers."""
 
 
 class GroupCoordinator:
-    """Made before the replica manager hosts its partitions; `start` begins the periodic work."""
+    """Serves the groups of this broker. Made before any replica is hosted; `start` begins the periodic work."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class GroupCoordinator:
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
         self._shards: dict[int, Shard] = {}
         self._loads: dict[int, asyncio.Task[None]] = {}
-        self._forgetting: Iterator[None] | None = None  # of topics that are deleted: in memory, then in the logs
+        self._forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs
         replicas.leadership_listeners.append(self.leadership)
         for partition in replicas:
             if partition.is_leader:
@@ -72,32 +72,32 @@ class GroupCoordinator:
         self._timers.after(self._expire_every_ms, self._expire)
 
     def close(self) -> None:
-        """Every group is told to look elsewhere. At once: this broker ends."""
+        """Answer all waiting members with NOT_COORDINATOR, without slices: this broker stops."""
         for index in list(self._shards):
             at_once(self._resigning(index))
 
     # --- which partitions ---------------------------------------------------------------------------------------
 
     def leadership(self, partition: Partition, is_leader: bool) -> None:
-        """From now on this broker leads `partition`, or does not any more."""
+        """Take up or give up the groups of `partition`, which this broker leads now or leads no longer."""
         if partition.topic != OFFSETS_TOPIC:
             return
         known = self._shards.get(partition.index)
         if is_leader and known is not None and known.partition is partition:
-            return  # a new epoch of our own leadership: nobody else can have written
+            return  # a new epoch of the same leader: no other broker has written
         self._resign(partition.index)
         if is_leader:
             self._elect(partition)
 
     def transaction_committed(self, partition: Partition) -> None:
-        """A transaction has ended whose offsets were passed over so far: the log is read again, and they count."""
+        """Read the log again, since the offsets of a committed transaction count from now on."""
         if partition.topic == OFFSETS_TOPIC:
             self._resign(partition.index)
             self._elect(partition)
 
     def apply(self, records: Iterable[Message]) -> None:
-        """The controller has committed these: offsets of topics that are gone go too. To be told ahead of the replicas:
-        what a new leader finds in its log is no older than what these records say.
+        """Forget the offsets of topics that these committed records delete. Called before the replicas apply the
+        records: a new leader then reads its log with the deletions known.
         """
         if self.removals.apply(records):
             is_running = self._forgetting is not None
@@ -106,7 +106,7 @@ class GroupCoordinator:
                 self._go_on_forgetting()
 
     def _go_on_forgetting(self) -> None:
-        """Forget a slice, and the next one in a later turn."""
+        """Forget a slice of offsets, and the next slice in a later turn."""
         if self._forgetting is None:
             return
         if next(self._forgetting, self._forgetting) is None:
@@ -115,12 +115,12 @@ class GroupCoordinator:
             self._forgetting = None
 
     def _forget(self) -> Iterator[int]:
-        """Forget the offsets of deleted topics in memory, a group a step; yields how much it has looked at."""
+        """Forget the offsets of deleted topics in memory, a group a step; yields how many it has looked at."""
         for shard in list(self.shards()):
             yield from shard.upkeep.forget_all()
 
     def _tombstones(self) -> Iterator[None]:
-        """Write what the logs are owed, a slice a step, each shard in its turn: one may wait for its replicas."""
+        """Append the pending tombstones, a slice a step, shard by shard in turns: a shard may wait for its replicas."""
         owing = deque((shard, shard.upkeep.tombstones()) for shard in self.shards())
         while owing:
             shard, work = owing.popleft()
@@ -139,7 +139,7 @@ class GroupCoordinator:
         self._loads[partition.index] = task
 
     def _open_when_secured(self, shard: Shard, partition: Partition) -> None:
-        """Serve a new partition once a thread has synced its topic's id: its first record would do so on the loop."""
+        """Serve a new partition once a thread has synced its topic's id: the first append would sync it on the loop."""
 
         def serve(_: object) -> None:
             if self._shards.get(partition.index) is shard:
@@ -163,7 +163,7 @@ class GroupCoordinator:
             yield from slices(shard.close())
 
     def _go_on(self, work: Work[None]) -> None:
-        """Do a slice, and the next one in a later turn."""
+        """Do a slice of work, and the next slice in a later turn."""
         if next(work, work) is None:
             self._timers.after(BETWEEN_SLICES_MS, self._go_on, work)
 
@@ -176,14 +176,14 @@ class GroupCoordinator:
                 await asyncio.sleep(0)
             await self._forget_missed(shard)
         except Exception as error:
-            # Whatever it was: members that are told of a load which has died would wait for it for ever.
+            # Any error ends the load: members that are told of a load that has died would wait forever.
             log.error("groups.not_loaded", partition=index, reason=str(error))
             shard.is_loading, shard.is_unreadable = False, True
             if isinstance(error, BrokerError | ProtocolViolation):
                 return
             raise
         finally:
-            if self._shards.get(index) is shard:  # else resigned, and the entry may be of a later load
+            if self._shards.get(index) is shard:  # otherwise resigned: the entry may be of a later load
                 self._loads.pop(index, None)
         shard.open()
         self._work_off(shard, shard.upkeep.tombstones())
@@ -197,7 +197,7 @@ class GroupCoordinator:
         )
 
     async def _forget_missed(self, shard: Shard) -> None:
-        """Forget the offsets of topics that were deleted while the log was read, before anybody can commit more."""
+        """Forget the offsets of topics that were deleted while the log was read, before members commit more."""
         while shard.upkeep.is_behind:
             for _ in slices(shard.upkeep.forget_all()):
                 await asyncio.sleep(0)
@@ -205,12 +205,12 @@ class GroupCoordinator:
     # --- what handlers ask --------------------------------------------------------------------------------------
 
     def partition_of(self, group_id: str) -> int | None:
-        """The group's partition, or None as long as there is no offsets topic."""
+        """The group's partition, or None before the offsets topic exists."""
         topic = self._metadata.topics.get(OFFSETS_TOPIC)
         return None if topic is None else partition_of(group_id, len(topic.partitions))
 
     def shard(self, group_id: str) -> Shard:
-        """Where the group lives. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE."""
+        """The group's shard. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE."""
         index = self.partition_of(group_id)
         shard = None if index is None else self._shards.get(index)
         if shard is None:
@@ -223,7 +223,7 @@ class GroupCoordinator:
         return shard
 
     def shards(self) -> Iterator[Shard]:
-        """The shards that serve, by partition."""
+        """The shards that have loaded, in the order of their partitions."""
         shards = (self._shards[index] for index in sorted(self._shards))
         return (shard for shard in shards if not shard.is_loading and not shard.is_unreadable)
 
@@ -248,13 +248,13 @@ class GroupCoordinator:
             log.info("groups.expired", partition=shard.partition.index, records=count)
 
     def _work_off(self, shard: Shard, work: Iterator[None]) -> None:
-        """Do a slice, and the next one in a later turn, as long as the shard is served here."""
+        """Do a slice of work, and the next slice in a later turn, as long as this broker serves the shard."""
         if self._shards.get(shard.partition.index) is shard and next(work, work) is None:
             self._timers.after(BETWEEN_SLICES_MS, self._work_off, shard, work)
 
 
 def slices(steps: Iterator[int]) -> Work[None]:
-    """Take steps that say how much they have looked at, and yield after so much as is a slice."""
+    """Take steps that yield how many offsets they have looked at; yields after each slice."""
     looked_at = 0
     for step in steps:
         looked_at += step
@@ -264,7 +264,7 @@ def slices(steps: Iterator[int]) -> Work[None]:
 
 
 def raise_failure(task: asyncio.Task[None]) -> None:
-    """An unexpected error must reach the loop's exception handler, not wait for somebody to ask for it."""
+    """Raise a finished task's unexpected error, so that it reaches the loop's exception handler."""
     if not task.cancelled():
         task.result()
 

@@ -9,7 +9,7 @@ from kavka_broker.storage.log_reading import Chunk
 
 
 class LoadableLog(Protocol):
-    """From where to where a log is read."""
+    """The log of a partition, as loading reads it."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -20,7 +20,7 @@ class LoadableLog(Protocol):
 
 
 class LoadablePartition(Protocol):
-    """What is read when the broker becomes its leader."""
+    """A partition whose groups are loaded when the broker becomes its leader."""
 
     @property
     def log(self) -> LoadableLog: ...
@@ -29,7 +29,7 @@ class LoadablePartition(Protocol):
 
 
 class LedPartition(LoadablePartition, Protocol):
-    """What is appended to from then on."""
+    """A partition to which the coordinator appends once it is loaded."""
 
     @property
     def index(self) -> int: ...

@@ -25,16 +25,16 @@ from kavka_broker.protocol.records.record import Record, read_records
 SLICE_BYTES_MAX = 64 * 1024
 DECODED_PER_SLICE_MAX = 500
 FINISHED_PER_SLICE_MAX = 5_000
-"""Each takes a few milliseconds."""
+"""Slices of this size take a few milliseconds."""
 
 
 class Latest:
-    """The last record of each key, batch by batch. `records` counts all that were seen."""
+    """The last record of each key, taken batch by batch. `records` counts all records."""
 
     def __init__(self) -> None:
         self.by_key: dict[bytes, Record] = {}
         self.records = 0
-        self._open: dict[int, list[Record]] = {}  # by producer id: a transaction that has not ended
+        self._open: dict[int, list[Record]] = {}  # records of open transactions, by producer id
 
     def batch(self, header: BatchHeader, batch: memoryview) -> None:
         if header.is_control:
@@ -61,14 +61,14 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a load came to, for the log."""
+    """The figures of a load, for its log line."""
 
     records: int
-    passed_over: int  # keys of unknown kinds
+    passed_over: int  # records whose keys are of unknown kinds
 
 
 async def load(partition: LoadablePartition, image: GroupImage) -> Loaded:
-    """Replay the log from its start to where it ends now."""
+    """Replay the log from its start to its present end. Raises BrokerError and ProtocolViolation."""
     latest = await read(partition)
     passed_over = 0
     for number, record in enumerate(latest.by_key.values(), 1):
@@ -89,21 +89,21 @@ async def read(partition: LoadablePartition) -> Latest:
     log, latest = partition.log, Latest()
     offset, end_offset = log.log_start_offset, log.log_end_offset
     while offset < end_offset:
-        # As a reader, so that a batch that the disk has changed is not only found but told of.
+        # Partition.read, unlike Log.read, also reports a batch that the disk has changed.
         chunk = partition.read(offset, SLICE_BYTES_MAX, end_offset, at_least_one=True)
         before = offset
         for part in chunk.parts:
             for header, batch in split_batches(part):
                 latest.batch(header, batch)
                 offset = header.next_offset
-        if offset == before:  # the rest has been compacted away
+        if offset == before:  # the remaining offsets have been compacted away
             break
         await asyncio.sleep(0)
     return latest
 
 
 def decode(record: Record) -> tuple[Message, Message | None] | None:
-    """Key and value, or None for a kind of record that is not known here."""
+    """A record's key and value, or None for an unknown kind of record."""
     try:
         (number,) = unpack_from(">h", record.key or b"")
     except error:

@@ -13,15 +13,15 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 class Topics(Protocol):
-    """Who makes topics (`membership.topics`)."""
+    """Creates topics (`membership.topics`)."""
 
     async def create(self, names: list[str]) -> dict[str, BrokerError]:
-        """What could not be made, with the reason."""
+        """Create topics; returns those that could not be made, with the reason."""
         ...
 
 
 class OffsetsTopic:
-    """Asks for the topic, and says in words what stands in its way."""
+    """Has the offsets topic created, and logs why it cannot be."""
 
     def __init__(self, config: BrokerConfig, topics: Topics, metadata: Metadata) -> None:
         self._config = config
@@ -29,7 +29,7 @@ class OffsetsTopic:
         self._metadata = metadata
 
     async def create(self) -> None:
-        """Returns when the topic is there. Raises COORDINATOR_NOT_AVAILABLE where it cannot be made now."""
+        """Wait until the topic exists. Raises COORDINATOR_NOT_AVAILABLE where it cannot be made now."""
         error = (await self._topics.create([OFFSETS_TOPIC])).get(OFFSETS_TOPIC)
         if error is None:
             return

@@ -17,5 +17,5 @@ def java_hash(text: str) -> int:
 
 def partition_of(group_id: str, partition_count: int) -> int:
     value = java_hash(group_id)
-    # Java's abs of the smallest integer is negative; Kafka takes 0 for it.
+    # Java's abs of the smallest integer is negative; Kafka takes 0 instead.
     return 0 if value == -(1 << 31) else abs(value) % partition_count

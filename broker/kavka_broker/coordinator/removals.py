@@ -15,25 +15,25 @@ from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTo
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 
 NAMES_MAX: Final = 100_000
-"""Names of deleted topics that are kept, the latest: more than are deleted in the minutes that a load may take."""
+"""Names of deleted topics that are kept, the latest ones: more than are deleted while a group log is loaded."""
 
 
 class Removals:
-    """The deletions that this broker has heard of. `number` is that of the latest."""
+    """The topic deletions that this broker has replayed. `number` is that of the latest."""
 
     def __init__(self, topics: Topics) -> None:
         self.number = 0
         self._topics = topics
-        self._names = dict[bytes, str]()  # of the topics that there are: a deletion names an id alone
-        self._removed = dict[str, int]()  # the number of its latest deletion, by name; the oldest first
+        self._names = dict[bytes, str]()  # names of existing topics by id: a deletion names only the id
+        self._removed = dict[str, int]()  # the number of the latest deletion of each name, the oldest first
         self.follow()
 
     def follow(self) -> None:
-        """Begin with the topics of the image: from now on `apply` hears of every change."""
+        """Take the topics of the image; from now on `apply` is called with every change."""
         self._names = {topic.topic_id: topic.name for topic in self._topics}
 
     def apply(self, records: Iterable[Message]) -> bool:
-        """Note what these records delete and make; True where they delete anything."""
+        """Note the topics that these records create and delete; returns whether they delete any."""
         before = self.number
         for record in records:
             match record:
@@ -53,5 +53,5 @@ class Removals:
             del self._removed[next(iter(self._removed))]
 
     def is_gone(self, name: str, since: int) -> bool:
-        """Whether what was kept for a topic of this name at number `since` is about one that there is no more."""
+        """Whether the topic that had this name at deletion number `since` is deleted by now."""
         return self._removed.get(name, 0) > since or self._topics.get(name) is None

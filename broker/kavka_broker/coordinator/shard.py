@@ -42,7 +42,7 @@ from kavka_broker.timers import Timer, Timers
 
 Waiting = asyncio.Future[ErrorCode]
 
-GROUP_MISSING_VERSION = 9  # OffsetCommit from here on tells a missing group from a stale generation
+GROUP_MISSING_VERSION = 9  # OffsetCommit tells a missing group from a stale generation from this version on
 
 APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -52,11 +52,11 @@ APPEND_ERRORS = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What a failed append means to a member: look for the coordinator again, or, as in Apache Kafka, give up."""
+"""The error for the member after a failed append: find the coordinator again, or, as in Apache Kafka, give up."""
 
 
 class Shard:
-    """One led partition. `is_loading` until its log has been read; `is_unreadable` where it cannot be."""
+    """The groups of one led partition. `is_loading` until its log is read; `is_unreadable` if it cannot be read."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Shard:
         self._timers = timers
         self._commit_timeout_ms = commit_timeout_ms
         self._running: dict[str, dict[TimerName, Timer]] = {}
-        self._in_flight: Counter[str] = Counter()  # appends of a group that are not committed
+        self._in_flight: Counter[str] = Counter()  # appends of each group that are not committed yet
         self.upkeep = Upkeep(
             self.image,
             removals,
@@ -91,8 +91,8 @@ class Shard:
         )
 
     def expect_members(self) -> Iterator[int]:
-        """The log has been read: members are to be heard of within their sessions. A group a step; yields how much that
-        is, in offsets that are looked at.
+        """Start the members' sessions once the log has been read. A group a step; yields how much each step counts, in
+        offsets looked at.
         """
         for group in list(self.image.groups.values()):
             effects = Effects()
@@ -101,12 +101,12 @@ class Shard:
             yield GROUP_IN_OFFSETS + len(group.members)
 
     def open(self) -> None:
-        """Serve."""
+        """Begin to serve the groups."""
         self.is_loading = False
 
     def close(self) -> Iterator[int]:
-        """Another broker takes over: whoever waits has to look for it. A group a step, as `expect_members`; from the
-        first on nothing is written any more.
+        """Answer waiting members with NOT_COORDINATOR: another broker takes over. A group a step, as `expect_members`;
+        from the first step on nothing is appended any more.
         """
         self._is_closed = True
         for group in list(self.image.groups.values()):
@@ -150,13 +150,13 @@ class Shard:
         return error
 
     def leave(self, group_id: str, departures: Sequence[membership.Departure]) -> list[ErrorCode]:
-        """What became of each departure."""
+        """The error of each departure."""
         group = self.image.groups.get(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(departures)
         effects = Effects()
         now_ms = self._clock.now_ms()
-        errors = [membership.leave(group, one, self._settings, now_ms, effects) for one in departures]
+        errors = [membership.leave(group, departure, self._settings, now_ms, effects) for departure in departures]
         self._run(group, effects)
         self.image.forget_trace(group)
         return errors
@@ -164,7 +164,7 @@ class Shard:
     # --- offsets ------------------------------------------------------------------------------------------------
 
     def offsets(self, group_id: str) -> Offsets:
-        """What is committed for the topics that there are."""
+        """The committed offsets of a group, without those of deleted topics."""
         self.upkeep.forget(group_id)
         return self.image.offsets(group_id)
 
@@ -178,7 +178,7 @@ class Shard:
         retention_ms: int,
         version: int,
     ) -> tuple[list[ErrorCode], Waiting | None]:
-        """Append the offsets: an error for each, and what to wait for. Raises BrokerError where all are refused."""
+        """Append offsets. Returns an error for each, and a future of the commit. Raises BrokerError if all fail."""
         group = self._committing(group_id, generation, version)
         check_committer(group, generation, member_id, instance_id)
         if generation >= 0:
@@ -206,7 +206,7 @@ class Shard:
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.ILLEGAL_GENERATION)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> tuple[set[str], Waiting | None]:
-        """Forget offsets: the topics that keep theirs since a member subscribes, and what to wait for."""
+        """Delete offsets. Returns the topics that keep theirs for a member, and a future. Raises BrokerError."""
         group = self._existing(group_id)
         kept = check_offset_deletion(group, {topic for topic, _ in partitions})
         offsets = self.offsets(group_id)
@@ -220,7 +220,7 @@ class Shard:
     # --- groups -------------------------------------------------------------------------------------------------
 
     def delete_group(self, group_id: str) -> Waiting | None:
-        """Delete an empty group and its offsets. Raises BrokerError; gives what to wait for."""
+        """Delete an empty group and its offsets. Returns a future of the commit. Raises BrokerError."""
         group = self._existing(group_id)
         if self._in_flight[group_id]:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "offsets of the group are being committed")
@@ -249,7 +249,7 @@ class Shard:
     # --- effects ------------------------------------------------------------------------------------------------
 
     def _run(self, group: ClassicGroup, effects: Effects) -> None:
-        """Carry out what the group wants done. A record that is committed at once adds what follows from it."""
+        """Carry out the group's effects. A record that is committed at once adds effects."""
         for effect in effects:
             match effect:
                 case Respond():
@@ -284,7 +284,7 @@ class Shard:
         self.image.forget_trace(group)
 
     def _forget_timers(self, group: ClassicGroup) -> None:
-        # Groups of which only the name was ever heard must leave nothing behind.
+        # A group that was only named by a request must leave nothing in memory.
         if not self._running[group.group_id]:
             del self._running[group.group_id]
 
@@ -301,7 +301,7 @@ class Shard:
             waiting.add_done_callback(partial(self._persisted_later, group, effect.ticket))
 
     def _check_size(self, value: GroupMetadataValue) -> None:
-        """Raises BrokerError for a record that the log refuses, before it is built: it may have many megabytes."""
+        """Raises BrokerError for a record that the log would refuse, before many megabytes are built."""
         bytes_max = self.partition.log.config.max_message_bytes
         if size_bytes_min(value) > bytes_max:
             code = APPEND_ERRORS[ErrorCode.MESSAGE_TOO_LARGE]
@@ -318,9 +318,9 @@ class Shard:
     # --- the log ------------------------------------------------------------------------------------------------
 
     def _append(self, group_id: str | None, records: Sequence[KeyedRecord]) -> Waiting | None:
-        """Append as one batch, all or nothing. None where it is committed; raises BrokerError where it is refused.
+        """Append records as one batch. Returns a future of its commit, None if it is committed. Raises BrokerError.
 
-        Where a group is named, it counts as writing until then.
+        A group that is named counts as writing until the commit.
         """
         if self._is_closed:
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
@@ -341,7 +341,7 @@ class Shard:
         return waiting
 
     def _append_quietly(self, records: Sequence[KeyedRecord]) -> bool:
-        """For work that nobody waits for and that comes round again. False where it was refused."""
+        """Append the records of background work, which is retried later. Returns False where the log refuses them."""
         try:
             self._append(None, records)
         except BrokerError:
@@ -388,7 +388,7 @@ def resolve(waiting: Waiting, error: ErrorCode) -> None:
 
 
 def answer(effect: Respond) -> None:
-    """Answer a request that may have lost its connection meanwhile."""
+    """Answer a request, whose connection may be gone."""
     token = effect.token
     assert isinstance(token, asyncio.Future)
     future: asyncio.Future[Message] = token

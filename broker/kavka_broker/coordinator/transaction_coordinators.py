@@ -42,14 +42,14 @@ class TransactionCoordinators:
         self._listener = listener
         self._timeout_ms = timeout_ms
         self._connections: dict[Address, Peer] = {}
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}  # and how many have one or wait for it
+        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}  # with the number of requests that hold or await it
 
     def has_turn(self, transactional_id: str) -> bool:
-        """Whether a request of this id is under way, behind which others have to wait."""
+        """Whether a request of this id is being served, so that later ones have to wait."""
         return transactional_id in self._turns
 
     def turn(self, transactional_id: str) -> AbstractAsyncContextManager[None]:
-        """Requests of one id take turns, in the order in which they came: their batches are numbered. To be entered."""
+        """The turn of a request, to be entered. Requests of one id go one by one: their batches are numbered."""
         lock, count = self._turns.get(transactional_id) or (asyncio.Lock(), 0)
         self._turns[transactional_id] = lock, count + 1
         return self._take_turn(transactional_id, lock)
@@ -67,9 +67,9 @@ class TransactionCoordinators:
     async def admit(
         self, transactional_id: str, producer_id: int, producer_epoch: int, places: Sequence[Place], *, adds: bool
     ) -> dict[Place, int]:
-        """What the coordinator says of each partition: an error code, or 0 where it is part of the transaction.
+        """The coordinator's error code for each partition, 0 if it is part of the transaction.
 
-        Raises BrokerError where nobody can be asked.
+        Raises BrokerError where the coordinator cannot be asked.
         """
         partitions: dict[str, list[int]] = {}
         for topic, index in places:
@@ -88,8 +88,8 @@ class TransactionCoordinators:
             raise BrokerError(ErrorCode(answer.error_code))
         return {
             (topic.name, result.partition_index): result.partition_error_code
-            for one in answer.results_by_transaction
-            for topic in one.topic_results
+            for transaction in answer.results_by_transaction
+            for topic in transaction.topic_results
             for result in topic.results_by_partition
         }
 
@@ -112,13 +112,13 @@ class TransactionCoordinators:
     def _connection(self, address: Address) -> Peer:
         if address not in self._connections:
             if len(self._connections) >= CONNECTIONS_MAX:
-                # Brokers come back under other addresses now and then.
+                # Brokers may return under new addresses, so that old connections pile up.
                 self.close()
             self._connections[address] = self._peers.to(*address, client_id=f"broker-{self._node_id}-transactions")
         return self._connections[address]
 
     def close(self) -> None:
-        """Give the connections up."""
+        """Close all connections to coordinators."""
         for peer in self._connections.values():
             peer.close()
         self._connections.clear()

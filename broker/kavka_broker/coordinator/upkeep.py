@@ -20,24 +20,24 @@ from kavka_broker.protocol.coordinator_records import frame_key
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 
 RECORDS_PER_SLICE_MAX: Final = 250
-"""Takes some 5 ms: built, appended and replayed."""
+"""Building, appending and replaying so many records takes some 5 ms."""
 
 OFFSETS_PER_SLICE_MAX: Final = 2_000
-"""Looked at."""
+"""Offsets that a slice looks at."""
 GROUP_IN_OFFSETS: Final = 10
-"""What a group counts as."""
+"""The number of offsets that a group counts as."""
 
 BATCH_BYTES_MAX: Final = 64 * 1024
 RECORD_OVERHEAD_BYTES_MAX: Final = 32
 BATCH_OVERHEAD_BYTES: Final = 64
 
-Append = Callable[[Sequence[KeyedRecord]], bool]  # as one batch; False where it was refused
+Append = Callable[[Sequence[KeyedRecord]], bool]  # appends records as one batch; False if the log refuses it
 Gone = tuple[str, str, list[int]]  # group, topic, partitions
 
 
 class Upkeep:
-    """For the groups of `image`, which is empty, or about to be loaded. `is_writing` says of which group a record is
-    appended and not committed.
+    """Removes old offsets of the groups of `image`, which is empty or about to be loaded. `is_writing` tells whether a
+    group has an appended record that is not committed yet.
     """
 
     def __init__(
@@ -54,29 +54,29 @@ class Upkeep:
     ) -> None:
         self._image = image
         self._removals = removals
-        self._forgotten_to = removals.number  # no group has an offset of a topic that was deleted before
-        self._forgotten_by = dict[str, int]()  # groups that are further
+        self._forgotten_to = removals.number  # deletions up to this number are forgotten in all groups
+        self._forgotten_by = dict[str, int]()  # the same for groups that are further
         self._settings = settings
         self._append = append
         self._is_writing = is_writing
         self._bury = bury
         self._now_ms = now_ms
         self._log_batch_bytes_max = batch_bytes_max
-        self._owed: deque[Gone] = deque()  # tombstones; bounded by the offsets there were
+        self._owed: deque[Gone] = deque()  # tombstones to be written, no more than there were offsets
 
     @property
     def _batch_bytes_max(self) -> int:
         return min(BATCH_BYTES_MAX, self._log_batch_bytes_max())
 
-    # --- topics that are gone -----------------------------------------------------------------------------------
+    # --- topics that are deleted --------------------------------------------------------------------------------
 
     @property
     def is_behind(self) -> bool:
-        """Whether topics have been deleted since all groups have forgotten those that were."""
+        """Whether topics were deleted after the last ones that all groups have forgotten."""
         return self._forgotten_to < self._removals.number
 
     def forget(self, group_id: str) -> None:
-        """Nobody is to see the group's offsets of deleted topics any more; `tombstones` are to be written."""
+        """Remove a group's offsets of deleted topics from memory; `tombstones` removes them from the log."""
         number = self._removals.number
         since = self._forgotten_by.get(group_id, self._forgotten_to)
         if since < number:
@@ -85,7 +85,7 @@ class Upkeep:
             self._owed.extend(self._image.take(group_id, gone))
 
     def forget_all(self) -> Iterator[int]:
-        """As `forget`, of all groups, one a step; yields how much it has looked at."""
+        """As `forget`, for all groups, one group a step; yields how many offsets it has looked at."""
         number = self._removals.number
         for group_id in self._image.groups_with_offsets():
             topics = len(self._image.offsets(group_id))
@@ -96,8 +96,8 @@ class Upkeep:
             self._forgotten_by.clear()
 
     def replay_offset(self, record: KeyedRecord, since: int) -> None:
-        """A record that was appended at deletion `since` is committed. An offset of a topic that has been deleted
-        meanwhile does not count.
+        """Replay a committed record that was appended at deletion number `since`. An offset of a topic that was deleted
+        meanwhile is dropped.
         """
         key, value, _ = record
         if isinstance(key, OffsetCommitKey):
@@ -108,16 +108,16 @@ class Upkeep:
         self._image.replay_offset(key, value)
 
     def tombstones(self) -> Iterator[None]:
-        """Write what is owed, a batch a step. What the log refuses is owed until the next time."""
+        """Append the pending tombstones, a batch a step. Those that the log refuses stay pending."""
         while self._owed:
             taken = self._take_owed()
-            if taken and not self._append([offset_tombstone(*one) for one in taken]):
+            if taken and not self._append([offset_tombstone(*place) for place in taken]):
                 self._owed.extend((group_id, topic, [index]) for group_id, topic, index in taken)
                 return
             yield
 
     def _take_owed(self) -> list[tuple[str, str, int]]:
-        """Group, topic and partition of so many as make a batch."""
+        """Group, topic and partition of the tombstones of the next batch."""
         taken, size_bytes = list[tuple[str, str, int]](), BATCH_OVERHEAD_BYTES
         bytes_max = self._batch_bytes_max
         for _ in range(RECORDS_PER_SLICE_MAX):
@@ -125,7 +125,7 @@ class Upkeep:
                 break
             group_id, topic, partitions = self._owed[0]
             if self._is_writing(group_id):
-                self._owed.rotate(-1)  # what is under way may be for a new topic of that name
+                self._owed.rotate(-1)  # an offset that is being committed may be of a new topic of that name
                 break
             size_bytes += record_bytes_max(offset_tombstone(group_id, topic, partitions[-1]))
             if taken and size_bytes > bytes_max:
@@ -137,10 +137,10 @@ class Upkeep:
                 self._owed.popleft()
         return taken
 
-    # --- what nobody has used for the retention time ------------------------------------------------------------
+    # --- offsets past their retention time ----------------------------------------------------------------------
 
     def expire(self) -> Generator[None, None, int]:
-        """Forget it, a slice a step. Returns how many records that took."""
+        """Delete expired offsets, a slice a step. Returns the number of tombstones."""
         count = looked_at = 0
         for group_id, group in list(self._image.groups.items()):
             if self._image.groups.get(group_id) is not group or self._is_writing(group_id):
@@ -159,7 +159,7 @@ class Upkeep:
         for number, part in enumerate(parts, 1):
             expired = list(expired_offsets(group, self._unchanged(group, part), self._settings, self._now_ms()))
             gone.update(expired)
-            records = [offset_tombstone(group_id, *one) for one in expired]
+            records = [offset_tombstone(group_id, *place) for place in expired]
             ends = number == len(parts) and is_over(group) and self._has_only(group_id, gone)
             if ends:
                 records.append(group_tombstone(group_id))
@@ -176,7 +176,7 @@ class Upkeep:
         return written
 
     def _unchanged(self, group: ClassicGroup, part: Offsets) -> Offsets:
-        """What is still as it was when the work began."""
+        """The offsets of `part` that have not changed since the work began."""
         now = self._image.offsets(group.group_id)
         return {
             topic: {index: value for index, value in partitions.items() if now.get(topic, {}).get(index) is value}
@@ -189,7 +189,7 @@ class Upkeep:
 
 
 def parts_of(offsets: Offsets, count_max: int) -> list[Offsets]:
-    """The offsets in parts of at most so many; one empty part where there are none."""
+    """The offsets in parts of at most `count_max`; an empty part if there are none."""
     flat = [(topic, index, value) for topic, partitions in offsets.items() for index, value in partitions.items()]
     parts = list[Offsets]()
     for start in range(0, max(len(flat), 1), count_max):
@@ -201,7 +201,7 @@ def parts_of(offsets: Offsets, count_max: int) -> list[Offsets]:
 
 
 def batches_of(records: Sequence[KeyedRecord], bytes_max: int) -> Iterator[list[KeyedRecord]]:
-    """Tombstones in batches of at most so many bytes; one alone may have more."""
+    """Tombstones in batches of at most `bytes_max`; a single larger tombstone is a batch of its own."""
     batch, size_bytes = list[KeyedRecord](), BATCH_OVERHEAD_BYTES
     for record in records:
         record_bytes = record_bytes_max(record)
