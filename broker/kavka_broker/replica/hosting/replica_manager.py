@@ -8,29 +8,29 @@ leadership (the group coordinator) hear of each change.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.brokers import GIVEN_UP, LOST_DIRECTORY, UNMADE_DIRECTORY
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
-from kavka_broker.core.metadata.image.metadata import ABOUT_BROKERS, Metadata
+from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.core.partition.isr_change import AlterIsr
 from kavka_broker.logs import get
 from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
-from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
-from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
-from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.following.fetchers import Fetchers, fetch_settings
+from kavka_broker.replica.hosting.changes import Place, changes_of
 from kavka_broker.replica.hosting.damage import Refusals, others
 from kavka_broker.replica.hosting.departures import Departures
 from kavka_broker.replica.hosting.directory_reports import AssignDirectories, DirectoryReports, call_on
+from kavka_broker.replica.hosting.in_turns import InTurns
 from kavka_broker.replica.hosting.missing import MissingLogs, is_log_missing
 from kavka_broker.replica.hosting.moves import Moves
 from kavka_broker.replica.hosting.openings import Openings
@@ -100,6 +100,8 @@ class ReplicaManager:
         self._timers = timers
         self.openings = Openings(self._open_placed, logs, crash)
         self.departures = Departures(self._end, crash)
+        self.handovers = InTurns[Place]("handing partitions over", self._hand_over_all, crash)
+        self._rechecks = InTurns[Partition]("looking at followers", self._recheck, crash)
         self.fetchers: Fetchers | None = None
         if peers is not None and timers is not None:
             settings = fetch_settings(node_id, config, broker_epoch, self.throttles, self.openings.when_secured)
@@ -156,6 +158,8 @@ class ReplicaManager:
     async def stop(self) -> None:
         """No more fetches and proposals; the partitions stay as they are."""
         self._is_started = False
+        await self.handovers.stop()
+        await self._rechecks.stop()
         await self.openings.stop()
         await self.departures.stop()
         if self.fetchers is not None:
@@ -224,35 +228,30 @@ class ReplicaManager:
         """The controller has committed these records, and the image has replayed them. Only the partitions that they
         name are looked at: a batch may be about few of very many.
         """
-        changed: dict[bytes, dict[int, None]] = {}
-        have_brokers_changed = False
-        for record in records:
-            match record:
-                case PartitionRecord() | PartitionChangeRecord():
-                    changed.setdefault(record.topic_id, {})[record.partition_id] = None
-                case ClearElrRecord(name):  # a change of each partition, and of its epoch, like any other
-                    for topic in self._metadata.topics.named(name):
-                        changed.setdefault(topic.topic_id, {}).update(dict.fromkeys(topic.partitions))
-                case RemoveTopicRecord():
-                    self._drop(record.topic_id)
-                case ConfigRecord():
-                    self._reconfigure(record)
-                case _:
-                    have_brokers_changed |= isinstance(record, ABOUT_BROKERS)
-        for topic_id, indexes in changed.items():
-            if (hosted := self._metadata.topics.by_id(topic_id)) is not None:
-                self._host(hosted, indexes)
+        changes = changes_of(records, self._metadata.topics)
+        for topic_id in changes.removed:
+            self._drop(topic_id)
+        for config in changes.configs:
+            self._reconfigure(config)
+        self.handovers.add(changes.partitions)
         self.departures.end_soon()
         self.openings.open_soon()
-        if have_brokers_changed:
-            self._brokers_changed()
+        if changes.is_about_brokers:
+            self._rechecks.add(self)
 
-    def _brokers_changed(self) -> None:
-        """Somebody moved, or may be in sync now, or may not any more."""
-        for partition in list(self):
+    def _hand_over_all(self, places: Sequence[Place]) -> None:
+        for topic_id, group in groupby(places, key=itemgetter(0)):
+            topic = self._metadata.topics.by_id(topic_id)
+            if topic is not None:
+                self._host(topic, [index for _, index in group])
+        self.openings.open_soon()
+
+    def _recheck(self, partitions: Iterable[Partition]) -> None:
+        """A broker's registration has changed: it may be in sync now, or not any more, or be followed elsewhere."""
+        for partition in partitions:
             if partition.is_leader:
                 partition.followers_changed()
-            else:
+            elif self.get(partition.topic, partition.index) is partition:
                 self._follow(partition)
 
     def _host(self, topic: Topic, indexes: Iterable[int]) -> None:
