@@ -13,21 +13,21 @@ log = get("replica")
 
 
 def cut(partition: Partition, offset: int) -> None:
-    """Cut off what the leader does not have. Raises KAFKA_STORAGE_ERROR."""
+    """Cut off the records that the leader does not have. Raises KAFKA_STORAGE_ERROR."""
     assert not partition.is_leader, f"{partition}: a leader does not truncate"
     partition.log.cutting.plan_cut(offset)
     go_on(partition)
 
 
 def restart_at(partition: Partition, offset: int) -> None:
-    """The leader begins behind our end: nothing of this log can stay. Raises KAFKA_STORAGE_ERROR."""
+    """Empty the log, since the leader's log begins behind its end. Raises KAFKA_STORAGE_ERROR."""
     assert not partition.is_leader, f"{partition}: a leader does not start over"
     partition.log.cutting.plan_start(offset)
     go_on(partition)
 
 
 def go_on(partition: Partition) -> None:
-    """Do the next step, or have a thread do it; `partition.synced` is told of that. Raises KAFKA_STORAGE_ERROR."""
+    """Do the next step, or let a thread do it and tell `partition.synced`. Raises KAFKA_STORAGE_ERROR."""
     partition.sync_soon()
     if partition.log.durability.may_be_cut:
         _carry_out(partition)

@@ -42,7 +42,7 @@ log = get("replica")
 BACKOFF_MS: Final = 20.0
 IN_FLIGHT_MAX: Final = 2
 THROTTLE_PAUSE_MS: Final = 500.0
-#: Partitions of an answer that are taken before others have their turn.
+#: Partitions of an answer that are taken in one turn of the loop.
 TAKEN_A_TURN_MAX: Final = 64
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -50,7 +50,7 @@ LATEST: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """Kafka's `replica.fetch.*`, and who asks."""
+    """Kafka's `replica.fetch.*`, and the follower that asks."""
 
     node_id: int
     broker_epoch: Callable[[], int]
@@ -60,11 +60,11 @@ class FetchSettings:
     partition_bytes_max: int = 1_048_576
     backoff_ms_max: int = 1_000
     timeout_ms: int = 30_000
-    # Told how much was fetched of a partition; whether to pause with it, for it is throttled and the rate is exceeded.
+    # Takes a throttled partition and the bytes fetched of it; returns whether to pause, as the rate is exceeded.
     took: Callable[[Partition, int], bool] = lambda partition, size_bytes: False
-    # Whether it is throttled, and the rate still exceeded.
+    # Whether the partition is throttled, and the rate still exceeded.
     held_back: Callable[[Partition], bool] = lambda partition: False
-    # What to wait for before the first records of a new log; None where there is nothing to wait for.
+    # The sync to wait for before the first records of a new log; None where there is nothing to wait for.
     when_secured: Callable[[Log], "asyncio.Future[None] | None"] = lambda log: None
 
 
@@ -80,7 +80,7 @@ Parts = Iterator[tuple[Followed, PartitionData]]  # of an answer
 
 
 class Fetcher:
-    """All partitions that follow one leader at one address."""
+    """Fetches all partitions that follow one leader at one address."""
 
     def __init__(
         self,
@@ -99,12 +99,12 @@ class Fetcher:
         self._crash = crash
         self._session = FollowerSession(settings.partition_bytes_max)
         self._followed: dict[Key, Followed] = {}
-        self._awake: dict[Key, Followed] = {}  # of these, what is fetched now
-        self._changed: dict[Key, Followed] = {}  # of these again, what is to be named in the next fetch
-        self._given_up: dict[Key, Followed] = {}  # what the leader may forget
+        self._awake: dict[Key, Followed] = {}  # the followed partitions that are fetched now
+        self._changed: dict[Key, Followed] = {}  # the partitions to be named in the next fetch
+        self._given_up: dict[Key, Followed] = {}  # partitions that the leader may forget
         self._looking_up: dict[Key, Followed] = {}
         self._asked: deque[Asked] = deque()
-        self._untaken: Parts | None = None  # what did not fit into the turn in which its answer came
+        self._untaken: Parts | None = None  # partitions of the answer that did not fit into its turn
         self._failures = 0
         self._wake: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -113,7 +113,7 @@ class Fetcher:
         return len(self._followed)
 
     def __iter__(self) -> Iterator[Partition]:
-        return (one.partition for one in self._followed.values())
+        return (followed.partition for followed in self._followed.values())
 
     # --- partitions come and go ---------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class Fetcher:
             self._wake_up(followed)
 
     def renew(self, partition: Partition) -> None:
-        """The leader is the same, its epoch another."""
+        """Take over another leader epoch of the same leader."""
         self.remove(partition)
         self.add(partition)
 
@@ -167,7 +167,7 @@ class Fetcher:
             return
         log = followed.partition.log
         synced = followed.partition.when_synced(log.log_end_offset - 1) or self._settings.when_secured(log)
-        if synced is not None:  # the next fetch says where the log ends, or brings the first of a new one
+        if synced is not None:  # the next fetch says where the log ends, or brings the first records of a new log
             followed.is_asleep = True
             synced.add_done_callback(lambda _: self._synced(followed, synced))
             return
@@ -179,7 +179,7 @@ class Fetcher:
 
     def _synced(self, followed: Followed, synced: "asyncio.Future[None]") -> None:
         if not synced.cancelled():
-            synced.exception()  # it had led, and follows now: that is for clients who wait
+            synced.exception()  # an append of its time as the leader failed: that is for the clients that wait
         if followed.is_asleep and self._followed.get(followed.key) is followed:
             self._wake_up(followed)
 
@@ -215,8 +215,8 @@ class Fetcher:
                 asked.answer.cancel()
 
     def _came(self, answer: "asyncio.Future[FetchResponse]") -> None:
-        """Take an answer in the turn in which it came, and ask on: a producer waits for that, and the task would have
-        its turn later. What takes longer, or did not go well, is the task's.
+        """Take an answer in the turn in which it came, and ask again: a producer waits for that; the task would have
+        its turn later. A long or failed answer is left to the task.
         """
         is_idle = self._wake is not None and not self._wake.done()
         if not is_idle or not self._asked or self._asked[0].answer is not answer or not is_good(answer):
@@ -229,7 +229,7 @@ class Fetcher:
             if self._take_some(parts) and not self._looking_up:
                 self._ask()
                 if self._asked and self._asked[0].answer.done():
-                    self._poke()  # the one behind it came first, and nobody would look at it any more
+                    self._poke()  # the answer behind it came first, and nothing else would look at it
                 return
         except Exception as error:  # noqa: BLE001 - as where the task fails
             self._crash(error)
@@ -257,12 +257,12 @@ class Fetcher:
         answer.add_done_callback(self._came)
 
     def _may_hurry(self) -> bool:
-        """A fetch is waiting at the leader: another goes behind it only for the sake of newcomers."""
+        """Whether a second fetch may go behind the one that waits at the leader: only to name new partitions."""
         return (
             len(self._asked) < IN_FLIGHT_MAX
             and self._session.is_incremental
             and self._asked[0].is_incremental
-            and any(one.sent_offset == NEVER_SENT for one in self._changed.values())
+            and any(followed.sent_offset == NEVER_SENT for followed in self._changed.values())
         )
 
     def _send(self, request: FetchRequest) -> "asyncio.Future[FetchResponse]":
@@ -284,14 +284,14 @@ class Fetcher:
     def _parts(self, asked: Asked, response: FetchResponse) -> Parts:
         for topic in response.responses:
             for data in topic.partitions:
-                # Looked up each time: what is followed may change while others have their turn.
+                # Partitions are looked up each time: the followed ones may change while others have their turn.
                 followed = self._followed.get((topic.topic_id, data.partition_index))
-                # Behind it, a newcomer may have been asked for: at another epoch, or offset.
+                # A later fetch may have asked for the new partition already, at another epoch or offset.
                 if followed is not None and asked.number >= followed.sent_in:
                     yield followed, data
 
     def _take_some(self, parts: Parts) -> bool:
-        """Take as much as fits into a turn; whether that was all."""
+        """Take as many partitions as fit into a turn; returns whether that was all."""
         self._failures = taken = 0
         for followed, data in parts:
             taken += self._take_and_count(followed, data)
@@ -317,7 +317,7 @@ class Fetcher:
         await self._pause()
 
     async def _pause(self) -> None:
-        """Nothing that is under way counts any more; begin anew a little later."""
+        """Forget every request under way, and begin again a little later."""
         for asked in self._asked:
             asked.answer.cancel()
         self._asked.clear()
@@ -330,7 +330,7 @@ class Fetcher:
     # --- one partition ------------------------------------------------------------------------------------------
 
     def _take_and_count(self, followed: Followed, data: PartitionData) -> int:
-        """What it is of a turn of the loop. To cut a log, or to plan it, writes files and is all of one."""
+        """Take a partition's data; returns its share of a turn of the loop. A cut writes files: a whole turn."""
         if followed.is_overtaken:
             take_overtaken(followed.partition, data)
             return 1
@@ -341,7 +341,7 @@ class Fetcher:
     def _take(self, followed: Followed, data: PartitionData, now_ms: int) -> None:
         partition = followed.partition
         if not followed.is_current or followed.is_asleep or followed.sent_offset != partition.log.log_end_offset:
-            return  # an answer from before a change; what is right now is asked anew
+            return  # an answer from before a change: the right position is asked for again
         before = (partition.log.log_end_offset, partition.log.log_start_offset)
         match take(partition, data, now_ms):
             case Next.FETCH:
@@ -370,7 +370,7 @@ class Fetcher:
         self._timers.after(pause_ms, self._resume, followed)
 
     def _hold_back(self) -> None:
-        """The rate of throttled replicas is exceeded: none of them is fetched for now."""
+        """Pause all throttled replicas: the rate is exceeded."""
         for followed in list(self._awake.values()):
             if self._settings.held_back(followed.partition):
                 self._sleep_for(followed, THROTTLE_PAUSE_MS)
@@ -386,17 +386,19 @@ class Fetcher:
     # --- out of range -------------------------------------------------------------------------------------------
 
     async def _look_up(self) -> None:
-        """Ask the leader where the logs begin and end whose ends it does not have."""
+        """Ask the leader where the logs that are out of range begin and end."""
         lost, self._looking_up = self._looking_up, {}
         try:
             starts = await self._offsets(lost, EARLIEST)
             ends = await self._offsets(lost, LATEST)
         except Unreachable as problem:
             await self._unreachable(problem)
-            self._looking_up.update((key, one) for key, one in lost.items() if self._followed.get(key) is one)
+            self._looking_up.update(
+                (key, lagging) for key, lagging in lost.items() if self._followed.get(key) is lagging
+            )
             return
         for key, followed in lost.items():
-            await asyncio.sleep(0)  # to begin a log anew is all of a turn
+            await asyncio.sleep(0)  # emptying a log takes a whole turn
             place = (followed.partition.topic, key[1])
             if self._followed.get(key) is not followed or not followed.is_current:
                 continue
@@ -417,7 +419,7 @@ class Fetcher:
         if self._followed.get(followed.key) is not followed:
             return
         if how is Resume.GO_ON:
-            self._sleep(followed)  # or two that do not agree would ask each other without a pause
+            self._sleep(followed)  # back off, otherwise two brokers that disagree would retry in a tight loop
         else:
             self._put_to_sleep(followed)
             self._wake_up(followed)
@@ -431,8 +433,10 @@ class Fetcher:
         request = ListOffsetsRequest(
             self._settings.node_id,
             topics=[
-                ListOffsetsTopic(one.partition.topic, [ListOffsetsPartition(key[1], one.leader_epoch, timestamp)])
-                for key, one in lost.items()
+                ListOffsetsTopic(
+                    lagging.partition.topic, [ListOffsetsPartition(key[1], lagging.leader_epoch, timestamp)]
+                )
+                for key, lagging in lost.items()
             ],
         )
         answer = await self._peer.ask(request, ListOffsetsResponse, timeout_ms=self._settings.timeout_ms)
@@ -445,5 +449,5 @@ class Fetcher:
 
 
 def is_good(answer: "asyncio.Future[FetchResponse]") -> bool:
-    """Whether it says something of partitions."""
+    """Whether the answer says something of partitions."""
     return not answer.cancelled() and answer.exception() is None and answer.result().error_code == ErrorCode.NONE

@@ -46,7 +46,7 @@ class Fetchers:
         self._timers = timers
         self._crash = crash
         self._fetchers: dict[Source, Fetcher] = {}
-        self._at: dict[Place, tuple[Source, int]] = {}  # by partition: whom it follows, at which leader epoch
+        self._at: dict[Place, tuple[Source, int]] = {}  # by partition: the leader it follows, at which leader epoch
         self._stopping: dict[asyncio.Task[None], None] = {}
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Fetchers:
         fetcher.add(partition)
 
     def leave(self, partition: Partition) -> None:
-        """The partition leads, or is gone."""
+        """Stop fetching: the partition leads, or is gone."""
         place = (partition.topic_id, partition.index)
         at = self._at.pop(place, None)
         if at is None:
@@ -122,7 +122,7 @@ def fetch_settings(
     throttles: Throttles,
     when_secured: Callable[[Log], "asyncio.Future[None] | None"],
 ) -> FetchSettings:
-    """Kafka's `replica.fetch.*`."""
+    """Return the settings of `replica.fetch.*`."""
     return FetchSettings(
         node_id,
         broker_epoch,

@@ -31,7 +31,7 @@ SESSION_ERRORS = (
 
 
 class Followed:
-    """One partition that is fetched from a leader, at one leader epoch."""
+    """A partition that is fetched from a leader, at one leader epoch."""
 
     __slots__ = ("failures", "is_asleep", "key", "leader_epoch", "partition", "sent_in", "sent_offset")
 
@@ -39,30 +39,30 @@ class Followed:
         self.partition = partition
         self.key: Key = (partition.topic_id, partition.index)
         self.leader_epoch = partition.leader_epoch
-        self.sent_offset = NEVER_SENT  # what the leader was asked for last
+        self.sent_offset = NEVER_SENT  # the offset that the leader was asked for last
         self.sent_in = 0  # the number of that fetch: answers to earlier ones are not about this position
         self.is_asleep = False  # not fetched for now
         self.failures = 0  # in a row
 
     @property
     def is_current(self) -> bool:
-        """The partition still follows, at the epoch that this is about."""
+        """Whether the partition still follows, at this leader epoch."""
         return not self.partition.is_leader and self.partition.leader_epoch == self.leader_epoch
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether this leader, at this epoch, has brought records since the partition was named last."""
+        """Whether this leader, at this epoch, has brought records since the partition was last named in a fetch."""
         return self.is_current and NEVER_SENT < self.sent_offset < self.partition.log.log_end_offset
 
 
 class FollowerSession:
-    """One session with one leader."""
+    """A fetch session with one leader."""
 
     def __init__(self, partition_bytes_max: int) -> None:
         self._partition_bytes_max = partition_bytes_max
         self._session_id = NO_SESSION
         self._epoch = EPOCH_NEW
-        self.fetches = 0  # so far
+        self.fetches = 0  # fetches sent so far
 
     @property
     def is_incremental(self) -> bool:
@@ -75,7 +75,7 @@ class FollowerSession:
         changed: Iterable[Followed],
         given_up: Iterable[Followed],
     ) -> None:
-        """Name in `request` what the leader must hear: all that is wanted, or only what is new since the last fetch."""
+        """Name partitions in `request`: all, or only those that are new since the last fetch."""
         self.fetches += 1
         request.session_id, request.session_epoch = self._session_id, self._epoch
         if not self.is_incremental:
@@ -83,12 +83,12 @@ class FollowerSession:
             return
         request.topics = self._topics(changed)
         request.forgotten_topics_data = [
-            ForgottenTopic(one.partition.topic, one.key[0], [one.key[1]]) for one in given_up
+            ForgottenTopic(followed.partition.topic, followed.key[0], [followed.key[1]]) for followed in given_up
         ]
         self._epoch = next_epoch(self._epoch)
 
     def answered(self, response: FetchResponse, *, was_incremental: bool) -> bool:
-        """Take note of the session; False where the answer is about the session only, and the next fetch names all."""
+        """Take note of the session's id; False for an error of the session: the next fetch names all partitions."""
         if response.error_code != ErrorCode.NONE:
             if response.error_code not in SESSION_ERRORS:
                 self._session_id = NO_SESSION
@@ -100,14 +100,14 @@ class FollowerSession:
         return True
 
     def lost(self) -> None:
-        """Nobody knows what the leader remembers. The old session's id is named, so that the leader forgets it."""
+        """Begin a new session: the leader's memory is unknown. The old id is named, so that the leader forgets it."""
         self._epoch = EPOCH_NEW
 
     def _topics(self, followed: Iterable[Followed]) -> list[FetchTopic]:
         topics = []
-        for topic_id, group in groupby(followed, key=lambda one: one.key[0]):
+        for topic_id, group in groupby(followed, key=lambda followed: followed.key[0]):
             members = list(group)
-            partitions = [self._position(one) for one in members]
+            partitions = [self._position(followed) for followed in members]
             topics.append(FetchTopic(members[0].partition.topic, topic_id, partitions))
         return topics
 
@@ -125,7 +125,7 @@ class FollowerSession:
 
 
 def fetch_request(broker_id: int, broker_epoch: int, *, wait_ms: int, bytes_min: int, bytes_max: int) -> FetchRequest:
-    """A follower's fetch that names nothing yet. Version 15 and later: the epoch proves which incarnation asks."""
+    """Return a follower's fetch that names nothing yet. From version 15 on its epoch proves the incarnation."""
     return FetchRequest(
         replica_state=ReplicaState(broker_id, broker_epoch),
         max_wait_ms=wait_ms,

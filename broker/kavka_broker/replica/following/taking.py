@@ -25,7 +25,7 @@ log = get("replica")
 
 
 class Next(Enum):
-    """How the fetcher goes on with a partition."""
+    """The next step of the fetcher with a partition."""
 
     FETCH = auto()  # from the log's end, which may be the same
     LOOK_UP = auto()  # ask the leader where its log begins and ends
@@ -34,7 +34,7 @@ class Next(Enum):
 
 
 def begin(partition: Partition) -> None:
-    """The partition gets a leader to follow: records without epochs cannot be compared, so they go."""
+    """Give the partition a leader to follow. Records without epochs cannot be compared, so they go."""
     partition.give_up_cut()
     end_offset = partition.log.log_end_offset
     offset = first_fetch_offset(partition.log.epochs, end_offset, partition.high_watermark)
@@ -43,7 +43,7 @@ def begin(partition: Partition) -> None:
 
 
 def take(partition: Partition, data: PartitionData, now_ms: int) -> Next:
-    """Do what the answer asks for. `data` answers a fetch from the log's end."""
+    """Do what the answer asks for; `data` answers a fetch from the log's end."""
     match data.error_code:
         case ErrorCode.NONE:
             pass
@@ -68,7 +68,7 @@ def take(partition: Partition, data: PartitionData, now_ms: int) -> Next:
         )
         partition.refused(error)
         if has_parted(partition, data):
-            # No epoch tells where: cutting could not make the two equal. The disk has changed it.
+            # The logs' epochs agree, so cutting could not make the logs equal: the disk has changed a batch.
             partition.found_damaged()
         return Next.LATER
     return Next.FETCH
@@ -97,16 +97,16 @@ def append(partition: Partition, data: PartitionData, now_ms: int) -> None:
         try:
             log_.append_as_follower(memoryview(records), now_ms, leader_epoch=partition.leader_epoch)
         finally:
-            # An empty log may have begun anew in front of its start, and have found no room for what begins there.
+            # An empty log may have begun again in front of its start, where the disk had no room.
             partition.high_watermark = min(partition.high_watermark, log_.log_end_offset)
-            partition.sync_soon()  # the first batches may be there, and the next fetch waits for their sync
+            partition.sync_soon()  # the log's first batches may have come, and the next fetch waits for their sync
         partition.bytes_in += len(records)
     _follow(partition, data)
 
 
 def take_overtaken(partition: Partition, data: PartitionData) -> None:
-    """What answers a fetch from before the present end: another answer has brought the same records meanwhile. How far
-    they are committed, and where the log begins, a leader says once.
+    """Take the answer to a fetch from before the present end: another answer has brought the same records. Only the
+    high watermark and the log's start are news, and a leader tells each once.
     """
     if data.error_code == ErrorCode.NONE and not (_has_diverged(data) or partition.log.durability.is_being_cut):
         _follow(partition, data)
@@ -139,7 +139,7 @@ def cut_diverging(partition: Partition, diverging: EpochEnd) -> None:
 
 
 def resume_between(partition: Partition, leader_start: int, leader_end: int) -> Resume:
-    """The leader's log spans these offsets, and ours did not end between them when we asked. What was done about it."""
+    """Resume where the leader's log spans these offsets and ours did not end between them; returns what was done."""
     how, offset = resume(leader_start, leader_end, partition.log.log_end_offset)
     log.warning(
         "fetch.repositioned",
@@ -156,5 +156,5 @@ def resume_between(partition: Partition, leader_start: int, leader_end: int) -> 
         case Resume.RESTART:
             restart_at(partition, offset)
         case Resume.GO_ON:
-            pass  # its epochs are in doubt: the caller looks at them, which takes a while
+            pass  # the log's epochs are in doubt: the caller checks them, which takes a while
     return how

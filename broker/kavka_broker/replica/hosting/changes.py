@@ -17,7 +17,7 @@ Place = tuple[bytes, int]  # topic id, partition
 
 @dataclass(slots=True)
 class Changes:
-    """What a batch has changed."""
+    """Topics and partitions that a batch of records has changed."""
 
     partitions: dict[Place, None] = field(default_factory=dict)
     removed: list[bytes] = field(default_factory=list)  # topic ids
@@ -26,13 +26,13 @@ class Changes:
 
 
 def changes_of(records: Iterable[Message], topics: Topics) -> Changes:
-    """What these records have changed in an image that has replayed them."""
+    """Return the changes of these records; the image has replayed them already."""
     changes = Changes()
     for record in records:
         match record:
             case PartitionRecord() | PartitionChangeRecord():
                 changes.partitions[record.topic_id, record.partition_id] = None
-            case ClearElrRecord(name):  # a change of each partition, and of its epoch, like any other
+            case ClearElrRecord(name):  # changes each partition, and its epoch, like any other record
                 for topic in topics.named(name):
                     changes.partitions.update(dict.fromkeys((topic.topic_id, index) for index in topic.partitions))
             case RemoveTopicRecord():

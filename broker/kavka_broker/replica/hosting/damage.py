@@ -23,12 +23,12 @@ TAKE_IT: Final = "Put its own back, or remove the indexes beside it to take it f
 
 
 def others(node_id: int, state: PartitionState) -> list[int]:
-    """Who else has all that is committed."""
-    return [one for one in (*state.isr, *state.elr) if one != node_id]
+    """Return the other brokers that have every committed record."""
+    return [broker_id for broker_id in (*state.isr, *state.elr) if broker_id != node_id]
 
 
 class Refusals:
-    """What the start has found, and is not used. It stays so until the next start, unless others come to have all."""
+    """Logs that the start refused to use. They stay refused until the next start, or until other replicas have all."""
 
     def __init__(self, node_id: int, logs: LogManager) -> None:
         self._node_id = node_id
@@ -36,8 +36,8 @@ class Refusals:
         self._refused: dict[PartitionName, str] = {}
 
     def check(self, topic: Topic, index: int, *, is_starting: bool) -> int:
-        """Where a log ended that was closed cleanly and is not there any more; 0 where none is missed. Raises
-        KAFKA_STORAGE_ERROR for one that is gone, or another topic's, where nobody else has all records.
+        """Return where a log ended that was closed cleanly and is gone; 0 where no log is missed. Raises
+        KAFKA_STORAGE_ERROR for a log that is gone, or another topic's, where no other replica has all records.
         """
         name, state = PartitionName(topic.name, index), topic.partitions[index]
         existing, is_alone = self._logs.get(topic.name, index), not others(self._node_id, state)
@@ -56,7 +56,7 @@ class Refusals:
         return gone_at
 
     def judge(self, opened: Log, state: PartitionState, gone_at: int) -> Log:
-        """The log. Raises KAFKA_STORAGE_ERROR for one of other records than this partition's, as `check` does."""
+        """Return the log. Raises KAFKA_STORAGE_ERROR where its records are not this partition's, as `check` does."""
         if gone_at:
             opened.damage = f"its log is gone, which ended at {gone_at}"
         if opened.is_foreign and not others(self._node_id, state):
@@ -68,4 +68,4 @@ class Refusals:
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
     def _closed_at(self, name: PartitionName) -> int:
-        return max((one.recovery_points.get(name, 0) for one in self._logs.online if one.is_clean), default=0)
+        return max((home.recovery_points.get(name, 0) for home in self._logs.online if home.is_clean), default=0)

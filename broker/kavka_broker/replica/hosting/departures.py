@@ -12,12 +12,12 @@ from typing import Final
 
 from kavka_broker.replica.leading.partition import Partition
 
-#: So many partitions in one turn of the loop.
+#: Partitions ended in one turn of the loop.
 SLICE_MAX: Final = 25
 
 
 class Departures:
-    """Who is to be ended, by topic and index. `ended` ends one."""
+    """Partitions that are to be ended, by topic and index. `ended` ends a partition."""
 
     def __init__(self, ended: Callable[[Partition], None], crash: Callable[[BaseException], None]) -> None:
         self._end = ended
@@ -29,16 +29,16 @@ class Departures:
         return sum(map(len, self._waiting.values()))
 
     def add(self, topic: str, partitions: dict[int, Partition]) -> None:
-        """The partitions of a topic, which belong to nobody else from now on."""
+        """Add the partitions of a deleted topic."""
         self._waiting.setdefault(topic, {}).update(partitions)
 
     def end_now(self, topic: str, index: int) -> None:
-        """Another partition takes the name of this one, if there is one."""
+        """End the partition of this name, if there is one: another partition takes the name."""
         if index in self._waiting.get(topic, ()):
             self._end_one(topic, index)
 
     def end_soon(self) -> None:
-        """A slice now, unless others wait already; what is left in the turns to come."""
+        """End a slice now, unless others wait already; the rest is ended in the turns to come."""
         if not self._waiting or self._task is not None:
             return
         self._end_slice()
@@ -47,12 +47,12 @@ class Departures:
             self._task.add_done_callback(self._ended)
 
     def end_all(self) -> None:
-        """At a start, and where the image was replaced as a whole, nothing else is done yet."""
+        """End all partitions: at a start, or where the image was replaced as a whole, nothing else is done yet."""
         while self._waiting:
             self._end_slice()
 
     async def stop(self) -> None:
-        """Wait until all are ended."""
+        """Wait until all partitions are ended."""
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -78,4 +78,4 @@ class Departures:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crash(error)
         else:
-            self.end_soon()  # somebody may have come after it had looked
+            self.end_soon()  # a partition may have been added after the last look

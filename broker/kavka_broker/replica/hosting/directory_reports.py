@@ -17,7 +17,7 @@ log = get("replica")
 
 RETRY_S: Final = 0.5
 RETRY_S_MAX: Final = 10.0
-#: In one request.
+#: Replicas in one request.
 REPORTS_MAX: Final = 2_000
 
 Place = tuple[bytes, int]  # topic id, index
@@ -26,7 +26,7 @@ AssignDirectories = Callable[[Mapping[Place, bytes]], Awaitable[None]]
 
 
 class DirectoryReports:
-    """What the controller has yet to hear."""
+    """Reports of replicas' directories that the controller has yet to hear."""
 
     def __init__(self, assign: AssignDirectories | None, crash: Callable[[BaseException], None]) -> None:
         self._assign = assign
@@ -41,7 +41,7 @@ class DirectoryReports:
         self._send_soon()
 
     def forget(self, place: Place) -> None:
-        """The replica is gone, or the controller knows."""
+        """Drop the report: the replica is gone, or the controller knows."""
         self._waiting.pop(place, None)
         self._taken.set()
 
@@ -92,6 +92,6 @@ class DirectoryReports:
 
 
 def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[LogDirectory], None], failed: LogDirectory) -> None:
-    """A directory may fail in a thread that syncs it; what follows happens on the loop."""
+    """Call on the loop: a directory may fail in a thread that syncs it."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(call, failed)

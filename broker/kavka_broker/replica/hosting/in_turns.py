@@ -12,12 +12,12 @@ from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-#: So many in one turn of the loop.
+#: Items in one turn of the loop.
 SLICE_MAX: Final = 200
 
 
 class InTurns(Generic[K]):
-    """What waits, in the order in which it came first. `act` does what is to be done about a slice of it."""
+    """Items that wait, in the order in which they came first. `act` handles a slice of them."""
 
     def __init__(self, name: str, act: Callable[[list[K]], None], crash: Callable[[BaseException], None]) -> None:
         self._name = name
@@ -30,14 +30,14 @@ class InTurns(Generic[K]):
         return len(self._waiting)
 
     def add(self, items: Iterable[K]) -> None:
-        """Have something done about these. A slice is done now, unless others wait already."""
+        """Add items to be handled. A slice is handled now, unless others wait already."""
         self._waiting.update(dict.fromkeys(items))
         if self._task is None:
             self._act_on_slice()
             self._go_on()
 
     async def stop(self) -> None:
-        """Wait until all is done."""
+        """Wait until all items are handled."""
         while self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -62,4 +62,4 @@ class InTurns(Generic[K]):
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crash(error)
         else:
-            self._go_on()  # what came after it had looked
+            self._go_on()  # items may have been added after the last look

@@ -33,13 +33,13 @@ from kavka_broker.storage.names import PartitionName
 
 log = get("replica")
 
-#: Logs, and segments of them, looked at before the loop has its turn; and logs that are only passed over.
+#: Logs, and segments of them, looked at in one turn of the loop; and logs that are only passed over.
 COMPACTED_PER_TURN: Final = 50
 OTHERS_PER_TURN: Final = 2_500
 SEGMENTS_PER_TURN: Final = 500
-#: What is shorter is not waited for by itself.
+#: A pause that is shorter is owed and not waited for.
 BREATH_MS_MIN: Final = 10
-#: Nobody waits for longer without a look at the configs.
+#: The longest wait without a look at the configs.
 WAIT_MS_MAX: Final = 1_000
 PROGRESS_MS: Final = 30_000
 
@@ -48,7 +48,7 @@ Work = Generator[Slice | Replacement]
 
 @dataclass(frozen=True, slots=True)
 class Cleanable:
-    """A log that may be cleaned, and what of it, unless it has been cut since."""
+    """A log that may be cleaned, and the part of it that may, unless it has been cut since."""
 
     log: Log
     truncations: int
@@ -58,7 +58,7 @@ class Cleanable:
 
 @dataclass(slots=True)
 class CleanerFigures:
-    """What the metrics show. Of the last run, or of all runs (`_total`)."""
+    """Figures for the metrics, of the last run or of all runs (`_total`)."""
 
     runs_total: int = 0
     bytes_read_total: int = 0
@@ -72,7 +72,7 @@ class CleanerFigures:
 
 
 class LogCleaner:
-    """Cleans until `stop`. `stable_offset_of` says how far a log may be cleaned; None where it is not to be touched."""
+    """Cleans until `stop`. `stable_offset_of` says how far a log may be cleaned; None where it must not be."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class LogCleaner:
             self._task = asyncio.create_task(self._run(), name="log cleaner")
 
     async def stop(self) -> None:
-        """The slices at hand are the last ones; what they have written so far is nothing anybody knows of."""
+        """Stop after the slices at hand; the files they have written are not part of any log yet."""
         self._stopping.set()
         self._freed.set()
         if self._task is not None:
@@ -111,13 +111,13 @@ class LogCleaner:
 
     @property
     def uncleanable(self) -> list[Log]:
-        """Logs that hold something that cannot be read."""
+        """Return the logs that hold a batch that cannot be read."""
         return [one for name, one in self._uncleanable.items() if self._logs.get(*name) is one]
 
     @property
     def progress(self) -> float:
-        """Which share of its way the cleaning has done that is the least far; 0 where there is none."""
-        return min((one.progress for one in self.running.values()), default=0.0)
+        """Return the progress of the cleaning that is the least far; 0 where there is none."""
+        return min((cleaning.progress for cleaning in self.running.values()), default=0.0)
 
     # --- which one ----------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class LogCleaner:
     async def _work(self, found: Cleanable) -> None:
         try:
             if not await self._clean(found):
-                await self._rest(self._stopping)  # and keeps its place: a full disk is not written to all the time
+                await self._rest(self._stopping)  # the cleaning keeps its place: a full disk gets a pause
             self._freed.set()
         except AssertionError as error:
             self._crash(error)
@@ -162,19 +162,19 @@ class LogCleaner:
             del self._workers[found.log.name]
 
     async def clean_next(self) -> bool:
-        """Clean the log that needs it most; whether there was one that was cleaned."""
+        """Clean the log that needs it most; returns whether a log was cleaned."""
         found = await self._choose()
         return found is not None and await self._clean(found)
 
     async def _choose(self) -> Cleanable | None:
         found = await self._look()
-        index = choose((one.dirty, one.log.config) for one in found)
+        index = choose((cleanable.dirty, cleanable.log.config) for cleanable in found)
         return None if index is None else found[index]
 
     async def _look(self) -> list[Cleanable]:
         now_ms, found = self._clock.now_ms(), list[Cleanable]()
         kept = self.uncleanable
-        self._uncleanable = {one.name: one for one in kept}
+        self._uncleanable = {unclean.name: unclean for unclean in kept}
         turns = Turns()
         for one in self._logs:
             is_compacted = one.config.compacts
@@ -184,8 +184,8 @@ class LogCleaner:
             if turns.spent(UNITS_PER_SLICE // (COMPACTED_PER_TURN if is_compacted else OTHERS_PER_TURN)):
                 await asyncio.sleep(0)
         self.figures.looked_ms = now_ms
-        self.figures.dirty_ratio_max = max((one.dirty.ratio for one in found), default=0.0)
-        self.figures.overdue_ms_max = max((one.dirty.overdue_ms for one in found), default=0)
+        self.figures.dirty_ratio_max = max((cleanable.dirty.ratio for cleanable in found), default=0.0)
+        self.figures.overdue_ms_max = max((cleanable.dirty.overdue_ms for cleanable in found), default=0)
         return found
 
     async def _cleanable(self, one: Log, now_ms: int) -> Cleanable | None:
@@ -244,7 +244,7 @@ class LogCleaner:
         return True
 
     async def _carry_out(self, cleaning: Cleaning, work: Work) -> None:
-        """Raises Outdated, Uncleanable, OSError, and BrokerError where a replacement failed."""
+        """Clean the log. Raises Outdated, Uncleanable, OSError, and BrokerError where a replacement failed."""
         told_ms = self._clock.monotonic_ms()
         while True:
             step = await asyncio.to_thread(_advance, cleaning, work)
@@ -258,12 +258,12 @@ class LogCleaner:
                 case Slice(size_bytes):
                     await self._breathe(cleaning, size_bytes)
                     told_ms = self._tell_progress(cleaning, told_ms)
-        # On the loop, which may cut the log before the thread begins.
+        # A replacement starts on the loop, which may cut the log before the thread begins.
         cleaning.log.state.cleaned_offset = cleaning.figures.end_offset
         await asyncio.to_thread(self._logs.note_cleaned, cleaning.log)
 
     def _check(self, cleaning: Cleaning) -> None:
-        """Raises Outdated."""
+        """Check that the log was not cut. Raises Outdated."""
         if self._stopping.is_set():
             raise Outdated("the broker stops")
         if cleaning.is_outdated or self._logs.get(*cleaning.log.name) is not cleaning.log:
@@ -272,7 +272,7 @@ class LogCleaner:
             raise Outdated("the log is on its way elsewhere")
 
     async def _breathe(self, cleaning: Cleaning, size_bytes: int) -> None:
-        """Wait as long as the rate wants. What is too short to wait for is owed. Raises Outdated."""
+        """Wait as long as the rate wants; a pause that is too short is owed. Raises Outdated."""
         self._pace.note(size_bytes, self._rate(), self._clock.monotonic_ms())
         while (wait_ms := self._pace.wait_ms(self._rate(), self._clock.monotonic_ms())) >= BREATH_MS_MIN:
             await _wait(self._stopping, min(wait_ms, WAIT_MS_MAX))
@@ -291,7 +291,7 @@ class LogCleaner:
         )
 
     def _tell_progress(self, cleaning: Cleaning, told_ms: float) -> float:
-        """Say now and then how far it is; returns when it was said last."""
+        """Log now and then how far the cleaning is; returns when it was logged last."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - told_ms < PROGRESS_MS:
             return told_ms
@@ -320,14 +320,14 @@ class LogCleaner:
 
 
 async def _wait(event: asyncio.Event, wait_ms: float) -> None:
-    """Wait for the event, for so long at most."""
+    """Wait for the event, at most `wait_ms`."""
     with suppress(TimeoutError):
         async with asyncio.timeout(wait_ms / 1000):
             await event.wait()
 
 
 def _advance(cleaning: Cleaning, work: Work) -> Slice | Replacement | None:
-    """The next slice, in a thread; None at the end. Raises what the work raises; Outdated where that is why."""
+    """Do the next slice, in a thread; None at the end. Raises Outdated, and what the work raises."""
     try:
         return next(work, None)
     except (Uncleanable, OSError) as problem:
@@ -337,7 +337,7 @@ def _advance(cleaning: Cleaning, work: Work) -> Slice | Replacement | None:
 
 
 def view_of(one: Log, segments: list[SegmentView], stable_offset: int) -> LogView:
-    """What the choice has to know of a log; its segments were looked at a little earlier."""
+    """Return what the choice needs of a log; its segments were looked at a little earlier."""
     return LogView(
         config=one.config,
         segments=segments,

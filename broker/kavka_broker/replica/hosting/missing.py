@@ -25,41 +25,41 @@ from kavka_broker.protocol.uuids import to_text
 from kavka_broker.storage.log_manager import LogManager
 
 Place = tuple[bytes, int]  # topic id, index
-#: More are forgotten, the first of them first; their replicas then wait for the volume or for an in-sync replica.
+#: Most partitions remembered; beyond it the oldest wait for the volume or for an in-sync replica.
 UNMADE_MAX = 100_000
 
 
 def is_log_missing(logs: LogManager, topic: Topic, index: int, home: bytes) -> bool:
-    """Whether the log in directory `home` is not here. One that is, and cannot be used, says so itself when it is
-    opened, and may be well again by then.
+    """Whether the log in directory `home` is not here. A log that cannot be used fails when it is opened, and may be
+    well again by then.
     """
     existing = logs.get(topic.name, index)
     if existing is not None and existing.topic_id == topic.topic_id:
-        # One in another directory than the image names may be from before: the volume was away, and is back.
+        # A log in another directory than the image names may be old: the volume was away, and is back.
         return home not in GIVEN_UP
     unusable = logs.unusable(topic.name, index)
     return unusable is None or not unusable.may_be_of(topic.topic_id)
 
 
 class MissingLogs:
-    """What broker `node_id` may begin anew."""
+    """Partitions whose log broker `node_id` may begin again."""
 
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
         self._unmade: dict[Place, None] = {}
 
     def note_unmade(self, place: Place) -> None:
-        """There was no log, and making one failed."""
+        """Note that there was no log, and that making it failed."""
         if len(self._unmade) >= UNMADE_MAX:
             del self._unmade[next(iter(self._unmade))]
         self._unmade[place] = None
 
     def forget(self, place: Place) -> None:
-        """It has a log now."""
+        """Forget the partition: it has a log now."""
         self._unmade.pop(place, None)
 
     def check(self, place: Place, state: PartitionState, online: Collection[bytes]) -> bool:
-        """Whether the former log is to be told as lost before a new one is made; `online` are the directories that
+        """Whether the former log is to be reported lost before a new one is made; `online` are the directories that
         work. Raises KAFKA_STORAGE_ERROR where no new log may be made.
         """
         home = state.directory_of(self._node_id)
@@ -71,7 +71,7 @@ class MissingLogs:
 
 
 def _where(home: bytes) -> str:
-    """What is known of a log that is not to be found, and what to do."""
+    """Describe where a missing log was, and what to do."""
     if home == LOST_DIRECTORY:
         return "its log could not be used once, was given for lost, and is not here now; bring it back"
     return f"its log is in directory {to_text(home)}, which is not there; bring that directory back"

@@ -25,16 +25,16 @@ from kavka_broker.storage.log_manager import LogManager
 log = get("replica")
 
 PIECE_BYTES: Final = 1024 * 1024
-#: What has come during the sync is synced on the loop, if it is not more than this many records.
+#: Records that came during a sync are synced on the loop, up to this number.
 SYNC_AT_ONCE_MAX: Final = 10_000
 UNLIMITED: Final = 2.0**62
-#: The rate is looked at again after so long.
+#: The longest wait before the rate is looked at again.
 BREATH_S_MAX: Final = 0.5
 Place = tuple[str, int]
 
 
 class Move:
-    """One replica on its way into another directory. `found` is a copy from an earlier life that is not opened yet."""
+    """A replica on its way into another directory. `found` is a copy from an earlier start that is not opened yet."""
 
     def __init__(
         self, partition: Partition, directory: LogDirectory, future: Log | None, found: FoundCopy | None = None
@@ -57,7 +57,7 @@ class Move:
 
 
 class Moves:
-    """All moves of this broker, one after the other. `moved` hears of each that is done."""
+    """All moves of this broker, one after the other. `moved` hears of each replica that has moved."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Moves:
     # --- begin and end ------------------------------------------------------------------------------------------
 
     def begin(self, partition: Partition, directory: LogDirectory) -> None:
-        """Move the replica there; a move elsewhere ends, and nothing happens where it is there already.
+        """Move the replica to `directory`; ends a move elsewhere, and does nothing where the replica is there already.
 
         Raises KAFKA_STORAGE_ERROR.
         """
@@ -97,10 +97,10 @@ class Moves:
         log.info("move.begun", partition=str(partition), to=directory.path)
 
     def resume(self, hosted: Callable[[str, int], Partition | None], is_placed: Callable[[str, int], bool]) -> None:
-        """Go on with what an earlier life has left half moved.
+        """Go on with the moves that an earlier start has left half done.
 
-        A copy that lost its id is begun anew. One whose log is placed here but not in service is left alone, for it may
-        be all there is; a copy of nothing that is placed here is kept under another name.
+        A copy that lost its id begins again. A copy whose log is placed here but offline is left alone, for it may
+        be the last copy of the records; a copy of nothing that is placed here is kept under another name.
         """
         for found in self._logs.futures.take_found():
             partition = hosted(*found.name)
@@ -130,8 +130,8 @@ class Moves:
             self._task.add_done_callback(self._ended)
 
     def cancel(self, partition: Partition) -> None:
-        """The replica stays where it is, or leaves this broker. The copy of one that is offline may be all that can be
-        read of it, and stays for the next start.
+        """End the move: the replica stays, or leaves this broker. The copy of an offline replica stays for the next
+        start, since it may be all that can be read of it.
         """
         move = self._moves.pop((partition.topic, partition.index), None)
         home = self._logs.directory_of(partition.topic, partition.index)
@@ -152,7 +152,7 @@ class Moves:
             self._logs.drop_future(move.found.path)
 
     async def stop(self) -> None:
-        """The copies stay as they are, for the next start to go on with."""
+        """Stop; the copies stay for the next start to go on with."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -187,7 +187,7 @@ class Moves:
                     self.cancel(move.partition)
 
     async def _open(self, place: Place, move: Move, found: FoundCopy) -> None:
-        """Take up the copy of an earlier life."""
+        """Open the copy of an earlier start."""
         config, now_ms = move.partition.log.config, self._clock.now_ms()
         future = await asyncio.to_thread(self._logs.futures.open, found, config, now_ms)
         if self._moves.get(place) is not move:
@@ -226,7 +226,7 @@ class Moves:
                     self._finish(place, move, move.future)
 
     async def _cut_to_common(self, place: Place, move: Move, future: Log) -> None:
-        """Cut off the copy what its log does not have."""
+        """Cut off the records of the copy that its log does not have."""
         while self._moves.get(place) is move:
             before = (future.epochs.latest, future.log_end_offset)
             offset = beyond_common(future, move.partition.log)
@@ -238,7 +238,7 @@ class Moves:
             assert is_shorter, f"{future.directory} goes back at every round"
 
     async def _begin_copy(self, move: Move, future: Log) -> None:
-        """The copy is empty, or ends in front of what its log has still: it begins where that does."""
+        """Begin an empty copy, or one that ends in front of its log's start, at the log's start."""
         await asyncio.to_thread(future.durability.secure)
         first = first_to_copy(move.partition.log)
         if future.log_end_offset < first and not future.is_closed:
@@ -246,14 +246,14 @@ class Moves:
             await self._cut_as_planned(future)
 
     async def _cut_as_planned(self, future: Log) -> None:
-        """As a follower's log is cut (`following.cutting`): threads do what waits for the disk."""
+        """Cut as a follower's log is cut (`following.cutting`): threads do what waits for the disk."""
         await asyncio.to_thread(future.durability.sync_records)
         if future.durability.may_be_cut and not future.is_closed:
             future.cutting.carry_out()
             await asyncio.to_thread(future.durability.sync_records)
 
     def _secure(self, future: Log) -> None:
-        """What has to be on the disk before the copy takes the place of its log. Blocks."""
+        """Sync the copy before it takes the place of its log. Blocks."""
         future.flush()
         self._logs.forget_former({future.name})
 
@@ -263,16 +263,16 @@ class Moves:
 
     def _copy(self, move: Move, future: Log) -> int:
         source = move.partition.log
-        # As a reader, so that a batch that the disk has changed is not only found but told of.
+        # The log is read as a reader does, so that a batch changed by the disk is reported too.
         offset = max(future.log_end_offset, source.log_start_offset)
         chunk = move.partition.read(offset, PIECE_BYTES, source.log_end_offset, at_least_one=True)
         for part in chunk.parts:
             future.append_as_follower(part, self._clock.now_ms())
-        future.producers.transactions.replicated(future.log_end_offset)  # nobody asks for its stable offset
+        future.producers.transactions.replicated(future.log_end_offset)  # no reader asks for the copy's stable offset
         return chunk.size_bytes
 
     async def _breathe(self, size_bytes: int) -> None:
-        """Wait as long as the rate wants; in short steps, since it may be altered meanwhile. A rate of 0 is a pause."""
+        """Wait as long as the rate wants, in short steps, since it may be altered meanwhile. A rate of 0 is a pause."""
         await asyncio.sleep(0)
         left_bytes = float(size_bytes)
         while left_bytes >= 1 and (rate := self._bytes_per_second()) < UNLIMITED:
@@ -286,7 +286,7 @@ class Moves:
         future.advance_start(partition.log.log_start_offset)
         partition.log = self._logs.replace(future, move.directory, self._clock.now_ms())
         del self._moves[place]
-        partition.synced()  # the copy is: nobody syncs, or cuts, the log that has gone
+        partition.synced()  # the copy is synced; the log that has gone is neither synced nor cut any more
         log.info("move.done", partition=str(partition), to=move.directory.path)
         self._moved(partition)
 

@@ -20,13 +20,13 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
 
-#: So many logs in one turn of the loop.
+#: Logs opened in one turn of the loop.
 SLICE_MAX: Final = 8
 Place = tuple[bytes, int]  # topic id, index
 
 
 class Openings:
-    """Who waits, in order. `opened` opens one, or finds that it is not to be opened any more, or not yet."""
+    """Partitions that wait to be opened, in order. `opened` opens one, or finds that it is not to be opened (yet)."""
 
     def __init__(
         self, opened: Callable[[bytes, int, bool], None], logs: LogManager, crash: Callable[[BaseException], None]
@@ -34,7 +34,7 @@ class Openings:
         self._open = opened
         self._logs = logs
         self._crash = crash
-        # Who waits to be opened, and whether a thread was asked to forget former logs of the name.
+        # Partitions that wait to be opened, and whether a thread was asked to forget former logs of the name.
         self._waiting: dict[Place, bool] = {}
         self._former: dict[Place, PartitionName] = {}
         self._task: asyncio.Task[None] | None = None
@@ -55,8 +55,8 @@ class Openings:
         self._waiting.update({(topic_id, index): False for index in indexes})
 
     def forget_first(self, topic: str, topic_id: bytes, index: int) -> bool:
-        """Open it when a thread has tried to let the checkpoints forget a former log of this name, if there was one;
-        returns whether.
+        """Open the log after a thread has tried to make the checkpoints forget a former log of this name, if there was
+        one; returns whether there was.
         """
         if not self._is_started or not self._logs.remembers_former(topic, index):
             return False
@@ -70,17 +70,17 @@ class Openings:
             self._forgetting.add_done_callback(self._forgotten)
 
     def open_all(self) -> None:
-        """At a start nothing else is done yet."""
+        """Open all logs: at a start nothing else is done yet."""
         while self._waiting:
             self._open_slice()
 
     def start(self) -> None:
-        """There is a loop from now on, and time for what need not be done at once."""
+        """Start forgetting former logs in threads: there is a loop from now on."""
         self._is_started = True
         self._secure_soon()
 
     def open_soon(self) -> None:
-        """A slice now, unless others wait already; what is left in the turns to come."""
+        """Open a slice now, unless others wait already; the rest is opened in the turns to come."""
         if not self._waiting or self._task is not None:
             return
         self._open_slice()
@@ -94,23 +94,23 @@ class Openings:
 
     @property
     def is_securing(self) -> bool:
-        """Whether threads sync the ids of new logs."""
+        """Whether threads are syncing the ids of new logs."""
         return self._securing is not None
 
     async def secured(self) -> None:
-        """Wait until they have synced those of all logs that are there now."""
+        """Wait until threads have synced the ids of all logs that are there now."""
         if self._securing is not None:
             await asyncio.gather(asyncio.shield(self._securing), return_exceptions=True)
 
     def when_secured(self, log: Log) -> "asyncio.Future[None] | None":
-        """A future that ends when a thread has tried to sync the id of this log; None where there is no need."""
+        """Return a future that ends when a thread has tried to sync the id of this log; None where there is no need."""
         if log.durability.is_secured or log.is_failed:
             return None
         self._secure_soon()
         return self._securing
 
     def _secure_soon(self) -> None:
-        """Let a thread sync the ids of what was made."""
+        """Let a thread sync the ids of the logs that were made."""
         if self._is_started and self._securing is None and self._logs.has_unsecured:
             self._securing = asyncio.get_running_loop().create_task(self._secure(), name="securing new logs")
             self._securing.add_done_callback(self._secured)
@@ -148,7 +148,7 @@ class Openings:
     def _forgotten(self, task: "asyncio.Task[None]") -> None:
         self._forgetting = None
         self._crash_of(task)
-        self._forget_soon()  # somebody may have come after it had looked
+        self._forget_soon()  # a log may have been added after the last look
 
     async def _run(self) -> None:
         while self._waiting:
@@ -158,7 +158,7 @@ class Openings:
 
     def _open_slice(self) -> None:
         for place in list(islice(self._waiting, SLICE_MAX)):
-            self._former.pop(place, None)  # it may have been asked for once more: once is enough
+            self._former.pop(place, None)  # the same partition may have been added twice: one opening is enough
             self._open(*place, self._waiting.pop(place))
 
     def _ended(self, task: "asyncio.Task[None]") -> None:

@@ -45,7 +45,7 @@ from kavka_broker.timers import Timers
 
 log = get("replica")
 
-#: A replica whose log could not be opened is tried again.
+#: The pause before a log that could not be opened is tried again.
 REOPEN_MS: Final = 5_000
 
 LeadershipListener = Callable[[Partition, bool], None]
@@ -58,7 +58,7 @@ def _raise(error: BaseException) -> NoReturn:
 class ReplicaManager:
     """All partitions of this broker by topic and index.
 
-    What a broker in a cluster needs besides: `alter_isr` and `assign_directories` take proposals and reports to the
+    A broker in a cluster needs besides: `alter_isr` and `assign_directories` take proposals and reports to the
     controller, `peers` and `timers` are for the fetchers, `broker_epoch` is the one of this registration, and `crash`
     is told of a broken invariant. `directory_listeners` hear the id of each log directory that fails.
     """
@@ -84,7 +84,7 @@ class ReplicaManager:
         self._logs = logs
         self._clock = clock
         self._topics: dict[str, dict[int, Partition]] = {}
-        self._names: dict[bytes, str] = {}  # of these, by topic id
+        self._names: dict[bytes, str] = {}  # the hosted topics' names, by topic id
         self.leadership_listeners: list[LeadershipListener] = []
         self.in_sync = InSyncKeeper(
             metadata.brokers,
@@ -123,16 +123,16 @@ class ReplicaManager:
     # --- the life of the broker ---------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Host everything that the image places on this broker, and nothing else. Called before the listeners open, and
-        again where the image was replaced as a whole.
+        """Host every partition that the image places on this broker, and nothing else. Called before the listeners
+        open, and again where the image was replaced as a whole.
         """
-        self.departures.end_all()  # else their logs would be taken for strays
+        self.departures.end_all()  # otherwise their logs would be taken for strays
         for partition in list(self):
             self._drop_unless_placed(partition)
         for topic in self._metadata.topics:
             self._host(topic, topic.partitions)
         self.openings.open_all()
-        # What could not be opened is no stray: it may be all that there is of its partition.
+        # A log that could not be opened is no stray: it may be all that there is of its partition.
         self._logs.remove_strays(
             (topic.name, index)
             for topic in self._metadata.topics
@@ -141,7 +141,7 @@ class ReplicaManager:
         )
 
     def start(self) -> None:
-        """The broker is registered: follow, and watch who follows."""
+        """Follow, and watch the followers: the broker is registered."""
         self._is_started = True
         loop = asyncio.get_running_loop()
         self._logs.on_offline = lambda failed: call_on(loop, self._directory_failed, failed)
@@ -156,7 +156,7 @@ class ReplicaManager:
             self._follow(partition)
 
     async def stop(self) -> None:
-        """No more fetches and proposals; the partitions stay as they are."""
+        """End fetches and proposals; the partitions stay as they are."""
         self._is_started = False
         await self.handovers.stop()
         await self._rechecks.stop()
@@ -166,10 +166,10 @@ class ReplicaManager:
             await self.fetchers.stop()
         await self.in_sync.stop()
         await self._reports.stop()
-        await self.moves.stop()  # last: it syncs the copies, which may take long
+        await self.moves.stop()  # last: the moves sync their copies, which may take long
 
     def close(self) -> None:
-        """Nobody is served any more; the logs are closed by their manager."""
+        """End all partitions' waits; the logs are closed by their manager."""
         for partition in self:
             partition.close(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
@@ -183,8 +183,8 @@ class ReplicaManager:
         return self._topics.get(topic, {}).get(index)
 
     def leader(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
-        """The partition, led by this broker. Raises UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER; to a client
-        that names another leader epoch than a replica here knows, what `Partition.check_epoch` says.
+        """Return the partition, led by this broker. Raises UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER; for a
+        client's other leader epoch than a replica here knows, what `Partition.check_epoch` raises.
         """
         partitions = self._topics.get(topic)
         partition = None if partitions is None else partitions.get(index)
@@ -197,7 +197,7 @@ class ReplicaManager:
         raise self._not_leading(topic, index, partition)
 
     def replica(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
-        """The partition, whoever leads it (KIP-392). Raises as `leader` does where there is no replica here."""
+        """Return the partition, whichever broker leads it (KIP-392). Raises as `leader` where no replica is here."""
         partition = self.get(topic, index)
         if partition is None or (not partition.is_leader and partition.state.leader < 0):
             raise self._not_leading(topic, index, partition)
@@ -205,7 +205,7 @@ class ReplicaManager:
         return partition
 
     def heard_from(self, broker_id: int) -> None:
-        """A follower has fetched: what it does not name is where it was. An id that nobody has is not remembered."""
+        """Note a follower's fetch: its unnamed partitions are where they were. Unknown ids are not remembered."""
         if self._metadata.brokers.get(broker_id) is not None:
             self.in_sync.contact(broker_id).fetched_ms = self._clock.monotonic_ms()
 
@@ -225,8 +225,8 @@ class ReplicaManager:
     # --- what the controller decides ----------------------------------------------------------------------------
 
     def apply(self, records: Iterable[Message]) -> None:
-        """The controller has committed these records, and the image has replayed them. Only the partitions that they
-        name are looked at: a batch may be about few of very many.
+        """Follow committed records that the image has replayed. Only the partitions that they name are looked at: a
+        batch may be about few of very many.
         """
         changes = changes_of(records, self._metadata.topics)
         for topic_id in changes.removed:
@@ -247,7 +247,7 @@ class ReplicaManager:
         self.openings.open_soon()
 
     def _recheck(self, partitions: Iterable[Partition]) -> None:
-        """A broker's registration has changed: it may be in sync now, or not any more, or be followed elsewhere."""
+        """Check ISR eligibility and leaders' addresses again: a broker's registration has changed."""
         for partition in partitions:
             if partition.is_leader:
                 partition.followers_changed()
@@ -271,7 +271,7 @@ class ReplicaManager:
                 self.openings.add(topic.topic_id, index)
 
     def _open_placed(self, topic_id: bytes, index: int, has_forgotten: bool) -> None:
-        """Its turn has come: open it, if it is still to be here, and nothing is left of a former log of its name."""
+        """Open the partition in its turn, if it is still placed here and no former log of its name is left."""
         topic = self._metadata.topics.by_id(topic_id)
         if topic is None or not self._is_placed(topic.name, index):
             return
@@ -281,7 +281,7 @@ class ReplicaManager:
             self._open(topic, index, topic.partitions[index])
 
     def _open_again(self, topic_id: bytes, index: int) -> None:
-        """The disk had no room for it, or failed; it may be well by now."""
+        """Try again to open logs: the disk had no room, or failed, and may be well by now."""
         topic = self._metadata.topics.by_id(topic_id)
         hosted = None if topic is None else self.get(topic.name, index)
         if self._is_started and (hosted is None or hosted.topic_id != topic_id):
@@ -317,13 +317,13 @@ class ReplicaManager:
         self._logs.set_aside(topic, index)
 
     def _opened(self, topic: Topic, index: int, state: PartitionState) -> Log | None:
-        """The partition's log, which is made where there may be a new one; None where the replica is offline."""
+        """Return the partition's log, made where there may be a new one; None where the replica is offline."""
         try:
-            online = [one.directory_id for one in self._logs.online]
+            online = [directory.directory_id for directory in self._logs.online]
             is_missing = is_log_missing(self._logs, topic, index, state.directory_of(self._node_id))
             if is_missing and self._missing.check((topic.topic_id, index), state, online):
                 self._reports.report((topic.topic_id, index), LOST_DIRECTORY)
-                return None  # until the controller has taken that
+                return None  # until the controller has taken the report
             gone_at = self._refusals.check(topic, index, is_starting=not self._is_started)
             return self._refusals.judge(self._made(topic, index, state, is_missing=is_missing), state, gone_at)
         except BrokerError as error:
@@ -331,7 +331,7 @@ class ReplicaManager:
             return None
 
     def _made(self, topic: Topic, index: int, state: PartitionState, *, is_missing: bool) -> Log:
-        """The log; a disk that fails is told, and asked again later. Raises BrokerError."""
+        """Make the log; a directory that fails is reported, and tried again later. Raises BrokerError."""
         place, home = (topic.topic_id, index), state.directory_of(self._node_id)
         try:
             config = self._effective.topic(topic.name)
@@ -346,8 +346,8 @@ class ReplicaManager:
             raise
 
     def _is_replaceable(self, partition: Partition, damage: str) -> bool:
-        """Whether others have what a start found damaged here. It is told before this broker may lead anything: the
-        controller would take the replica for one that has all its records.
+        """Whether other replicas have the records that a start found damaged here. The damage is reported before this
+        broker leads a partition: the controller would take the replica for one that has all its records.
         """
         good = others(self._node_id, partition.state)
         log.error("replica.damaged", partition=str(partition), others=good, reason=damage)
@@ -374,21 +374,21 @@ class ReplicaManager:
         if partition.is_damaged or state.directory_of(self._node_id) in GIVEN_UP:
             self._give_up_damaged(partition)
         else:
-            self._report_directory(partition)  # a report that was delivered late may have replaced a newer one
+            self._report_directory(partition)  # an old report that was delivered late may have replaced a newer one
 
     def _follow(self, partition: Partition) -> None:
-        # A damaged one would come into the in-sync set with what it lacks; it begins anew first.
+        # A damaged log would come into the in-sync set without its lost records; it begins again first.
         may_follow = not (partition.is_leader or partition.is_damaged)
         if self._is_started and self.fetchers is not None and may_follow:
             self.fetchers.follow(partition)
 
     def _drop(self, topic_id: bytes) -> None:
-        """The topic is deleted: nobody finds its partitions from now on."""
+        """Take the partitions of a deleted topic out of service."""
         if (name := self._names.pop(topic_id, None)) is not None:
             self.departures.add(name, self._topics.pop(name))
 
     def _drop_unless_placed(self, partition: Partition) -> None:
-        """Give it up where its topic is gone, or its replica was moved to other brokers."""
+        """Give the partition up where its topic is gone, or its replica was moved to other brokers."""
         topic = self._metadata.topics.by_id(partition.topic_id)
         if topic is None:
             self._give_up(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -419,7 +419,7 @@ class ReplicaManager:
 
     @property
     def log_directories(self) -> Sequence[LogDirectory]:
-        """All directories of this broker, the offline ones too."""
+        """Return all log directories of this broker, the offline ones too."""
         return self._logs.directories
 
     def directory_of(self, partition: Partition) -> LogDirectory | None:
@@ -432,16 +432,16 @@ class ReplicaManager:
             self._reports.report((partition.topic_id, partition.index), directory.directory_id)
 
     def _damaged(self, partition: Partition) -> None:
-        """A batch of its log has changed on the disk. Where others have the records this replica leaves the in-sync
-        set, as one that is lost, and then begins anew as their follower.
+        """Handle a batch of a log that has changed on the disk. Where others have the records this replica leaves the
+        in-sync set, as a lost one does, and then begins again as their follower.
         """
         log.error("replica.damaged", partition=str(partition), in_sync=list(partition.isr))
         self._give_up_damaged(partition)
 
     def _give_up_damaged(self, partition: Partition) -> None:
-        """As soon as others are in sync; until then nobody has more than the log here."""
+        """Give the damaged log up when other replicas are in sync; until then no replica has more than this log."""
         if partition.state.directory_of(self._node_id) in GIVEN_UP:
-            self._report_directory(partition)  # it is here, and counts again: nobody else led, or it could be opened
+            self._report_directory(partition)  # the replica counts again: none other led, or its log could be opened
         elif any(broker_id != self._node_id for broker_id in partition.isr):
             self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
 
@@ -450,41 +450,41 @@ class ReplicaManager:
         return state.directory_of(self._node_id) in GIVEN_UP and state.leader not in (NO_LEADER, self._node_id)
 
     def _refused(self, partition: Partition) -> None:
-        """Its log takes no records. That holds up everybody who counts on this replica: as the leader it refuses what
-        others could take, in the in-sync set it lets the leader wait. So this broker should not take part, unless
-        something replicated that it leads would have no leader then.
+        """Handle a log that takes no records. It holds up every client that counts on this replica: as the leader it
+        refuses records that others could take, as an in-sync replica it lets the leader wait. So this broker should not
+        take part, unless a replicated partition that it leads would have no leader then.
         """
         is_awaited = len(partition.isr) > 1 and self._node_id in partition.isr
-        led = (one for one in self if one.is_leader and len(one.state.replicas) > 1)
-        if is_awaited and all(len(one.isr) > 1 for one in led):
+        led = (hosted for hosted in self if hosted.is_leader and len(hosted.state.replicas) > 1)
+        if is_awaited and all(len(hosted.isr) > 1 for hosted in led):
             for listener in self.refusal_listeners:
                 listener()
 
     @property
     def is_needed(self) -> bool:
-        """Whether something that is placed here has no leader."""
-        return any(one.state.leader < 0 for one in self)
+        """Whether a partition that is placed here has no leader."""
+        return any(partition.state.leader < 0 for partition in self)
 
     def _begin_anew(self, partition: Partition) -> None:
         self._give_up(partition, ErrorCode.KAFKA_STORAGE_ERROR)
         self._set_aside(partition.topic, partition.index)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        """Its replicas are offline until the broker starts anew with a directory that works."""
-        lost = [one for one in self if self.directory_of(one) is directory]
+        """Take its replicas offline until the broker starts again with a directory that works."""
+        lost = [partition for partition in self if self.directory_of(partition) is directory]
         log.error("directory.lost", directory=directory.path, partitions=len(lost))
         for partition in lost:
             self._give_up(partition, ErrorCode.KAFKA_STORAGE_ERROR)
             if partition.state.directory_of(self._node_id) != directory.directory_id:
-                # The controller has yet to hear that it was here, and would not count it among what is lost.
+                # The controller would not count the replica as lost: it has yet to hear that it was here.
                 self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
-        # One whose id could not be read was not registered, and the controller would not know it.
+        # A directory whose id could not be read was not registered: the controller would not know it.
         if directory.directory_id != ZERO:
             for listener in self.directory_listeners:
                 listener(directory.directory_id)
 
     def _reconfigure(self, record: ConfigRecord) -> None:
-        """Of one topic, or what all topics of a broker take that say nothing themselves."""
+        """Take over configs of one topic, or the defaults of this broker's topics."""
         is_of_all = record.resource_type == ResourceType.BROKER
         if not is_of_all and record.resource_type != ResourceType.TOPIC:
             return

@@ -16,13 +16,13 @@ from kavka_broker.replica.leading.session_partition import SessionPartition
 
 
 class Fed(Protocol):
-    """What a feed listens to: a partition."""
+    """A partition, to which a feed listens."""
 
     feeds: "dict[Feed, SessionPartition]"
 
 
 class Feed:
-    """The news for one follower, in the order in which they came."""
+    """News of partitions for one follower, in the order in which they came."""
 
     __slots__ = ("_is_closed", "_sources", "news", "on_close", "waiters")
 
@@ -34,14 +34,14 @@ class Feed:
         self._sources: dict[SessionPartition, Fed] = {}
 
     def listen(self, source: Fed, wanted: SessionPartition) -> None:
-        """From now on `source` tells what happens to it, unless the session has ended while it was read."""
+        """Listen to `source` from now on, unless the session has ended while it was read."""
         if self._is_closed:
             return
         self._sources[wanted] = source
         source.feeds[self] = wanted
 
     def forget(self, wanted: SessionPartition) -> None:
-        """The follower gives this partition up."""
+        """Forget a partition that the follower gives up."""
         self.news.pop(wanted, None)
         source = self._sources.pop(wanted, None)
         if source is not None and source.feeds.get(self) is wanted:
@@ -59,17 +59,17 @@ class Feed:
     # --- what partitions say ------------------------------------------------------------------------------------
 
     def grown(self, wanted: SessionPartition, size_bytes: int) -> None:
-        """There is more to read."""
+        """Note that the partition has more to read."""
         self.news[wanted] = None
         for waiter in self.waiters:
             waiter.progressed(size_bytes)
 
     def moved(self, wanted: SessionPartition) -> None:
-        """Something to be told with the next answer: it can wait for it."""
+        """Note a change that can wait for the next answer."""
         self.news[wanted] = None
 
     def changed(self, wanted: SessionPartition) -> None:
-        """Something that must not wait."""
+        """Note a change that must not wait."""
         self.news[wanted] = None
         for waiter in self.waiters:
             waiter.interrupt()

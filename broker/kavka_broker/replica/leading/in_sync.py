@@ -22,9 +22,9 @@ log = get("replica")
 
 Proposals = list[tuple[Partition, IsrChange]]
 
-#: So many in one question.
+#: Proposals in one request.
 TOGETHER_MAX: Final = 1_000
-#: So many partitions are looked at in one turn of the loop.
+#: Partitions looked at in one turn of the loop.
 CHECKED_A_TURN_MAX: Final = 1_000
 RETRY_MS = 100.0
 RETRY_MS_MAX = 2_000.0
@@ -52,7 +52,7 @@ class InSyncKeeper:
         self._syncs = LogSyncs(crash)
         self._contacts: dict[int, Contact] = {}
         self._proposed: Proposals = []
-        # Held so that they live until they are done; in the order of their start, as a seed repeats it.
+        # Tasks are held so that they live until they are done; in the order of their start, as a seed repeats it.
         self._asking: dict[asyncio.Task[None], None] = {}
         self._checking: asyncio.Task[None] | None = None
 
@@ -114,7 +114,7 @@ class InSyncKeeper:
     # --- the watch ----------------------------------------------------------------------------------------------
 
     def start(self, partitions: Callable[[], Iterable[Partition]]) -> None:
-        """Look at every partition twice in the time that a follower may lag."""
+        """Check every partition's followers twice in the time that a follower may lag."""
         self._checking = asyncio.get_running_loop().create_task(self._check(partitions), name="in-sync sets")
         self._checking.add_done_callback(self._ended)
 
@@ -134,7 +134,7 @@ class InSyncKeeper:
 
 
 def _pending(proposed: Proposals) -> Proposals:
-    """Those whose fate is not known yet."""
+    """Return the proposals whose outcome is not known yet."""
     return [
         (partition, change)
         for partition, change in proposed
@@ -143,7 +143,7 @@ def _pending(proposed: Proposals) -> Proposals:
 
 
 def _taken_back(proposed: Proposals, answers: Sequence[IsrAnswer]) -> Proposals:
-    """Take the answers back; returns what is to be asked again."""
+    """Take the answers back to the partitions; returns the proposals to be asked again."""
     again: Proposals = []
     for (partition, change), answer in zip(proposed, answers, strict=True):
         if partition.isr_answered(change, answer) is ProposalOutcome.AGAIN:

@@ -22,20 +22,20 @@ from kavka_broker.storage.log import Log
 if TYPE_CHECKING:
     from kavka_broker.replica.leading.partition import Partition
 
-#: At the same time in one log directory.
+#: Syncs at the same time in one log directory.
 SYNCS_PER_DIRECTORY_MAX: Final = 4
 RETRY_S: Final = 0.1
 
 
 class LogSyncs:
-    """Partitions whose logs await a sync, a line of them for each log directory."""
+    """Partitions whose logs wait for a sync, in a line for each log directory."""
 
     def __init__(self, crash: Callable[[BaseException], None]) -> None:
         self._crash = crash
         self._lines: dict[str, Line] = {}
 
     def soon(self, partition: "Partition") -> None:
-        """Sync its log when its turn comes, unless that is planned already; `partition.synced` is told."""
+        """Sync the partition's log in its turn, unless that is planned already; `partition.synced` is told."""
         directory = os.path.dirname(partition.log.directory)
         line = self._lines.get(directory)
         if line is None:
@@ -43,16 +43,16 @@ class LogSyncs:
         line.add(partition)
 
     async def stop(self) -> None:
-        """Wait until nobody waits for a sync any more. What cannot be synced now is left to the closing of its log."""
+        """Wait until no partition waits for a sync. A log that cannot be synced now is left to its closing."""
         await asyncio.gather(*(line.stop() for line in self._lines.values()))
 
 
 class Line:
-    """Those of one directory, in the order in which they came."""
+    """Partitions of one directory that wait for a sync, in the order in which they came."""
 
     def __init__(self, crash: Callable[[BaseException], None]) -> None:
         self._crash = crash
-        self._known: dict[Partition, None] = {}  # who waits, or is synced just now
+        self._known: dict[Partition, None] = {}  # partitions that wait, or are synced just now
         self._waiting: deque[Partition] = deque()
         self._workers: dict[asyncio.Task[None], None] = {}
         self._is_stopping = False
@@ -81,12 +81,12 @@ class Line:
             return
         if (error := worker.exception()) is not None:
             self._crash(error)
-        self._employ()  # for who came when this one was over already
+        self._employ()  # for partitions that came when this worker was done already
 
     async def _work(self) -> None:
         while self._waiting:
             partition = self._waiting.popleft()
-            synced = partition.log  # a copy in another directory may take its place meanwhile
+            synced = partition.log  # the log that is synced; a copy in another directory may take its place meanwhile
             await self._sync(partition, synced)
             if self._is_to_go_on(synced):
                 self._waiting.append(partition)

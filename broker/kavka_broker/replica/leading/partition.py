@@ -76,15 +76,15 @@ class Partition:
         self.index = index
         self.log = log
         self.high_watermark = log.log_start_offset if high_watermark is None else high_watermark
-        self.watchers: list[FetchWaiter] = []  # woken by the high watermark
-        self.stable_watchers: list[FetchWaiter] = []  # woken by the last stable offset
-        self.proof: asyncio.Task[None] | None = None  # that an index which was found is whole
-        self._stable_offset = 0  # where it was when these were looked at last
-        self._is_held_back = False  # whether it was below the high watermark
-        self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, who wait for the end of the log
+        self.watchers: list[FetchWaiter] = []  # fetches woken by the high watermark
+        self.stable_watchers: list[FetchWaiter] = []  # fetches woken by the last stable offset
+        self.proof: asyncio.Task[None] | None = None  # proves that an index that was found is whole
+        self._stable_offset = 0  # the last stable offset when its watchers were looked at last
+        self._is_held_back = False  # whether the last stable offset was below the high watermark
+        self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, which wait for the end of the log
         self.bytes_in = self.bytes_out = self.messages_in = 0
-        self.committed = OffsetWaiters()  # who waits for the high watermark
-        self.unsynced = OffsetWaiters()  # and for the log's `answerable_end`
+        self.committed = OffsetWaiters()  # waiters for the high watermark
+        self.unsynced = OffsetWaiters()  # waiters for the log's `answerable_end`
         self._trimmed = OffsetWaiters()
         self._uncommitted_bytes = 0
         self._node_id = node_id
@@ -103,7 +103,7 @@ class Partition:
     # --- roles --------------------------------------------------------------------------------------------------
 
     def apply(self, state: PartitionState) -> None:
-        """Take over what the controller has decided: leader, epochs, replicas, ISR. Old decisions change nothing."""
+        """Take over the controller's decision: leader, epochs, replicas, ISR. Old decisions change nothing."""
         before = self.state
         if (state.leader_epoch, state.partition_epoch) < (before.leader_epoch, before.partition_epoch):
             return
@@ -128,7 +128,7 @@ class Partition:
             leadership = LeaderState(self._node_id, state.leader_epoch, start_offset, self._host.lag_ms_max)
             self.leadership = leadership
             self.log.producers.forget_refused()
-            # How many bytes that is only the index knows; at least one a record, which is enough to wake readers.
+            # Only the index knows the number of bytes; at least one a record, which is enough to wake readers.
             self._uncommitted_bytes = start_offset - self.high_watermark
         leadership.apply(state, self._host.contact, self._clock.monotonic_ms())
         self.followers_changed()
@@ -139,7 +139,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where a read_committed consumer stops: at the first record of a transaction that is not settled, or at the
+        """The offset where a read_committed consumer stops: the first record of an open transaction, or the
         high watermark.
         """
         unstable = self.log.producers.transactions.first_unstable_offset
@@ -153,7 +153,7 @@ class Partition:
         return self.state.isr if self.leadership is None else self.leadership.isr
 
     def close(self, error: ErrorCode) -> None:
-        """The partition leaves this broker: whoever waits learns why."""
+        """Close the partition, which leaves this broker: every waiting request learns why."""
         self.is_leader = False
         self.leadership = None
         self._fail_waiting(error)
@@ -171,14 +171,14 @@ class Partition:
         self._tell_followers()
 
     def watched(self, *, stable_only: bool) -> list[FetchWaiter]:
-        """The list on which a fetch waits for more to read: read_committed ones for the last stable offset."""
+        """Return the list of fetches that wait for the high watermark, or for the last stable offset."""
         if not stable_only:
             return self.watchers
         self._note_stable()
         return self.stable_watchers
 
     def _progressed(self, size_bytes: int) -> None:
-        """The high watermark has moved, by about that many bytes."""
+        """Wake readers: the high watermark has moved, by about that many bytes."""
         if self.log.producers.transactions.ended:
             self.log.producers.transactions.replicated(self.high_watermark)
         for watcher in list(self.watchers):
@@ -193,7 +193,7 @@ class Partition:
             return
         for watcher in list(self.stable_watchers):
             if was_held_back or self._is_held_back:
-                watcher.interrupt()  # how many bytes a marker has made stable nobody has counted
+                watcher.interrupt()  # the bytes that a marker has made stable are not counted
             else:
                 watcher.progressed(size_bytes)
 
@@ -214,8 +214,8 @@ class Partition:
         origin: Origin = Origin.CLIENT,
         prepared: Prepared | None = None,
     ) -> Appended:
-        """Append record batches as the leader; their base offsets and epochs are written into `batches`. What a thread
-        has `prepared` is written instead.
+        """Append record batches as the leader; their base offsets and epochs are written into `batches`. Batches that a
+        thread has `prepared` are written instead.
 
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or what the log refuses; NotOnLoop.
         """
@@ -245,7 +245,7 @@ class Partition:
         return appended
 
     def _take_in(self, leadership: LeaderState, before: int, end_offset: int, size_bytes: int) -> None:
-        """The log has grown: committed now, or as soon as followers, or the disk, have it too."""
+        """Tell waiters that the log has grown: committed now, or when followers, or the disk, have the records too."""
         awaits_sync = self.log.durability.awaits_sync
         if leadership.followers:
             self._replicate(leadership, before, size_bytes)
@@ -264,12 +264,12 @@ class Partition:
             self.log.producers.refuse(header.producer_id, header.producer_epoch, header.base_sequence)
 
     def refused(self, error: BrokerError) -> None:
-        """The log has taken nothing. Where its directory failed as a whole, those who must know are told by it."""
+        """Report that the log has taken no records. A directory that failed as a whole reports that itself."""
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR and not self.log.is_failed:
             self._host.refused(self)
 
     def _replicate(self, leadership: LeaderState, end_offset_before: int, size_bytes: int) -> None:
-        """There is something new for the followers."""
+        """Tell the followers that there are new records."""
         leadership.appended(end_offset_before)
         self._uncommitted_bytes += size_bytes
         for feed, wanted in self.feeds.items():
@@ -282,33 +282,33 @@ class Partition:
         return self.leadership is not None and bool(self.leadership.followers)
 
     def when_committed(self, offset: int) -> asyncio.Future[None] | None:
-        """None where `offset` is committed already, else a future; it fails when leadership is lost."""
+        """Return None where `offset` is committed already, otherwise a future, which fails when leadership is lost."""
         if offset < self.high_watermark:
             return None
         return self.committed.add(offset + 1)
 
     def sync_soon(self) -> None:
-        """Have a thread sync what was appended, if it may not be answered for before."""
+        """Have a thread sync the appended records, if they must not be acknowledged before."""
         if self.log.durability.awaits_sync:
             self._host.sync(self)
 
     def give_up_cut(self) -> None:
-        """What was to be cut stays, and is synced again where that is wanted."""
+        """Give up a planned cut: its records stay, and are synced again where that is wanted."""
         if self.log.durability.is_being_cut:
             self.log.durability.give_up_cut()
             self.sync_soon()
 
     def synced(self) -> None:
-        """There was a sync: of all that was appended before it began; or a thread did its part of a cut."""
+        """Note a sync of all records appended before it began, or a thread's step of a cut."""
         self.unsynced.reached(self.log.durability.answerable_end)
-        self.log.producers.transactions.replicated(self.high_watermark)  # they are others after a cut
+        self.log.producers.transactions.replicated(self.high_watermark)  # records in front of it are others after a cut
         self._advance()
-        # An append that wanted no sync may have moved the high watermark over these.
+        # An append that needed no sync may have moved the high watermark past these waiters' offsets.
         self.committed.reached(self.high_watermark)
 
     def when_synced(self, offset: int) -> asyncio.Future[None] | None:
-        """None where the record at `offset` may be answered for, else a future; it fails when leadership is lost. While
-        the log is being cut the future ends with the next step that a thread has done.
+        """Return None where the record at `offset` may be acknowledged, otherwise a future, which fails when
+        leadership is lost. While the log is being cut the future ends with the next step that a thread has done.
         """
         if self.log.durability.is_being_cut:
             return self.unsynced.add(0)
@@ -317,7 +317,7 @@ class Partition:
     def read(
         self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool, *, is_doubted: bool = False
     ) -> Chunk:
-        """Whole batches from the one that holds `offset`, below `upper_offset`. Raises OFFSET_OUT_OF_RANGE.
+        """Return whole batches from the batch that holds `offset`, below `upper_offset`. Raises OFFSET_OUT_OF_RANGE.
 
         A batch that the disk has changed, or does not give out, is KAFKA_STORAGE_ERROR, which sends the reader to
         another replica, or CORRUPT_MESSAGE where there is no other.
@@ -335,19 +335,19 @@ class Partition:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, error.message) from error
 
     def found_damaged(self) -> None:
-        """The log is not what was written; who has to know is told once."""
+        """Report once that the log is damaged."""
         if not self.is_damaged:
             self.is_damaged = True
             self._host.damaged(self)
 
     def asks_again(self, broker_id: int, offset: int) -> bool:
-        """Whether a follower has to be given what it was given before: perhaps it could not take it."""
+        """Whether a follower asks for the same records again: perhaps it could not take them."""
         leadership = self.leadership
         follower = None if leadership is None else leadership.followers.get(broker_id)
         return follower is not None and follower.is_given_again(offset)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """KIP-320: the client's idea of the leader epoch must be ours. -1 does not say."""
+        """Check a client's leader epoch (KIP-320); -1 is not checked. Raises FENCED_ or UNKNOWN_LEADER_EPOCH."""
         if current_leader_epoch in (-1, self.state.leader_epoch):
             return
         if current_leader_epoch < self.state.leader_epoch:
@@ -361,7 +361,7 @@ class Partition:
     # --- as the leader: followers -------------------------------------------------------------------------------
 
     def follower(self, broker_id: int) -> Follower:
-        """What is known of a follower. Raises UNKNOWN_LEADER_EPOCH for a broker that is no replica known."""
+        """Return the state of a follower. Raises UNKNOWN_LEADER_EPOCH for a broker that is no known replica."""
         leadership = self.leadership
         if leadership is None:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -371,8 +371,8 @@ class Partition:
         return follower
 
     def follower_fetched(self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
-        """A follower has everything below `offset`. Raises NOT_LEADER_OR_FOLLOWER for an earlier incarnation than is
-        registered or has asked already, and as `follower`.
+        """Note that a follower has everything below `offset`. Raises NOT_LEADER_OR_FOLLOWER for an earlier incarnation
+        than is registered or has asked already, and as `follower`.
         """
         follower, leadership = self.follower(broker_id), self.leadership
         assert leadership is not None
@@ -395,7 +395,7 @@ class Partition:
             self._trimmed.reached(self.low_watermark)
 
     def check_in_sync(self) -> None:
-        """Called now and then: who has been behind for too long is proposed for removal."""
+        """Propose to remove followers that have been behind for too long; called now and then."""
         leadership = self.leadership
         if leadership is None or not leadership.followers:
             return
@@ -406,14 +406,14 @@ class Partition:
         self.followers_changed()
 
     def followers_changed(self) -> None:
-        """Somebody came, went, was fenced or unfenced, or time has passed: others may count now."""
+        """Count the followers again: a broker came, went, was fenced or unfenced, or time has passed."""
         self._advance()
         self._expand()
         if len(self._trimmed):
             self._trimmed.reached(self.low_watermark)
 
     def isr_answered(self, change: IsrChange, answer: IsrAnswer) -> ProposalOutcome:
-        """The controller's answer to a proposal of ours."""
+        """Take the controller's answer to a proposal."""
         leadership = self.leadership
         if leadership is None:
             return ProposalOutcome.DONE
@@ -421,7 +421,7 @@ class Partition:
         if outcome is ProposalOutcome.DONE:
             self.followers_changed()
         elif outcome is ProposalOutcome.REFUSED:
-            # Not proposed again at once: the controller knows something that is on its way here.
+            # The proposal is not repeated at once: the controller knows something that is on its way here.
             self._advance()
         return outcome
 
@@ -453,7 +453,7 @@ class Partition:
             self._commit(before, committed, end_offset)
 
     def _commit(self, before: int, high_watermark: int, end_offset: int) -> None:
-        # How many bytes lie between two offsets only the index knows, and roughly; a share will do to wake readers.
+        # The bytes between two offsets are known only to the index, and roughly; a share is enough to wake readers.
         size_bytes = self._uncommitted_bytes * (high_watermark - before) // (end_offset - before)
         self._uncommitted_bytes -= size_bytes
         self.high_watermark = high_watermark
@@ -470,16 +470,16 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The least start of the logs of all replicas that are alive."""
+        """The least log start offset of all replicas that are alive."""
         leadership = self.leadership
         starts = [self.log.log_start_offset]
         if leadership is not None:
             eligible = self._host.eligible
-            starts += [one.log_start_offset for broker_id, one in leadership if eligible(broker_id) is not None]
+            starts += [known.log_start_offset for broker_id, known in leadership if eligible(broker_id) is not None]
         return min(starts)
 
     def trim(self, offset: int) -> asyncio.Future[None] | None:
-        """Move the start of the log forward; a future where followers have yet to do so."""
+        """Move the start of the log forward; returns a future where followers have yet to do so."""
         self.log.advance_start(offset)
         if self.low_watermark >= offset:
             return None
@@ -489,7 +489,7 @@ class Partition:
     # --- as a follower ------------------------------------------------------------------------------------------
 
     def follow_high_watermark(self, leader_high_watermark: int) -> None:
-        """The leader has told how far it is committed; what is not here yet does not count."""
+        """Take the leader's high watermark; records that are not here yet do not count."""
         high_watermark = min(leader_high_watermark, self.log.log_end_offset)
         if high_watermark <= self.high_watermark:
             return

@@ -9,16 +9,16 @@ P_contra = TypeVar("P_contra", contravariant=True)
 
 
 class PartitionHost(Protocol[P_contra]):
-    """What a partition asks of the broker that it is on."""
+    """The broker, as a partition sees it."""
 
     lag_ms_max: float
-    # Followers serve consumers: they shall hear of a new high watermark at once, not with the next records.
+    # Followers serve consumers, which shall hear of a new high watermark at once, not with the next records.
     hurries_high_watermark: bool
 
     def contact(self, broker_id: int) -> Contact: ...
 
     def eligible(self, broker_id: int) -> int | None:
-        """The epoch of a broker that may be in sync; None where it may not."""
+        """Return the epoch of a broker that may be in sync; None where it may not."""
         ...
 
     def propose(self, partition: P_contra, change: IsrChange) -> None:
@@ -26,13 +26,13 @@ class PartitionHost(Protocol[P_contra]):
         ...
 
     def sync(self, partition: P_contra) -> None:
-        """Its log awaits a sync; `partition.synced` is told when there was one."""
+        """Sync the partition's log; `partition.synced` is told when that is done."""
         ...
 
     def damaged(self, partition: P_contra) -> None:
-        """A batch of the log has changed on the disk, or cannot be read."""
+        """Handle a batch of the log that has changed on the disk, or cannot be read."""
         ...
 
     def refused(self, partition: P_contra) -> None:
-        """The disk has refused to take records."""
+        """Handle a disk that has refused to take records."""
         ...

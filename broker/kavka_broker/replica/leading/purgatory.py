@@ -18,7 +18,7 @@ PURGE_MIN: Final = 1_000
 class FetchWaiter:
     """A fetch that waits for `needed_bytes` more, until its time is over.
 
-    It stands on the lists it is given: one a partition, or that of a follower's feed.
+    A waiter stands on the lists it is given: one for each partition, or that of a follower's feed.
     """
 
     __slots__ = ("_lists", "_timer", "future", "needed_bytes")
@@ -35,27 +35,27 @@ class FetchWaiter:
 
     @property
     def is_watching(self) -> bool:
-        """Whether anything may wake it."""
+        """Whether any partition may wake the fetch."""
         return bool(self._lists)
 
     def watch(self, waiting: "list[FetchWaiter]") -> None:
-        """Stand on one more list."""
+        """Put the fetch on one more list."""
         if not self.future.done():
             self._lists.append(waiting)
             waiting.append(self)
 
     def give_up(self) -> None:
-        """Nobody waits for it any more."""
+        """Take the fetch off its lists."""
         self.future.cancel()
 
     def progressed(self, size_bytes: int) -> None:
-        """That many more bytes can be read."""
+        """Count `size_bytes` more that can be read."""
         self.needed_bytes -= size_bytes
         if self.needed_bytes <= 0:
             self._wake()
 
     def interrupt(self) -> None:
-        """The partition changed hands or went away: the fetch has to look again."""
+        """Wake the fetch to look again: the partition changed hands or went away."""
         self._wake()
 
     def _wake(self) -> None:
@@ -65,13 +65,13 @@ class FetchWaiter:
     def _leave(self, _: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None  # which holds this: nothing is left for the collector of cycles
+            self._timer = None  # breaks the cycle of waiter and timer, so that the garbage collector has nothing to do
         for waiting in self._lists:
             waiting.remove(self)
 
 
 class Waiter(Protocol):
-    """Who is told once: a future, or what takes its place."""
+    """A waiter that is told once: a future, or its substitute."""
 
     def done(self) -> bool: ...
 
@@ -81,9 +81,9 @@ class Waiter(Protocol):
 
 
 class OffsetWaiters:
-    """Who waits for an offset of one partition to be reached: appends for the high watermark, the lowest first.
+    """Waiters for an offset of one partition to be reached: appends for the high watermark, the lowest first.
 
-    Whoever has given up stays on the heap until there are as many of them as of the others: while no follower fetches,
+    Waiters that have given up stay on the heap until they are as many as the others: while no follower fetches,
     a producer with a short time to wait may come again and again.
     """
 
@@ -98,7 +98,7 @@ class OffsetWaiters:
         return len(self._heap)
 
     def add(self, offset: int) -> asyncio.Future[None]:
-        """A future that is done when the watched offset is at least `offset`."""
+        """Return a future that is done when the watched offset is at least `offset`."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.push(offset, future)
         return future
@@ -111,7 +111,7 @@ class OffsetWaiters:
         heappush(self._heap, (offset, self._sequence, waiter))
 
     def _purge(self) -> None:
-        self._heap = [one for one in self._heap if not one[2].done()]
+        self._heap = [waiting for waiting in self._heap if not waiting[2].done()]
         heapify(self._heap)
         self._purge_at = max(PURGE_MIN, 2 * len(self._heap))
 
@@ -122,7 +122,7 @@ class OffsetWaiters:
                 waiter.set_result(None)
 
     def fail(self, error: Exception) -> None:
-        """Nobody will commit these any more: the partition has lost its leadership or its disk."""
+        """Fail all waiters: the partition has lost its leadership or its disk."""
         heap, self._heap = self._heap, []
         for _, _, waiter in heap:
             if not waiter.done():

@@ -6,7 +6,7 @@ TopicKey = bytes | str  # the topic id where the version has it, otherwise its n
 
 
 class SessionPartition:
-    """What a client wants of one partition, and what it was told last."""
+    """A partition that a client fetches, with the offsets that the client was told last."""
 
     __slots__ = ("index", "log_start_offset", "position", "sent_high_watermark", "topic")
 
@@ -18,7 +18,7 @@ class SessionPartition:
         self.log_start_offset = -1
 
     def told(self, high_watermark: int, log_start_offset: int) -> bool:
-        """Remember what the client is about to learn; whether any of it is new to it."""
+        """Remember the offsets that the client is about to learn; returns whether any of them is new to it."""
         changed = high_watermark != self.sent_high_watermark or log_start_offset != self.log_start_offset
         self.sent_high_watermark = high_watermark
         self.log_start_offset = log_start_offset

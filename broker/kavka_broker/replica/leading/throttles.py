@@ -20,7 +20,7 @@ EVERY: Final = "*"
 
 
 class Throttle:
-    """One side's rate. `limit` is read anew each time: it is altered while replication runs."""
+    """The rate of one side. `limit` is read again each time: it is altered while replication runs."""
 
     def __init__(self, window: SampleWindow, limit: Callable[[], float], clock: Clock) -> None:
         self._rate = SampledRate(window)
@@ -37,7 +37,7 @@ class Throttle:
 
 
 def throttle(side: str, config: BrokerConfig, effective: EffectiveConfig, clock: Clock) -> Throttle:
-    """The rate of the "leader" or the "follower"."""
+    """Return the rate of the "leader" or the "follower"."""
     window = SampleWindow(
         config["replication.quota.window.num"], config["replication.quota.window.size.seconds"] * 1000
     )
@@ -46,7 +46,7 @@ def throttle(side: str, config: BrokerConfig, effective: EffectiveConfig, clock:
 
 
 class Throttles:
-    """Both sides, for the replicas of broker `node_id`."""
+    """Rates of both sides, for the replicas of broker `node_id`."""
 
     def __init__(self, node_id: int, leader: Throttle, follower: Throttle) -> None:
         self._node_id = node_id
@@ -54,19 +54,19 @@ class Throttles:
         self._follower = follower
 
     def of_followers(self, partition: Partition) -> Throttle | None:
-        """As the leader: what holds back those followers of this partition that are not in sync, if anything does."""
+        """Return the leader's throttle for followers of this partition that are not in sync, if any."""
         replicas = partition.log.config.leader_replication_throttled_replicas
         return self._leader if replicas and self._is_listed(partition, replicas) else None
 
     def took(self, partition: Partition, size_bytes: int) -> bool:
-        """As a follower: so much was fetched; whether to pause now."""
+        """Count bytes that a follower has fetched; returns whether to pause now."""
         if not self._is_listed(partition, partition.log.config.follower_replication_throttled_replicas):
             return False
         self._follower.record(size_bytes)
         return self.must_wait(partition)
 
     def must_wait(self, partition: Partition) -> bool:
-        """As a follower: nothing more is fetched of it for now."""
+        """Whether a follower must not fetch more of the partition for now."""
         return (
             self._node_id not in partition.isr
             and self._is_listed(partition, partition.log.config.follower_replication_throttled_replicas)

@@ -62,7 +62,7 @@ class FetchSession:
         self.partitions: OrderedDict[tuple[TopicKey, int], SessionPartition] = OrderedDict()
 
     def update(self, request: FetchRequest, prepared: Named | None = None) -> list[SessionPartition]:
-        """Add and move what the request names, which is returned; forget what it gives up."""
+        """Add and move the partitions that the request names, which are returned; forget those it gives up."""
         partitions = self.partitions
         named: list[SessionPartition] = []
         for place, asked in (prepared or {}).items():
@@ -85,8 +85,8 @@ class FetchSession:
         return named
 
     def takes_as(self, broker_epoch: int) -> bool:
-        """Whether its follower asks as the same incarnation as before. One that was unregistered registers again, and
-        goes on with its sessions: leaders have to hear the new epoch for each partition, or it would not count.
+        """Whether the follower asks as the same incarnation as before. A broker that registers again goes on with its
+        sessions: leaders have to hear the new epoch for each partition, otherwise it would not count.
         """
         before, self.broker_epoch = self.broker_epoch, broker_epoch
         return before == broker_epoch
@@ -96,7 +96,7 @@ class FetchSession:
             self.feed.close()
 
     def serve_last(self, partition: SessionPartition) -> None:
-        """It was served now: the others come first next time."""
+        """Serve the partition last next time: it was served now."""
         key = partition.topic, partition.index
         if key in self.partitions:
             self.partitions.move_to_end(key)
@@ -125,10 +125,10 @@ class FetchContext:
     def news(
         self, served: Iterable[tuple[SessionPartition, PartitionData]]
     ) -> Iterator[tuple[TopicKey, PartitionData]]:
-        """What the client is to be told of what was read; the session remembers that it was."""
+        """Return the partitions that the client is told of; the session remembers that they were."""
         session = self.session
         for asked, data in served:
-            # A reader that is to cut its log first takes nothing else from the answer, and has to be told again.
+            # A follower that is to cut its log first takes nothing else from the answer, and has to be told again.
             is_new = asked.told(-1 if has_diverged(data) else data.high_watermark, data.log_start_offset)
             has_records = bool(data.records)
             if session is not None and has_records and session.feed is None:
@@ -138,7 +138,7 @@ class FetchContext:
 
 
 class FetchSessions:
-    """All sessions of this broker, the one used longest ago first. `next_id` gives fresh positive int32 values."""
+    """All fetch sessions of this broker, the least recently used first. `next_id` gives fresh positive int32 values."""
 
     def __init__(self, sessions_max: int, next_id: Callable[[], int], partitions_max: int = PARTITIONS_MAX) -> None:
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
@@ -157,7 +157,7 @@ class FetchSessions:
     def enter(
         self, request: FetchRequest, uses_ids: bool, now_ms: float, prepared: Named | None = None
     ) -> FetchContext:
-        """The context of this fetch; `prepared` is what it names, where that was made before. Raises
+        """Return the context of this fetch; `prepared` is what it names, if that was made before. Raises
         FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and kin.
 
         A new session takes its place in `open`.
@@ -179,7 +179,7 @@ class FetchSessions:
         return context
 
     def open(self, context: FetchContext, now_ms: float) -> None:
-        """Begin the session that was asked for, if there is room: to be called once the answer will name it."""
+        """Open the session that was asked for, if there is room: called when the answer will name it."""
         session, context.asked_for = context.asked_for, None
         if session is not None and self._has_room(now_ms, len(session.partitions), session.is_of_follower):
             session.session_id = self._fresh_id()
@@ -205,13 +205,13 @@ class FetchSessions:
         if not session.partitions:
             self.drop(session.session_id)
             return FetchContext((), None, is_incremental=True)
-        # What a follower does not name is looked at when there is news of it.
+        # A partition that a follower does not name is looked at when there is news of it.
         is_known = session.takes_as(request.replica_state.replica_epoch)
         looked_at = named if session.feed is not None and is_known else session.partitions.values()
         return FetchContext(looked_at, session, is_incremental=True)
 
     def drop(self, session_id: int) -> None:
-        """End a session, if it is there: its client is gone, or begins anew."""
+        """End a session, if it is there: its client is gone, or begins again."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.close()
@@ -244,7 +244,7 @@ class FetchSessions:
 
 
 def prepare(request: FetchRequest) -> Work[Named]:
-    """What the request names."""
+    """Collect the partitions that the request names, in slices."""
     named: Named = {}
     pace = Pace()
     for topic, position in positions(request):
@@ -255,7 +255,7 @@ def prepare(request: FetchRequest) -> Work[Named]:
 
 
 def positions(request: FetchRequest) -> Iterable[tuple[TopicKey, FetchPartition]]:
-    """Every partition that the request names, with the topic's id or name."""
+    """Return every partition that the request names, with the topic's id or name."""
     for topic in request.topics:
         key: TopicKey = topic.topic_id if topic.topic_id != ZERO else topic.topic
         for partition in topic.partitions:

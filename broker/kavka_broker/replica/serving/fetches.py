@@ -40,8 +40,8 @@ class Fetches:
         self._timers = timers
 
     def feed(self, poll: Poll, follower: Follower, on_lost: list[Callable[[], None]] | None) -> None:
-        """Make it the poll of a follower, which looks at what it names and at what is new for it. Its session begins at
-        once, and ends with its connection, which calls `on_lost`.
+        """Make it the poll of a follower, which looks at the partitions it names and at those with news. Its session
+        begins at once, and ends with its connection, which calls `on_lost`.
         """
         self._replicas.heard_from(follower.broker_id)
         self.open(poll.context)
@@ -49,7 +49,7 @@ class Fetches:
         poll.partitions = with_news(poll.partitions, poll.feed)
 
     def open(self, context: FetchContext) -> None:
-        """Begin the session that was asked for, now that its client will hear of it."""
+        """Open the session that was asked for, now that its client will hear of it."""
         self.sessions.open(context, self._clock.monotonic_ms())
 
     def _feed_of(self, context: FetchContext, on_lost: list[Callable[[], None]] | None) -> Feed:
@@ -65,7 +65,7 @@ class Fetches:
         return session.feed
 
     def read(self, poll: Poll) -> Reading | None:
-        """What is to be answered now; None where `poll.waiter` tells when it should be read again."""
+        """Return the answer's partitions; None where `poll.waiter` tells when to read again."""
         reading = self._reader.read_all(poll)
         missing_bytes = poll.needed_bytes - reading.size_bytes
         has_nobody = not reading.watched and poll.feed is None
@@ -79,12 +79,12 @@ class Fetches:
         return None
 
     def read_again(self, poll: Poll) -> Reading:
-        """What there is behind the wait."""
+        """Read again after the wait."""
         poll.look_again()
         return self._reader.read_all(poll)
 
     def read_wide(self, poll: Poll, slices: Slices) -> Awaitable[Reading]:
-        """As `read` and `read_again`, in slices. What is new from now on counts."""
+        """Read as `read` and `read_again` do, in slices. News counts from now on."""
         if poll.needed_bytes > 0 and poll.wait_ms > 0:
             lists = [] if poll.feed is None else [poll.feed.waiters]
             poll.waiter = FetchWaiter(lists, poll.needed_bytes, poll.wait_ms, self._timers)

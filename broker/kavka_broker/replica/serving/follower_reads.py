@@ -27,7 +27,7 @@ def read_as_follower(
     *,
     has_waited: bool = False,
 ) -> PartitionData:
-    """What `follower` gets of one partition. Raises BrokerError, as the rules above say."""
+    """Return what `follower` gets of one partition. Raises BrokerError, as the rules above say."""
     position, log = asked.position, partition.log
     offset = position.fetch_offset
     data = PartitionData(asked.index, 0, log_start_offset=log.log_start_offset, aborted_transactions=None)
@@ -40,11 +40,11 @@ def read_as_follower(
     end_offset = log.log_end_offset
     if offset != end_offset:
         size = max(0, min(position.partition_max_bytes, bytes_max))
-        # What this process wrote it believes, until somebody comes back for the same. Who has waited comes once.
+        # Batches that this process wrote are not checked until a follower asks for them again; a long poll asks once.
         is_doubted = (size > 0 or at_least_one) and partition.asks_again(follower.broker_id, offset)
         data.records = partition.read(offset, size, end_offset, at_least_one, is_doubted=is_doubted).parts
     if has_waited:
-        partition.follower(follower.broker_id)  # it may be no replica any more
+        partition.follower(follower.broker_id)  # Raises where the broker is no replica any more.
     else:
         partition.follower_fetched(follower.broker_id, follower.broker_epoch, offset, position.log_start_offset)
     data.high_watermark, data.last_stable_offset = partition.high_watermark, partition.last_stable_offset
@@ -52,7 +52,7 @@ def read_as_follower(
 
 
 def diverging_epoch(partition: Partition, last_fetched_epoch: int, fetch_offset: int) -> EpochEndOffset | None:
-    """Where the reader's log and ours part, if they do. Raises OFFSET_OUT_OF_RANGE where we cannot tell."""
+    """Return where the follower's log and ours part, if they do. Raises OFFSET_OUT_OF_RANGE where it is unknown."""
     if last_fetched_epoch < 0:
         return None
     log = partition.log

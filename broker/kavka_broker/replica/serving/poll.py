@@ -11,12 +11,12 @@ from kavka_broker.replica.leading.purgatory import FetchWaiter
 from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.fetch_sessions import FetchContext
 
-#: Partitions that are read in one go; a fetch of more is read in slices.
+#: Partitions that are read in one go; a fetch of more partitions is read in slices.
 AT_ONCE_MAX: Final = 100
 
 
 class Follower(NamedTuple):
-    """Which broker fetches."""
+    """The broker that fetches."""
 
     broker_id: int
     broker_epoch: int
@@ -24,17 +24,17 @@ class Follower(NamedTuple):
 
 @dataclass(slots=True)
 class Reading:
-    """What one pass over the partitions of a poll has read."""
+    """Partitions' data of one pass over a poll."""
 
     served: list[tuple[SessionPartition, PartitionData]]
     watched: list[Partition]
     size_bytes: int = 0
-    is_due: bool = False  # something in it must not wait
+    is_due: bool = False  # whether some partition's data must not wait
 
 
 @dataclass(slots=True)
 class Poll:
-    """Who fetches what, how much of it, and how long it may wait for `needed_bytes`."""
+    """A fetch: its client, its partitions, and how long it may wait for `needed_bytes`."""
 
     context: FetchContext
     partitions: Collection[SessionPartition]  # to look at
@@ -42,7 +42,7 @@ class Poll:
     needed_bytes: int
     wait_ms: int
     follower: Follower | None = None
-    feed: Feed | None = None  # what is new for the follower
+    feed: Feed | None = None  # the partitions that are new for the follower
     is_committed_only: bool = False
     reads_followers: bool = False
     rack: str = ""  # a consumer may be sent to a replica there
@@ -51,24 +51,24 @@ class Poll:
 
     @property
     def is_wide(self) -> bool:
-        """Whether others must have their turn while it is read."""
+        """Whether the fetch is read in slices, so that others have their turn."""
         return len(self.partitions) > AT_ONCE_MAX
 
     def begun(self) -> Reading:
-        """A pass in which nothing was read so far."""
+        """Return a pass in which nothing was read so far."""
         # A follower that opens a session is answered at once: only then can it add a partition to it.
         context = self.context
         opens = self.follower is not None and context.session is not None and not context.is_incremental
         return Reading([], [], is_due=opens)
 
     def look_again(self) -> None:
-        """Have the next pass look at what is new since the last one too."""
+        """Have the next pass look at news since the last one too."""
         self.has_waited = True
         if self.feed is not None:
             self.partitions = with_news(self.partitions, self.feed)
 
     def end(self) -> None:
-        """Leave nothing behind that waits for news: its answer is there, or its connection has ended."""
+        """Leave no list that waits for news: its answer is there, or its connection has ended."""
         if self.waiter is not None:
             self.waiter.give_up()
         if self.feed is not None and self.context.session is None:
@@ -76,6 +76,6 @@ class Poll:
 
 
 def with_news(partitions: Collection[SessionPartition], feed: Feed) -> list[SessionPartition]:
-    """The named partitions and those with news. Clears the feed's news."""
+    """Return the named partitions and those with news. Clears the feed's news."""
     news, feed.news = feed.news, {}
     return list(dict.fromkeys([*partitions, *news]))

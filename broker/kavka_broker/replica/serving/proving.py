@@ -15,9 +15,9 @@ log = get("replica")
 
 
 def is_proven(partition: Partition, offset: int) -> bool:
-    """Whether what was aborted from `offset` on can be told. An index in doubt is looked into from now on.
+    """Whether the aborted transactions from `offset` on are known. An index in doubt is checked from now on.
 
-    What was appended since the start is in the indexes. Raises KAFKA_STORAGE_ERROR or CORRUPT_MESSAGE where it cannot
+    Records appended since the start are in the indexes. Raises KAFKA_STORAGE_ERROR or CORRUPT_MESSAGE where that cannot
     be found out, as a read of a damaged batch does.
     """
     if not partition.log.segments.has_doubted or offset >= partition.log.found_end_offset:

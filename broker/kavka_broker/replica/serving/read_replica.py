@@ -14,12 +14,12 @@ RACK_AWARE: Final = "RackAwareReplicaSelector"
 
 
 def rack_for(rack: str, selector: str | None) -> str:
-    """The rack of a consumer that `replica.selector.class` may send there; empty where it sends nobody anywhere."""
+    """Return the rack of a consumer that `replica.selector.class` may send elsewhere; empty where it may not."""
     return rack if selector and selector.rpartition(".")[2] == RACK_AWARE else ""
 
 
 def preferred_replica(partition: Partition, offset: int, rack: str, brokers: Brokers, node_id: int) -> int | None:
-    """The broker to read from instead of `node_id`, the leader; None to stay."""
+    """Return the broker to read from instead of `node_id`, the leader; None to stay."""
     leadership, own = partition.leadership, brokers.get(node_id)
     if leadership is None or (own is not None and own.rack == rack):
         return None

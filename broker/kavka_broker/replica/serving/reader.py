@@ -31,13 +31,13 @@ class Reader:
         self._metadata = metadata
 
     def read_all(self, poll: Poll) -> Reading:
-        """One pass over all partitions of the poll."""
+        """Read all partitions of the poll in one pass."""
         reading = poll.begun()
         self._read_some(poll, poll.partitions, reading)
         return reading
 
     def read_in_slices(self, poll: Poll, *, watches: bool) -> Work[Reading]:
-        """As `read_all`. With `watches` the poll's waiter watches each partition from the moment it was read."""
+        """Read as `read_all` does, in slices. With `watches` the poll's waiter watches each partition."""
         reading, pace, partitions = poll.begun(), Pace(), list(poll.partitions)
         for start in range(0, len(partitions), READ_TOGETHER):
             size_bytes, served = reading.size_bytes, len(reading.served)
@@ -57,7 +57,7 @@ class Reader:
                 partition = self._find(asked, poll.reads_followers)
                 data = self._read(partition, asked, poll, reading)
             except BrokerError as error:
-                # Records that are null, not empty, librdkafka cannot read: it would never get to see the error.
+                # librdkafka cannot read records that are null instead of empty: it would never see the error.
                 data = PartitionData(asked.index, error.code, -1, records=b"")
                 # A follower asks for nothing that is unknown for long: it gets the error at once and retries.
                 reading.is_due = reading.is_due or poll.follower is not None or error.code not in UNKNOWN
@@ -80,7 +80,7 @@ class Reader:
         if poll.follower is None:
             return self._read_as_consumer(partition, asked, poll, bytes_max, at_least_one)
         data = self._feed(partition, asked, poll.follower, bytes_max, at_least_one, has_waited=poll.has_waited)
-        # DeleteRecords waits for followers to hear of it.
+        # DeleteRecords waits until followers have heard of the log's start.
         reading.is_due = reading.is_due or -1 < asked.log_start_offset < data.log_start_offset
         return data
 
@@ -94,7 +94,7 @@ class Reader:
         *,
         has_waited: bool,
     ) -> PartitionData:
-        """What a follower gets; no records where throttled replication has no room for them now (KIP-73)."""
+        """Read for a follower; no records where throttled replication has no room for them now (KIP-73)."""
         throttle = self._replicas.throttles.of_followers(partition)
         if throttle is not None and follower.broker_id not in partition.isr and throttle.is_exceeded:
             bytes_max, at_least_one = 0, False
@@ -143,20 +143,20 @@ class Reader:
 def _take_note(
     partition: Partition, asked: SessionPartition, data: PartitionData, poll: Poll, reading: Reading
 ) -> None:
-    """What was read counts, and the poll hears what happens to the partition from now on."""
+    """Count the bytes read, and let the poll hear of the partition's changes from now on."""
     size_bytes = size_of(data)
     if poll.feed is None:
         reading.watched.append(partition)
     else:
         poll.feed.listen(partition, asked)
         if not size_bytes and asked.position.fetch_offset < partition.log.log_end_offset:
-            poll.feed.moved(asked)  # it did not fit this time
+            poll.feed.moved(asked)  # its records did not fit this time
     partition.bytes_out += size_bytes
     reading.size_bytes += size_bytes
     reading.is_due = reading.is_due or has_diverged(data) or data.preferred_read_replica >= 0
 
 
 def _aborted_in(partition: Partition, offset: int, chunk: Chunk) -> list[AbortedTransaction]:
-    """What of these records its reader has to leave out."""
+    """Return the aborted transactions that the reader has to leave out of these records."""
     aborted = partition.log.reader.aborted_between(offset, chunk.end_offset)
     return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in aborted]
