@@ -8,14 +8,6 @@ import pytest
 
 from tests.tidy.tree import ROOT
 
-#: Imports that lead back and are still there, for types only; the list only shrinks.
-LEADING_BACK = {
-    ("api.envelopes", "api.broker"),
-    ("api.large_requests", "api.broker"),
-    ("core.config.topic", "core.config.broker"),
-    ("net.connection", "net.listener"),
-    ("net.connection_quotas", "net.connection"),
-}
 PACKAGE = "kavka_broker"
 
 
@@ -36,11 +28,8 @@ def sources() -> dict[str, str]:
 
 
 def circle_of(texts: Mapping[str, str]) -> list[str]:
-    """A circle of imports, but for those that are known; empty where there is none."""
-    graph = {
-        name: [other for other in imported(text) if other in texts and (name, other) not in LEADING_BACK]
-        for name, text in texts.items()
-    }
+    """A circle of imports; empty where there is none."""
+    graph = {name: [other for other in imported(text) if other in texts] for name, text in texts.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -61,8 +50,3 @@ def test_a_circle_is_found_wherever_its_imports_stand(where: str) -> None:
         "d.e": f"from {PACKAGE}.a import y",
     }
     assert set(circle_of(texts)) == {"a", "b", "d.e"}
-
-
-@pytest.mark.parametrize(("importer", "other"), sorted(LEADING_BACK))
-def test_an_import_that_is_gone_leaves_the_list(importer: str, other: str) -> None:
-    assert other in imported(sources()[importer])

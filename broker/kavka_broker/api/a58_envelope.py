@@ -39,7 +39,7 @@ async def envelope(request: EnvelopeRequest, broker: Broker, client: Client) -> 
     if (
         not has_decided
         and answer is not None
-        and await broker.large_requests.says(answer, ErrorCode.NOT_CONTROLLER, len(frame))
+        and await broker.message_threads.says(answer, ErrorCode.NOT_CONTROLLER, len(frame))
     ):
         return EnvelopeResponse(None, ErrorCode.NOT_CONTROLLER)
     return EnvelopeResponse(data)

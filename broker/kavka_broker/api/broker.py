@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from kavka_broker.api.large_requests import LargeRequests
+from kavka_broker.api.message_threads import MessageThreads
 from kavka_broker.api.preparation import Preparation
 from kavka_broker.api.topic_answers import TopicAnswers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -107,7 +107,7 @@ class Broker:
     channel: ControllerChannel = field(init=False)  # it asks this node's own handlers too, so it is made last
     slices: Slices = field(default_factory=Slices, init=False)
     preparation: Preparation = field(default_factory=Preparation, init=False)
-    large_requests: LargeRequests = field(default_factory=LargeRequests, init=False)
+    message_threads: MessageThreads = field(default_factory=MessageThreads, init=False)
     topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
     # Serves a request that came in an envelope.
     serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 from kavka_broker.api.broker import Broker, Client, Connected, Enveloped
 from kavka_broker.api.forwarding import Forwarded, forward
 from kavka_broker.api.large_requests import (
-    AT_ONCE_BYTES_MAX,
     check_size,
     handle,
     handle_in_parts,
     is_long,
     read_at_once,
 )
+from kavka_broker.api.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.api.registry import Answer, Api, Postponed, Role
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import TooManyElements
@@ -144,7 +144,7 @@ class Dispatcher:
         return exchange
 
     async def _serve_large(self, frame: memoryview, body: int, exchange: Exchange) -> Answer:
-        request = await self._broker.large_requests.read(frame, body, exchange.api, exchange.client.version)
+        request = await self._broker.message_threads.read(frame, body, exchange.api, exchange.client.version)
         answer = handle(request, exchange.api, self._broker, exchange.client)
         del frame, request  # an answer that waits for others, as JoinGroup's, keeps neither
         if answer is not None and not isinstance(answer, Message):
@@ -159,7 +159,7 @@ class Dispatcher:
             self._finish(exchange, answer)
 
     async def _written(self, answer: Message, client: Client) -> Written:
-        return Written(answer, await self._broker.large_requests.write(answer, client))
+        return Written(answer, await self._broker.message_threads.write(answer, client.version, client.correlation_id))
 
     def complete(self, exchange: Exchange) -> None:
         """What the exchange waits for is done: turn its outcome into pieces, unless it is to be waited for again."""

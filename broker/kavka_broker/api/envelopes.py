@@ -1,8 +1,9 @@
 """A client's request that goes to the active controller in an envelope: as it was, with its principal and address."""
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
+from kavka_broker.api.broker import Broker, Client
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
@@ -10,9 +11,6 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.default_principal_data import DefaultPrincipalData
 from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
 from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
-
-if TYPE_CHECKING:
-    from kavka_broker.api.broker import Broker, Client
 
 R = TypeVar("R", bound=Message)
 
@@ -22,7 +20,7 @@ PRINCIPAL_VERSION: Final = 0
 _VERSION: Final = Struct(">h")
 
 
-async def ask_in_envelope(frame: bytes, broker: "Broker", client: "Client") -> bytes:
+async def ask_in_envelope(frame: bytes, broker: Broker, client: Client) -> bytes:
     """The active controller's answer to the client's frame, with header. Raises BrokerError, and Unreachable where no
     controller has answered in time.
     """
@@ -33,7 +31,7 @@ async def ask_in_envelope(frame: bytes, broker: "Broker", client: "Client") -> b
     return answer.response_data or b""
 
 
-async def ask_elsewhere(request: Message, response: type[R], broker: "Broker", client: "Client") -> R:
+async def ask_elsewhere(request: Message, response: type[R], broker: Broker, client: Client) -> R:
     """As `ask_in_envelope`, of a part of what the client asks."""
     assert request.API_KEY is not None
     header = RequestHeader(request.API_KEY, client.version, client.correlation_id, client.client_id)

@@ -55,7 +55,7 @@ async def decide_here(request: Message, api: "Api", broker: "Broker", client: "C
         return None
     if client.has_decided:
         return said
-    if said is None or await broker.large_requests.says(said, ErrorCode.NOT_CONTROLLER, client.size_bytes):
+    if said is None or await broker.message_threads.says(said, ErrorCode.NOT_CONTROLLER, client.size_bytes):
         return None
     return said
 

@@ -16,70 +16,26 @@ else, wait for their answers at the same time.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
+from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.envelopes import ask_elsewhere
+from kavka_broker.api.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import bounded_decoder, decoder
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
-from kavka_broker.protocol.framing import encode_response_parts
 from kavka_broker.protocol.message import Message, has_more, says
 
 if TYPE_CHECKING:
-    from kavka_broker.api.broker import Broker, Client
     from kavka_broker.api.division import Each
     from kavka_broker.api.registry import Answer, Api
 
-R = TypeVar("R")
-
 WHOLE_BYTES_MAX: Final = 512
 """A hundred elements or so."""
-AT_ONCE_BYTES_MAX: Final = 8 * 1024
-"""Takes a millisecond to read at most."""
 AT_ONCE_ELEMENTS_MAX: Final = 500
 """Of an answer, or of a request of records: they take two milliseconds at most."""
-THREADS_MAX: Final = 2
-
-
-class LargeRequests:
-    """Reads requests and writes answers in threads, `THREADS_MAX` at a time."""
-
-    def __init__(self) -> None:
-        self._free = asyncio.Semaphore(THREADS_MAX)
-
-    async def read(self, frame: memoryview, body: int, api: "Api", version: int) -> Message:
-        """The request in a frame. Raises ProtocolViolation, also where it has too many elements."""
-        request, _ = await self._in_thread(bounded_decoder(api.request, version), frame, body)
-        return request
-
-    async def write(self, answer: Message, client: "Client") -> list[Any]:
-        """The pieces of an answer, with size and header."""
-        return await self._in_thread(encode_response_parts, answer, client.version, client.correlation_id)
-
-    async def says(self, answer: Message, code: ErrorCode, request_bytes: int) -> bool:
-        """Whether the code stands anywhere in the answer to a request of this size."""
-        if request_bytes <= AT_ONCE_BYTES_MAX:
-            return says(answer, code)
-        return await self._in_thread(says, answer, code)
-
-    async def _in_thread(self, function: Callable[..., R], *arguments: object) -> R:
-        await self._free.acquire()
-        work = asyncio.ensure_future(asyncio.to_thread(_outcome, function, arguments))
-        work.add_done_callback(lambda _: self._free.release())
-        # Shielded: a thread cannot be stopped, and its place is free when it is through.
-        result, error = await asyncio.shield(work)
-        if error is not None:
-            raise error
-        return result  # type: ignore[no-any-return]
-
-
-def _outcome(function: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[Any, Exception | None]:
-    try:
-        return function(*arguments), None
-    except Exception as error:  # noqa: BLE001 - raised again on the loop, if anybody still waits for it
-        return None, error
 
 
 def check_size(api: "Api", size_bytes: int) -> None:
@@ -88,7 +44,7 @@ def check_size(api: "Api", size_bytes: int) -> None:
         raise ProtocolViolation(f"{api.name} of {size_bytes} bytes; {api.bytes_max} are allowed")
 
 
-def is_long(answer: Message, api: "Api", client: "Client") -> bool:
+def is_long(answer: Message, api: "Api", client: Client) -> bool:
     """Whether to write the answer takes a thread."""
     if api.is_counting:
         return client.has_long_answer or (not api.pipelined and client.size_bytes > AT_ONCE_BYTES_MAX)
@@ -106,22 +62,22 @@ def read_at_once(frame: memoryview, body: int, api: "Api", version: int) -> Mess
     return request
 
 
-async def read_any(frame: memoryview, body: int, api: "Api", broker: "Broker", client: "Client") -> Message:
+async def read_any(frame: memoryview, body: int, api: "Api", broker: Broker, client: Client) -> Message:
     """The request in a frame of any size. Raises ProtocolViolation."""
     if len(frame) > AT_ONCE_BYTES_MAX:
-        return await broker.large_requests.read(frame, body, api, client.version)
+        return await broker.message_threads.read(frame, body, api, client.version)
     request, _ = decoder(api.request, client.version)(frame, body)
     return request
 
 
-def handle(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer | Awaitable[Answer]":
+def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
     """What the handler says, of a request with many elements in parts."""
     if client.size_bytes > WHOLE_BYTES_MAX:
         return handle_in_parts(request, api, broker, client)
     return api.handle(request, broker, client)
 
 
-def handle_in_parts(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer | Awaitable[Answer]":
+def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
     """As `handle`, of a request of which nobody has counted the bytes."""
     each = next((one for one in api.each if one.has_elements(request)), None)
     if each is None:
@@ -133,7 +89,7 @@ def handle_in_parts(request: Message, api: "Api", broker: "Broker", client: "Cli
     return _joined(each, chain((first,), parts), api, broker, client)
 
 
-async def _joined(each: "Each", parts: "chain[Message]", api: "Api", broker: "Broker", client: "Client") -> Message:
+async def _joined(each: "Each", parts: "chain[Message]", api: "Api", broker: Broker, client: Client) -> Message:
     """The answer to all parts, each of which is begun in a turn of its own."""
     said: list[asyncio.Future[Answer]] = []
     answers: list[Any] = []
@@ -155,7 +111,7 @@ async def _joined(each: "Each", parts: "chain[Message]", api: "Api", broker: "Br
                 waiting.exception()  # looked at: the error of one part is the answer to all
 
 
-async def _decided(part: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
+async def _decided(part: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
     """What is decided on a part. Once the lead is lost behind one that was, the next controller is asked for the rest:
     a client that asked it for all would hear that what has just been made exists. Raises BrokerError.
     """
@@ -177,6 +133,6 @@ async def _decided(part: Message, api: "Api", broker: "Broker", client: "Client"
     return answer
 
 
-async def _handled(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
+async def _handled(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
     answer = api.handle(request, broker, client)
     return answer if answer is None or isinstance(answer, Message) else await answer

@@ -16,18 +16,17 @@ either while the requests of all connections have used up `queued.max.request.by
 import asyncio
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kavka_broker.api.broker import Connected
-from kavka_broker.api.dispatch import Exchange
+from kavka_broker.api.dispatch import Dispatcher, Exchange
 from kavka_broker.net.inbox import Inbox
+from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.timers import Timer
-
-if TYPE_CHECKING:
-    from kavka_broker.net.listener import Listener
-    from kavka_broker.quotas.sensor import HeldTime
+from kavka_broker.quotas.sensor import HeldTime
+from kavka_broker.seams import Clock
+from kavka_broker.timers import Timer, Timers
 
 OUTBOX_BYTES_MAX = 1024 * 1024
 IN_FLIGHT_MAX = 64
@@ -35,10 +34,27 @@ REQUESTS_PER_TURN_MAX = 64
 """A small request takes 4 to 40 microseconds."""
 
 
+class ConnectionOwner(Protocol):
+    """The listener of a connection, which counts it."""
+
+    name: str
+    dispatcher: Dispatcher | None
+    limits: Limits
+    clock: Clock
+    timers: Timers
+    received_bytes: int
+
+    def opened(self, connection: "Connection", /) -> None: ...
+
+    def closed(self, connection: "Connection", /) -> None: ...
+
+    def refused(self, connection: "Connection", reason: str, /) -> None: ...
+
+
 class Connection(asyncio.BufferedProtocol):
     """A connection of `listener`, which holds the dispatcher, the limits and the set of all connections."""
 
-    def __init__(self, listener: "Listener") -> None:
+    def __init__(self, listener: ConnectionOwner) -> None:
         self._listener = listener
         assert listener.dispatcher is not None, "a listener serves once it has a dispatcher"
         self._dispatcher = listener.dispatcher

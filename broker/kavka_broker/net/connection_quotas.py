@@ -9,14 +9,19 @@ connections whatever the others hold, and for each too many the one that was idl
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from kavka_broker.net.connection import Connection
+from typing import Final, Protocol
 
 INT_MAX: Final = 2**31 - 1
+
+
+class Closable(Protocol):
+    """A connection, as far as its count goes."""
+
+    last_active_ms: float
+
+    def close(self, reason: str, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class _Listening:
     """One listener: how many connections it holds, those that are about to be made included."""
 
     count: int
-    connections: Mapping["Connection", None]
+    connections: Iterable[Closable]
     tell: Callable[[], None]
 
 
@@ -52,13 +57,13 @@ class ConnectionQuotas:
         self._protected = protected
         self._listeners: dict[str, _Listening] = {}
         self._per_address: Counter[str] = Counter()
-        self._leaving: dict[Connection, None] = {}  # were closed for others, and are counted until they are gone
+        self._leaving: dict[Closable, None] = {}  # were closed for others, and are counted until they are gone
 
     @property
     def bounds(self) -> ConnectionBounds:
         return self._bounds
 
-    def join(self, listener: str, connections: Mapping["Connection", None], tell: Callable[[], None]) -> None:
+    def join(self, listener: str, connections: Iterable[Closable], tell: Callable[[], None]) -> None:
         """Count a listener's connections too; `tell` is called whenever there may be room again."""
         self._listeners[listener] = _Listening(0, connections, tell)
 
@@ -79,7 +84,7 @@ class ConnectionQuotas:
         self._listeners[listener].count += 1
         self._close_excess()
 
-    def admits(self, connection: "Connection", address: str) -> bool:
+    def admits(self, connection: Closable, address: str) -> bool:
         """Count a connection that was made, of this address, until its `release`; whether it may have so many."""
         self._per_address[address] += 1
         is_admitted = self._per_address[address] <= self._bounds.of_address(address)
@@ -88,7 +93,7 @@ class ConnectionQuotas:
         self._close_excess()  # those that were still being made could not be closed for others
         return is_admitted
 
-    def release(self, listener: str, connection: "Connection", address: str) -> None:
+    def release(self, listener: str, connection: Closable, address: str) -> None:
         """A connection is gone."""
         self._leaving.pop(connection, None)
         self._per_address[address] -= 1
@@ -121,7 +126,7 @@ class ConnectionQuotas:
             self._leaving[connection] = None
             connection.close(f"more than max.connections={self._bounds.connections_max}")
 
-    def _closable(self) -> Iterator["Connection"]:
+    def _closable(self) -> Iterator[Closable]:
         for name, one in self._listeners.items():
             if not self._is_protected(name):
                 yield from (each for each in one.connections if each not in self._leaving)

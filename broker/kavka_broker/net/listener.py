@@ -7,29 +7,19 @@ that is throttled, reads nothing or waits for an answer may be gone, and nobody 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.connection_quotas import ConnectionQuotas
-from kavka_broker.net.request_memory import RequestMemory
+from kavka_broker.net.limits import Limits
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
 
 log = get("net")
 
 SWEEP_MS_MAX = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one listener allows."""
-
-    request_bytes_max: int = 100 * 1024 * 1024
-    idle_ms_max: int = 600_000
-    memory: RequestMemory = field(default_factory=RequestMemory)  # which other listeners may share
 
 
 class Listener:

@@ -11,7 +11,8 @@ from kavka_broker.core.config.unserved import check_promises, without_effect
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection_quotas import ConnectionQuotas
-from kavka_broker.net.listener import Limits, Listener
+from kavka_broker.net.limits import Limits
+from kavka_broker.net.listener import Listener
 from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.runtime.bounding import Bounding
 from kavka_broker.seams import Clock

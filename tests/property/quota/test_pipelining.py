@@ -19,7 +19,7 @@ from kavka_broker.api.broker import Client as Requester
 from kavka_broker.core.quota.entity import ENFORCED, Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.net.connection import Connection
-from kavka_broker.net.listener import Limits
+from kavka_broker.net.limits import Limits
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE, ClientQuotas
 from kavka_broker.slices import at_once
 
@@ -140,7 +140,7 @@ class Socket:
             dispatcher=broker, limits=Limits(), clock=world, timers=world, name="PLAINTEXT", received_bytes=0,
             opened=lambda _: None,
         )  # fmt: skip
-        self.connection = Connection(listener)  # type: ignore[arg-type]
+        self.connection = Connection(listener)
         self.connection._transport = self  # type: ignore[assignment]
         self.connection.peer = SimpleNamespace(number=number)  # type: ignore[assignment]
         self.connection.outbox = SimpleNamespace(  # type: ignore[assignment]

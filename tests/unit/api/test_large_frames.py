@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.api.large_requests import AT_ONCE_BYTES_MAX
+from kavka_broker.api.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.api.registry import FORWARDED_BYTES_MAX, LARGE_BYTES_MAX, SMALL_BYTES_MAX
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.protocol import wire

@@ -5,7 +5,7 @@ import pytest
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener
-from kavka_broker.core.config.topic import check_topic_config, topic_config
+from kavka_broker.core.config.topic import check_topic_config, with_overrides
 from tests.support.cluster import PROPERTIES
 
 HOUR_MS = 3_600_000
@@ -129,7 +129,8 @@ def test_a_dynamic_value_that_cannot_be_read_does_not_keep_a_broker_from_startin
 
 
 def test_a_topics_own_word_comes_first() -> None:
-    config = topic_config({"retention.ms": "5", "cleanup.policy": "compact,delete"}, parse(log_retention_ms="1000"))
+    overrides = {"retention.ms": "5", "cleanup.policy": "compact,delete"}
+    config = with_overrides(parse(log_retention_ms="1000").log_config, overrides)
     assert config.retention_ms == 5
     assert config.compacts
     assert config.deletes

@@ -18,7 +18,8 @@ import pytest
 
 from kavka_broker.api.broker import Client as Requester
 from kavka_broker.net.connection import REQUESTS_PER_TURN_MAX, Connection
-from kavka_broker.net.listener import Limits, Listener
+from kavka_broker.net.limits import Limits
+from kavka_broker.net.listener import Listener
 from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime

@@ -11,7 +11,8 @@ import pytest
 
 from kavka_broker.net import acceptor
 from kavka_broker.net.connection_quotas import ConnectionBounds, ConnectionQuotas
-from kavka_broker.net.listener import Limits, Listener
+from kavka_broker.net.limits import Limits
+from kavka_broker.net.listener import Listener
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.timers import Timers
 from tests.unit.net.test_connection import Client, Handlers, body

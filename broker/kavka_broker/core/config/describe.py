@@ -12,7 +12,7 @@ from itertools import dropwhile
 from kavka_broker.core.config.broker import KEYS, SYNONYMS, BrokerConfig
 from kavka_broker.core.config.definition import REQUIRED, ConfigType, Definition, Mode, render
 from kavka_broker.core.config.group_table import GROUP_KEYS
-from kavka_broker.core.config.topic import topic_config
+from kavka_broker.core.config.topic import with_overrides
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
 
@@ -92,7 +92,7 @@ class Layers:
 
 def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Described]:
     """Describe every config of a topic."""
-    values = topic_config(overrides, layers.effective)
+    values = with_overrides(layers.effective.log_config, overrides)
     for name, definition in TOPIC_KEYS.items():
         if definition.internal:
             continue

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
-
-if TYPE_CHECKING:
-    from kavka_broker.core.config.broker import BrokerConfig
 
 LONG_MAX: Final = 2**63 - 1
 
@@ -103,8 +100,3 @@ def with_overrides(config: LogConfig, overrides: Mapping[str, str]) -> LogConfig
             raise ConfigError(name, "is not a config of a topic; take it away or correct its name")
         values[name.replace(".", "_")] = definition.parse(text)
     return replace(config, **values) if values else config
-
-
-def topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> LogConfig:
-    """The config of a topic: its own overrides over those of the broker."""
-    return with_overrides(broker.log_config, overrides)
