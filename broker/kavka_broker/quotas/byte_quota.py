@@ -92,8 +92,11 @@ class ByteQuota:
         return (self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)).held
 
     def update(self, limits: Mapping[Entity | IpEntity, float]) -> None:
-        """Other limits hold from the next request on; sensors keep what they have recorded."""
-        self._limits = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity)}
+        """Other limits hold from the next request on; sensors keep what they have recorded.
+
+        Metadata that Apache Kafka wrote may have limits below 0, or that are no numbers: it throttles nobody by them.
+        """
+        self._limits = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
         self._resolved.clear()
         for sensor in self._sensors.values():
             effective = resolve(self._limits, *sensor.client)
@@ -130,7 +133,7 @@ class ByteQuota:
         assert limit is not None
         if sensor.held_until_ms > now_ms:
             return sensor.held_until_ms - now_ms
-        if size_bytes > self._window.value_max(limit) and not rate.measure(now_ms):
+        if limit > 0 and size_bytes > self._window.value_max(limit) and not rate.measure(now_ms):
             sensor.held_until_ms = now_ms + min(int(size_bytes / limit * 1000), THROTTLE_MS_MAX)
             return 0
         delay_ms = rate.charge(size_bytes, now_ms, limit)

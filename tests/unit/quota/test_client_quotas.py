@@ -1,9 +1,11 @@
 """Enforcement as handlers see it: who shares what, what a change does, and what stays bounded."""
 
+import math
+
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, ENFORCED, Entity, IpEntity, QuotaKey
-from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
 from kavka_broker.core.quota.resolve import LEVELS, candidates
 from kavka_broker.quotas.byte_quota import IDLE_MS_MAX, ByteQuota
 from kavka_broker.quotas.client_quotas import ClientQuotas
@@ -273,3 +275,18 @@ def test_shares_that_look_alike_in_labels_are_not_exported_twice() -> None:
 
     assert len(labels) == len(set(labels))
     assert sum(line.bytes_total for line in at_once(quota.usages(0))) == 7
+
+
+@pytest.mark.parametrize("limit", [-1.0, math.nan])
+def test_a_limit_that_is_none_throttles_nobody(limit: float) -> None:
+    """Apache Kafka's metadata may hold one."""
+    quota = ByteQuota(WINDOW)
+    quota.update({Entity("alice"): limit})
+    assert quota.charge("alice", "", 1_000_000, 0) == quota.admit("alice", "", 1_000_000, 0) == 0
+    assert quota.clamp("alice", "", 1_000_000, 0) == 1_000_000
+
+
+def test_a_limit_of_zero_lets_nothing_pass() -> None:
+    quota = ByteQuota(WINDOW)
+    quota.update({Entity("alice"): 0.0})
+    assert quota.admit("alice", "", 1, 0) == quota.charge("alice", "", 1, 0) == THROTTLE_MS_MAX

@@ -125,6 +125,19 @@ def test_a_follower_does_not_cut_what_was_committed() -> None:
     contradicted(world, cut, "cut the log at 1, below 3, which was committed")
 
 
+def test_a_follower_does_not_cut_into_the_snapshot_that_its_log_begins_behind() -> None:
+    world = three()
+    for process in world.processes.values():
+        process.snapshot()
+        process.log.trim(3)
+
+    def cut(message: Message) -> None:
+        if isinstance(message, FetchResponse):
+            message.responses[0].partitions[0].diverging_epoch = EpochEndOffset(0, 0)
+
+    contradicted(world, cut, "knows nothing behind epoch 0")
+
+
 def test_a_follower_does_not_replace_what_was_committed() -> None:
     world = three()
 

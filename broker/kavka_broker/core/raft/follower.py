@@ -183,7 +183,11 @@ def _want(node: NodeState, role: Follower, snapshot: SnapshotId) -> None:
 
 def _truncate(node: NodeState, epoch: int, end_offset: int) -> None:
     own_epoch, own_end = node.log.epoch_end(epoch)
-    assert own_epoch <= epoch, f"epoch {own_epoch} was asked for as {epoch}"
+    if own_epoch > epoch:
+        raise _ContradictionError(
+            f"the leader of epoch {node.epoch} knows nothing behind epoch {epoch}, "
+            f"and the log begins behind a snapshot of epoch {own_epoch}"
+        )
     offset = own_end if own_epoch != epoch else min(own_end, end_offset)
     if offset < node.high_watermark:
         raise _ContradictionError(

@@ -13,7 +13,7 @@ leader.
 from enum import Enum, auto
 
 from kavka_broker.core.partition.follower import Resume, first_fetch_offset, resume, truncation_offset
-from kavka_broker.core.partition.leader_epochs import EpochEnd
+from kavka_broker.core.partition.leader_epochs import NO_OFFSET, EpochEnd
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.fetch_response import PartitionData
@@ -124,6 +124,9 @@ def _follow(partition: Partition, data: PartitionData) -> None:
 
 
 def cut_diverging(partition: Partition, diverging: EpochEnd) -> None:
+    """Cut where the leader's log parts from this one. Raises BrokerError, also for an offset that cannot be."""
+    if diverging.end_offset < NO_OFFSET:
+        raise _impossible(partition, diverging.end_offset)
     end_offset = partition.log.log_end_offset
     offset = truncation_offset(diverging, partition.log.epochs, end_offset, partition.high_watermark)
     log.info(
@@ -139,7 +142,12 @@ def cut_diverging(partition: Partition, diverging: EpochEnd) -> None:
 
 
 def resume_between(partition: Partition, leader_start: int, leader_end: int) -> Resume:
-    """Resume where the leader's log spans these offsets and ours did not end between them; returns what was done."""
+    """Resume where the leader's log spans these offsets and ours did not end between them; returns what was done.
+
+    Raises BrokerError, also for offsets that cannot be.
+    """
+    if min(leader_start, leader_end) < 0:
+        raise _impossible(partition, min(leader_start, leader_end))
     how, offset = resume(leader_start, leader_end, partition.log.log_end_offset)
     log.warning(
         "fetch.repositioned",
@@ -158,3 +166,8 @@ def resume_between(partition: Partition, leader_start: int, leader_end: int) -> 
         case Resume.GO_ON:
             pass  # the log's epochs are in doubt: the caller checks them, which takes a while
     return how
+
+
+def _impossible(partition: Partition, offset: int) -> BrokerError:
+    problem = f"{partition}: the leader, {partition.state.leader}, names the offset {offset}"
+    return BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
