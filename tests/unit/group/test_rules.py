@@ -7,6 +7,7 @@ from kavka_broker.core.group.records import group_record, group_tombstone
 from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.core.group.subscription import subscribed_topics
+from kavka_broker.core.group.sync import persisted
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 from tests.unit.group.world import World
@@ -108,3 +109,29 @@ def test_whoever_is_dropped_has_no_session_any_more() -> None:
     departure = membership.Departure(world.clients["A"].member_id)
     membership.leave(world.group, departure, world.settings, world.now_ms, effects)
     assert Stop(TimerName(TimerKind.SESSION, world.clients["A"].member_id)) in effects
+
+
+def test_a_new_id_that_is_not_written_while_a_generation_is_makes_another_generation() -> None:
+    """The assignment that becomes stable names the new id, and the member has its former one again."""
+    world = World(GroupSettings(initial_rebalance_delay_ms=0))
+    world.join("A", rebalance="1s")
+    world.join("S", rebalance="1s", instance="s")
+    world.advance(0)
+    world.join("A")
+    world.sync("A", {"A": "0", "S": "1"})
+    world.sync("S", {})
+    assert world.group.state is GroupState.STABLE
+    world.set_disk("holds")
+    world.join("S", fresh="")
+    (renewed,) = world.held
+    world.join("B", rebalance="1s")
+    world.join("A")
+    world.advance(1_000)
+    world.sync("A", {"A": "0", "B": "2"})
+    world.held.remove(renewed)
+    effects = Effects()
+    persisted(world.group, renewed.ticket, ErrorCode.COORDINATOR_NOT_AVAILABLE, world.settings, world.now_ms, effects)
+    world.run(effects)
+    world.set_disk("works")
+    assert world.group.state.name == "PREPARING_REBALANCE"
+    assert not any(member.assignment for member in world.group.members.values())

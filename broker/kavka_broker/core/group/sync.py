@@ -104,12 +104,14 @@ def persisted(
     is_current = group.state is GroupState.COMPLETING_REBALANCE and write.generation == group.generation
     if write.generation is None or not is_current:
         return
+    if error is ErrorCode.NONE and group.members.keys() != write.assignments.keys():
+        # The record of a static member's new id was not written, and the member has its former id again.
+        error = ErrorCode.REBALANCE_IN_PROGRESS
     if error is not ErrorCode.NONE:
         refuse_syncs(group, error, effects)
         prepare(group, settings, now_ms, effects)
         return
     group.move_to(GroupState.STABLE, now_ms)
-    assert group.members.keys() == write.assignments.keys(), f"{group.group_id}: members came or went in a generation"
     for member in group.members.values():
         member.assignment = write.assignments[member.member_id]
         answer_sync(group, member, ErrorCode.NONE, effects)
