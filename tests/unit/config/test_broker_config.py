@@ -168,3 +168,19 @@ def test_a_listener_may_have_a_bound_of_its_own() -> None:
 
 def test_a_broker_without_a_listener_is_refused() -> None:
     assert refusal(listeners="").startswith("listeners: is empty")
+
+
+@pytest.mark.parametrize(("port", "is_taken"), [(0, True), (65_535, True), (65_536, False)])
+def test_a_port_is_of_sixteen_bits(port: int, is_taken: bool) -> None:
+    listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:9093"
+    if is_taken:
+        assert parse(listeners=listeners).listeners[0].port == port
+    else:
+        assert "65536" in refusal(listeners=listeners)
+
+
+def test_a_session_has_room_for_two_heartbeats() -> None:
+    settings = {"broker.session.timeout.ms": "1000"}
+    BrokerConfig.parse({**PROPERTIES, **settings, "broker.heartbeat.interval.ms": "500"})
+    with pytest.raises(ConfigError, match="no second chance"):
+        BrokerConfig.parse({**PROPERTIES, **settings, "broker.heartbeat.interval.ms": "501"})

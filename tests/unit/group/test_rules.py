@@ -1,15 +1,17 @@
 """Rules of groups that no scenario comes upon, or not at their bound."""
 
 from kavka_broker.core.group import membership
+from kavka_broker.core.group.deletion import check_offset_deletion
 from kavka_broker.core.group.effects import Effects, Stop, TimerKind, TimerName
 from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.group.persistence import restore_member
 from kavka_broker.core.group.records import group_record, group_tombstone
 from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.core.group.subscription import subscribed_topics
 from kavka_broker.core.group.sync import persisted
 from kavka_broker.protocol.errors import ErrorCode
-from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
+from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue, MemberMetadata
 from tests.unit.group.world import World
 
 
@@ -135,3 +137,25 @@ def test_a_new_id_that_is_not_written_while_a_generation_is_makes_another_genera
     world.set_disk("works")
     assert world.group.state.name == "PREPARING_REBALANCE"
     assert not any(member.assignment for member in world.group.members.values())
+
+
+def test_a_member_of_an_old_record_waits_for_its_session() -> None:
+    for told, waits_ms in ((-1, 7_000), (0, 0), (9_000, 9_000)):
+        value = MemberMetadata(member_id="a", rebalance_timeout=told, session_timeout=7_000)
+        assert restore_member(value, "range").rebalance_timeout_ms == waits_ms
+
+
+def test_a_group_without_members_keeps_no_offsets_for_a_subscription() -> None:
+    assert check_offset_deletion(ClassicGroup("g"), ["t"]) == set()
+
+
+def test_a_sync_that_waits_is_a_sign_of_life() -> None:
+    world = World()
+    world.join("A")
+    world.join("B")
+    world.advance(10_000)
+    follower = next(name for name in "AB" if world.clients[name].member_id != world.group.leader_id)
+    session = TimerName(TimerKind.SESSION, world.clients[follower].member_id)
+    assert session in world.timers
+    world.sync(follower, {})
+    assert session not in world.timers

@@ -330,3 +330,11 @@ def test_a_feature_that_nobody_here_knows_can_be_turned_off() -> None:
     metadata.replay(FeatureLevelRecord("no.such", 1))
     off = UpdateFeature("no.such", 0, Direction.SAFE_DOWNGRADE)
     assert update_features(metadata, [off]).records == [FeatureLevelRecord("no.such", 0)]
+
+
+def test_a_log_that_begins_anew_begins_an_epoch() -> None:
+    metadata = replicated(1, 2)
+    before = state(metadata)
+    metadata.replay(before._replace(directories=(directory_of(1), uuid(99))).record(TOPIC_ID, 0))
+    assigned(metadata, 2, Assign(TOPIC_ID, 0, directory_of(2)))
+    assert state(metadata).leader_epoch == before.leader_epoch + 1

@@ -8,11 +8,12 @@ import pytest
 import kavka_broker.protocol.messages.metadata as records_package
 from kavka_broker.controller.batches import metadata_batch, read_batch
 from kavka_broker.core.metadata.decide.producer_ids import BLOCK_SIZE, PRODUCER_ID_MAX, Block, allocate
+from kavka_broker.core.metadata.image.brokers import UNTOLD_DIRECTORY
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.features import level_in
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.producer_ids import ProducerIds
-from kavka_broker.core.metadata.image.topics import changed
+from kavka_broker.core.metadata.image.topics import PartitionState, changed
 from kavka_broker.protocol.errors import BrokerError, InvariantViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -25,6 +26,7 @@ from kavka_broker.protocol.messages.metadata.broker_registration_change_record i
 )
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.end_transaction_record import EndTransactionRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.no_op_record import NoOpRecord
@@ -32,6 +34,7 @@ from kavka_broker.protocol.messages.metadata.partition_change_record import Part
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.producer_ids_record import ProducerIdsRecord
 from kavka_broker.protocol.messages.metadata.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from kavka_broker.protocol.messages.metadata.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
     RemoveUserScramCredentialRecord,
@@ -256,3 +259,25 @@ def test_a_name_that_looks_like_one_that_went_is_still_taken() -> None:
     assert metadata.topics.colliding("a.b") == "a_b"
     metadata.replay(RemoveTopicRecord(uuid(2)))
     assert metadata.topics.colliding("a.b") is None
+
+
+def test_a_replicas_place_is_untold_where_there_is_no_replica_or_no_word() -> None:
+    told = PartitionState((1, 2), (1,), 1, directories=(uuid(5), uuid(6)))
+    assert [told.directory_of(broker_id) for broker_id in (1, 2, 3)] == [uuid(5), uuid(6), UNTOLD_DIRECTORY]
+    assert told._replace(directories=()).directory_of(1) == UNTOLD_DIRECTORY
+
+
+def test_an_image_begins_before_every_offset_and_a_copy_stands_where_it_was_made() -> None:
+    metadata = Metadata()
+    assert (metadata.offset, metadata.features.epoch, metadata.brokers.generation) == (-1, -1, 0)
+    metadata.replay(NoOpRecord())
+    metadata.replay(FeatureLevelRecord("group.version", 1))
+    assert metadata.copy().features.epoch == 1
+
+
+def test_a_token_is_kept_until_it_is_removed() -> None:
+    metadata, token = Metadata(), DelegationTokenRecord(owner="User:a", requester="User:a", token_id="t")
+    metadata.replay(token)
+    assert list(metadata.kept.records()) == [token]
+    metadata.replay(RemoveDelegationTokenRecord("t"))
+    assert list(metadata.kept.records()) == []

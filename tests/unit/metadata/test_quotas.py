@@ -144,3 +144,24 @@ def test_an_address_and_its_default() -> None:
     set_limits(quotas, [("ip", None)], connection_creation_rate=7.0)
     set_limits(quotas, [("ip", "2001:db8::7")], connection_creation_rate=8.0)
     assert quotas.limits["connection_creation_rate"] == {IpEntity(DEFAULT): 7.0, IpEntity("2001:db8::7"): 8.0}
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_taken"),
+    [
+        (2.0**31 - 1, True),
+        (2.0**31, False),
+        (1.0, True),
+        (0.0, False),
+        (1.5, False),
+        (1 + 1e-7, True),
+        (1 + 1e-5, False),
+    ],
+)
+def test_how_many_connections_an_address_may_make(limit: float, is_taken: bool) -> None:
+    alteration = Alteration([("ip", "192.0.2.7")], [("connection_creation_rate", limit)])
+    if is_taken:
+        assert len(alter(Quotas(), alteration).records) == 1
+    else:
+        with pytest.raises(BrokerError):
+            alter(Quotas(), alteration)

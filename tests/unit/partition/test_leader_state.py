@@ -103,6 +103,7 @@ def test_nothing_is_committed_while_too_few_are_in_sync() -> None:
     ("answer", "settled", "isr"),
     [
         (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 1), ProposalOutcome.DONE, (1, 2, 3)),
+        (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 0), ProposalOutcome.DONE, (1, 2, 3)),
         (IsrAnswer(ErrorCode.NONE, 1, 8, (1, 2, 3), 1), ProposalOutcome.WAIT, (1, 2)),
         (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), -1), ProposalOutcome.WAIT, (1, 2)),
         (IsrAnswer(ErrorCode.INELIGIBLE_REPLICA), ProposalOutcome.REFUSED, (1, 2)),
@@ -125,3 +126,19 @@ def test_an_answer_to_a_proposal_that_is_settled_already_counts_for_nothing() ->
     take(leader, 1, epoch=1)
     assert leader.answered(change, IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 2)) is ProposalOutcome.DONE
     assert leader.isr == (1,)
+
+
+def test_nobody_is_proposed_while_a_proposal_is_under_way() -> None:
+    leader = led(1)
+    for broker_id in (2, 3):
+        fetch(leader, broker_id, 5, 5, now_ms=200)
+    assert leader.joining(5, 5, lambda _: 4, 200) == (2, 3)
+    leader.propose(bytes(16), 0, add=(2,), remove=())
+    assert leader.joining(5, 5, lambda _: 4, 200) == ()
+    assert leader.lagging(9, 9_000) == ()
+
+
+def test_where_all_are_in_sync_nobody_comes_in() -> None:
+    leader = led(1, 2, 3)
+    fetch(leader, 2, 5, 5, now_ms=200)
+    assert leader.joining(5, 5, lambda _: 4, 200) == ()

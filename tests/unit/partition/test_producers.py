@@ -160,3 +160,14 @@ def test_no_epoch_is_left_in_a_log_that_begins_anew() -> None:
     epochs = LeaderEpochs([(1, 0), (3, 10)])
     epochs.clear()
     assert (epochs.entries, epochs.latest, epochs.begun) == ((), -1, -1)
+
+
+def test_a_marker_of_a_newer_epoch_begins_the_sequences_anew() -> None:
+    states = ProducerStates()
+    written(states, 1, 0, epoch=3)
+    states.end_transaction(1, 4, 0, 0, 1, is_aborted=True)
+    assert code_of(states, 3, 1) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert code_of(states, 4, 1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert code_of(states, 4, 0) is ErrorCode.NONE
+    assert code_of(states, 5, 1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert code_of(states, 5, 0) is ErrorCode.NONE

@@ -28,6 +28,8 @@ from tests.unit.raft.world import CLUSTER, World, voter
 
 #: Where a batch says how far its last record is from its first.
 LAST_OFFSET_DELTA_AT = 23
+#: And of which epoch it is.
+LEADER_EPOCH_AT = 12
 
 
 class Meddler(World):
@@ -98,6 +100,24 @@ def test_a_batch_that_ends_before_it_begins_is_not_written() -> None:
     world.meddle = None
     world.run(2_000)
     assert {one.node.high_watermark for one in world.processes.values() if one.node} == {4}
+
+
+def test_a_batch_of_an_epoch_that_cannot_be_here_is_not_written() -> None:
+    world = three()
+    leader = world.leader()
+    assert leader is not None
+
+    def run_ahead(message: Message) -> None:
+        if isinstance(message, FetchResponse) and len(message.responses[0].partitions[0].records or b""):
+            records = bytearray(message.responses[0].partitions[0].records)
+            struct.pack_into(">i", records, LEADER_EPOCH_AT, 99)
+            message.responses[0].partitions[0].records = memoryview(records)
+
+    world.meddle = run_ahead
+    leader.append("a")
+    world.run(400)
+    assert {one.log.end_offset for one in world.processes.values()} == {3, 4}
+    assert any("a batch of epoch 99 after 1, in 1" in line for line in world.trace)
 
 
 def contradicted(world: Meddler, meddle: Callable[[Message], None], reason: str) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.raft import election, follower, leader, own_vote, voter_changes
-from kavka_broker.core.raft.effects import Followed, Later, Note, Send
+from kavka_broker.core.raft import election, follower, leader, own_vote, voter_changes, wire
+from kavka_broker.core.raft.effects import Followed, Later, NodeAddress, Note, Respond, Send
 from kavka_broker.core.raft.log_view import SnapshotId, TooOld, standing
 from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.node_state import NodeState
@@ -356,3 +356,67 @@ def test_nothing_is_asked_by_who_cannot_be_a_voter_of_the_log(version: int, has_
     history = VoterHistory.of([voter(1)], kraft_version=version)
     node = NodeState(identity, Settings(), QuorumState(), history, MemoryLog(), lambda low, _: low, 0)
     assert own_vote._question(node) is None
+
+
+def leading(
+    until_ms: int = 2_000, *, asked: Send | None = None, early: Later | None = None
+) -> tuple[NodeState, Leader]:
+    """A leader that is adding node 4, which has caught up."""
+    node = member(state=QuorumState(1, leader_id=1))
+    role = node.role = Leader(0, Replicas(0), 9_000, is_established=True)
+    role.replicas.fetched((4, directory_of(4)), 0, 0, 1_000)
+    role.replicas.fetched((2, directory_of(2)), 0, 0, 1_000)
+    later = None if early else Later(7)
+    voters = (*node.voters, voter(4))
+    role.change = VoterChange(later, AddRaftVoterResponse, until_ms, voters, early, voter(4), asked)
+    return node, role
+
+
+def answer_of(node: NodeState) -> tuple[Later, int]:
+    """Who was answered, and with which code."""
+    (answer,) = [one for one in node.drain() if isinstance(one, Respond)]
+    assert isinstance(answer.response, AddRaftVoterResponse)
+    return answer.later, answer.response.error_code
+
+
+def test_a_change_that_takes_too_long_is_answered() -> None:
+    node, role = leading()
+    voter_changes.drive(node, role)
+    assert node.drain() == []
+    node.now_ms = 2_000
+    voter_changes.drive(node, role)
+    assert role.change is None
+    assert answer_of(node) == (Later(7), ErrorCode.REQUEST_TIMED_OUT)
+
+
+def test_who_joins_by_itself_is_answered_once_its_record_is_appended() -> None:
+    asked = Send(NodeAddress(4, "node4", 9004), VoteRequest())
+    node, _ = leading(asked=asked, early=Later(8))
+    spoken = ApiVersionsResponse(0, supported_features=[SupportedFeatureKey("kraft.version", 0, 1)])
+    voter_changes.on_versions(node, Send(asked.peer, VoteRequest()), spoken)
+    assert len(node.voters) == 3, "the answer to another question"
+    voter_changes.on_versions(node, asked, spoken)
+    assert [one.node_id for one in node.voters] == [1, 2, 3, 4]
+    assert answer_of(node) == (Later(8), ErrorCode.NONE)
+
+
+def test_an_answer_about_versions_that_nobody_waits_for_changes_nothing() -> None:
+    node = member()
+    voter_changes.on_versions(node, Send(NodeAddress(4, "node4", 9004), VoteRequest()), None)
+    assert node.drain() == []
+
+
+def test_who_joins_by_itself_does_not_wait_for_the_commit() -> None:
+    assert wire.ask_to_join(member()).ack_when_committed is False
+
+
+def test_node_zero_is_a_node() -> None:
+    assert Replicas(0).heard((0, directory_of(1)), 5) is not None
+    assert Replicas(0).heard((-1, directory_of(1)), 5) is None
+
+
+def test_a_warning_is_one() -> None:
+    node = member()
+    node.warn("vote.refused")
+    node.note("vote.granted")
+    assert [one.is_warning for one in node.drain() if isinstance(one, Note)] == [True, False]
