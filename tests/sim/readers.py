@@ -129,6 +129,8 @@ class Reader(Client):
             if record.offset >= self.positions[place]
         ]
         self.positions[place] = max(self.positions[place], self._next)
+        if data.records and self._next < 0:
+            await self.pause()  # damage, which is noted: the same would come again at once
         return records
 
     def text_of(self, record: Record) -> str:
