@@ -1,6 +1,9 @@
 """The map from keys to offsets, against a dict, and its bound."""
 
+import math
 from random import Random
+
+import pytest
 
 from kavka_broker.storage.cleaning.offset_map import ENTRY_BYTES, SLOTS_MIN, OffsetMap, prime_below
 
@@ -41,3 +44,12 @@ def test_offset_zero_is_an_offset() -> None:
 
 def test_primes() -> None:
     assert [prime_below(number) for number in (2, 4, 11, 100, 5_592_405)] == [2, 3, 11, 97, 5_592_373]
+
+
+@pytest.mark.parametrize("load_factor", [-1.0, 0.0, 1.5, math.inf, math.nan])
+@pytest.mark.parametrize("bytes_max", [-1, 0, 10_000])
+def test_any_load_factor_and_any_size_that_a_config_may_have_make_a_map(load_factor: float, bytes_max: int) -> None:
+    made = OffsetMap(bytes_max, load_factor, keys_max=100)
+    made.put(b"key", 7)
+    assert made.get(b"key") == 7
+    made.close()

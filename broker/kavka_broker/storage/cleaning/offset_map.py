@@ -17,6 +17,7 @@ ENTRY_BYTES: Final = 24
 HASH_BYTES: Final = 16
 #: A table has room for some keys at least, or a run would not come forward.
 SLOTS_MIN: Final = 11
+LOAD_FACTOR_MIN: Final = 0.01
 #: A map is one stretch of memory, and no larger than Kafka's.
 BYTES_MAX: Final = 2**31 - 1
 _HALVES: Final = Struct(">QQ")
@@ -31,8 +32,8 @@ class OffsetMap:
 
     def __init__(self, bytes_max: int, load_factor: float, keys_max: int) -> None:
         """A table for `keys_max` keys, or for as many as go into `bytes_max` at that load."""
+        load_factor = min(max(LOAD_FACTOR_MIN, load_factor), 1.0)  # any number, by the config
         wanted = int(keys_max / load_factor) + SLOTS_MIN
-        assert bytes_max > 0 < load_factor <= 1
         self.slots = prime_below(max(SLOTS_MIN, min(wanted, min(bytes_max, BYTES_MAX) // ENTRY_BYTES)))
         self.entries_max = max(1, min(int(self.slots * load_factor), self.slots - 1))
         assert 0 < self.entries_max < self.slots
