@@ -1,4 +1,4 @@
-"""The control records of a batch that say who votes. All other records are none of the quorum's business."""
+"""The control records of a batch that name the voters. All other records are none of the quorum's business."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -19,7 +19,7 @@ _VERSION: Final = Struct(">h")
 
 
 def voter_records(batch: memoryview) -> Iterator[tuple[int, Message]]:
-    """The records of a control batch that name voters or the kraft.version, with their offsets."""
+    """Records of a control batch that name voters or the kraft.version, with their offsets."""
     for record in read_records(batch):
         kind = control_type(record.key)
         if kind in KINDS and record.value is not None:

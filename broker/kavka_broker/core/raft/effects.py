@@ -8,7 +8,7 @@ The rules themselves touch neither disk nor network. Each call of `RaftNode` ret
 
 `Persist` blocks what follows it until the state would survive a loss of power: this is what makes a vote a promise.
 Appends need no such wait. They are written, `Flush` starts a sync beside everything else, and `flushed` tells the
-node; until then nobody counts what is not on a disk.
+node; until then no node counts records that are not on a disk.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from kavka_broker.protocol.message import Buffer, Message
 
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
-    """Where a request goes. Ids below -1 are bootstrap servers, whose node id nobody knows yet."""
+    """The address for a request. Ids below -1 are bootstrap servers, whose node ids are not known yet."""
 
     node_id: int
     host: str
@@ -44,7 +44,7 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Ask a peer; `RaftNode.answered(send, response or None, now_ms)` takes what comes of it."""
+    """Send a request to a peer; `RaftNode.answered(send, response or None, now_ms)` takes the outcome."""
 
     peer: NodeAddress
     request: Message
@@ -60,7 +60,7 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """As the leader: append one batch of control records at the log's end, in this epoch."""
+    """Append one batch of control records at the log's end, in this epoch, as the leader."""
 
     records: tuple[Message, ...]
     epoch: int
@@ -72,7 +72,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class AppendFetched:
-    """As a follower: append whole batches as the leader wrote them. Checksums and offsets are as they should be."""
+    """Append whole batches as the leader wrote them, as a follower. Checksums and offsets are as they should be."""
 
     records: Buffer
     end_offset: int
@@ -80,7 +80,7 @@ class AppendFetched:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Drop everything from this offset on. Never below the high watermark."""
+    """Drop all records from this offset on. Never below the high watermark."""
 
     offset: int
 
@@ -95,7 +95,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Everything below this offset is true and stays true. Only grows while the process lives."""
+    """Take note that records below this offset are committed and stay so. Only grows while the process lives."""
 
     high_watermark: int
 
@@ -105,7 +105,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Led:
-    """The lead is ours. The epoch begins with the batch at `start_offset`; once that is committed, all before it is."""
+    """The node leads. Its epoch begins with the batch at `start_offset`; once that is committed, all before it is."""
 
     epoch: int
     start_offset: int
@@ -117,7 +117,7 @@ class Led:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Another node leads, or nobody known (leader_id -1). A leader that sees this leads no longer."""
+    """Another node leads, or none that is known (leader_id -1). A leader that gets this leads no longer."""
 
     leader_id: int
     epoch: int
@@ -125,7 +125,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class SaveChunk:
-    """A piece of the snapshot that is being downloaded; position 0 begins it anew."""
+    """Save a piece of the snapshot that is being downloaded; position 0 begins it again."""
 
     snapshot: SnapshotId
     position: int
@@ -138,7 +138,7 @@ class SaveChunk:
 
 @dataclass(frozen=True, slots=True)
 class AdoptSnapshot:
-    """All pieces are there. Sync it, check it, give it its name, begin the log behind it, replace the image by it.
+    """Adopt the downloaded snapshot: sync it, check it, name it, begin the log behind it, replace the image by it.
 
     Then call `snapshot_adopted`, or `snapshot_refused` where it is damaged. Until then the node fetches nothing.
     """

@@ -1,9 +1,8 @@
-"""Votes: who gets one, and what becomes of an election.
+"""Votes: which candidate gets one, and what becomes of an election.
 
 A vote is given once an epoch, and only to a log that is not behind: this is what keeps committed records in every
-later leader. A pre-vote promises nothing and so costs nothing; but who hears of a living leader refuses it, and with
-that a node that merely lost its own connection cannot bring down a leader that everybody else is content with
-(KIP-996).
+later leader. A pre-vote promises nothing and so costs nothing; but a node that hears of a living leader refuses it. So
+a node that merely lost its own connection cannot bring down a leader that all others are content with (KIP-996).
 
 As in Kafka, votes are not refused for not standing in the list of voters: the voter may be the one whose list is old.
 What protects is the log of a node that was removed: it does not have the record of its removal.
@@ -57,7 +56,7 @@ def on_vote(node: NodeState, request: VoteRequest) -> VoteResponse:
 
 
 def _problem(node: NodeState, request: VoteRequest, asked: PartitionData) -> ErrorCode:
-    # A candidate's epoch is new, so nothing in its log can be of it; a pre-vote is of an epoch that may have records.
+    # A candidate's epoch is new, so no record in its log can be of it; a pre-vote is of an epoch that may have records.
     epoch_max = asked.replica_epoch if asked.pre_vote else asked.replica_epoch - 1
     if asked.last_offset < 0 or not 0 <= asked.last_offset_epoch <= epoch_max:
         return ErrorCode.INVALID_REQUEST
@@ -69,7 +68,7 @@ def _problem(node: NodeState, request: VoteRequest, asked: PartitionData) -> Err
 
 
 def is_addressed_here(node: NodeState, voter_id: int, directory_id: bytes) -> bool:
-    """Whether a request means this node, with this disk. Older versions do not say."""
+    """Whether a request means this node, with this disk. Older versions do not name them."""
     return voter_id in (NOBODY, node.node_id) and directory_id in (ZERO, node.identity.directory_id)
 
 
@@ -98,7 +97,7 @@ def _has_living_leader(node: NodeState) -> bool:
 
 
 def _be_patient(node: NodeState) -> None:
-    """Whoever got the vote also gets the time to win."""
+    """Give a candidate that got the vote the time to win."""
     if isinstance(node.role, Unattached):
         node.role.election_at_ms = node.after(node.election_timeout_ms())
 
@@ -107,7 +106,7 @@ def _be_patient(node: NodeState) -> None:
 
 
 def on_voted(node: NodeState, send: Send, response: VoteResponse | None) -> None:
-    """A peer has answered, or cannot be reached."""
+    """Take a peer's vote, or note that it cannot be reached."""
     role = node.role
     tally = role.tally if isinstance(role, Prospective | Candidate) and role.tally.is_of(send) else None
     if response is None or response.error_code:
@@ -134,7 +133,7 @@ def _count(tally: Tally | None, send: Send, *, is_granted: bool) -> None:
 
 
 def drive(node: NodeState, role: Unattached | Prospective | Candidate | Resigned) -> None:
-    """Take the step that is due, if any."""
+    """Take the election step that is due, if any."""
     match role:
         case Unattached(election_at_ms=due_ms):
             if _may_stand(node) and node.now_ms >= due_ms:
@@ -172,7 +171,7 @@ def _try_again(node: NodeState, role: Prospective | Candidate) -> None:
         node.rounds += 1
     leader = role.leader if isinstance(role, Prospective) else None
     if leader is not None:
-        # The others may well hear of it: fetch, and find out.
+        # The other voters may still hear of the leader: fetch, and find out.
         become_follower(node, node.epoch, leader)
     elif not _may_stand(node):
         become_unattached(node, node.epoch)
@@ -181,7 +180,7 @@ def _try_again(node: NodeState, role: Prospective | Candidate) -> None:
 
 
 def due_ms(node: NodeState, role: Unattached | Prospective | Candidate | Resigned) -> int:
-    """When `drive` has something to do."""
+    """The time at which `drive` has something to do."""
     match role:
         case Prospective(over_at_ms=due) | Candidate(over_at_ms=due) | Resigned(election_at_ms=due, is_final=False):
             return due

@@ -34,7 +34,7 @@ from kavka_broker.protocol.uuids import ZERO
 
 
 def on_begin(node: NodeState, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
-    """A new leader makes itself known."""
+    """Follow a new leader that makes itself known."""
     if request.cluster_id not in (None, node.identity.cluster_id):
         node.warn("raft.begin.misdirected", cluster_id=request.cluster_id)
         return BeginQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -43,10 +43,10 @@ def on_begin(node: NodeState, request: BeginQuorumEpochRequest) -> BeginQuorumEp
         return BeginQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)
     error = _problem(node, asked.leader_id, asked.leader_epoch)
     if error is ErrorCode.NONE:
-        endpoints = tuple((one.name, one.host, one.port) for one in request.leader_endpoints)
+        endpoints = tuple((endpoint.name, endpoint.host, endpoint.port) for endpoint in request.leader_endpoints)
         learn(node, asked.leader_epoch, asked.leader_id, endpoints, is_leader_itself=True)
         is_here = request.voter_id in (NOBODY, node.node_id)
-        if not is_here or not any(asked.voter_directory_id == one for one in _directories(node)):
+        if not is_here or not any(asked.voter_directory_id == directory_id for directory_id in _directories(node)):
             error = ErrorCode.INVALID_VOTER_KEY
     return wire.begin_answer(node, error)
 
@@ -64,7 +64,7 @@ def _problem(node: NodeState, leader_id: int, epoch: int) -> ErrorCode:
 
 
 def on_end(node: NodeState, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
-    """The leader gives up. The first of its candidates stands at once, the others a little later each."""
+    """Stand for election as the leader resigns: the first of its candidates at once, the others a little later each."""
     if request.cluster_id not in (None, node.identity.cluster_id):
         node.warn("raft.end.misdirected", cluster_id=request.cluster_id)
         return EndQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -73,11 +73,13 @@ def on_end(node: NodeState, request: EndQuorumEpochRequest) -> EndQuorumEpochRes
         return EndQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)
     error = _problem(node, asked.leader_id, asked.leader_epoch)
     if error is ErrorCode.NONE:
-        endpoints = tuple((one.name, one.host, one.port) for one in request.leader_endpoints)
+        endpoints = tuple((endpoint.name, endpoint.host, endpoint.port) for endpoint in request.leader_endpoints)
         learn(node, asked.leader_epoch, asked.leader_id, endpoints)
         role = node.role
         if isinstance(role, Follower) and role.leader.node_id == asked.leader_id:
-            successors = [one.candidate_id for one in asked.preferred_candidates] or asked.preferred_successors
+            successors = [
+                candidate.candidate_id for candidate in asked.preferred_candidates
+            ] or asked.preferred_successors
             lose_leader(node, role, delay_ms=_turn_ms(node, successors))
     return wire.end_answer(node, error)
 
@@ -88,7 +90,7 @@ def _turn_ms(node: NodeState, successors: list[int]) -> int:
 
 
 def lose_leader(node: NodeState, role: Follower, *, delay_ms: int | None = None) -> None:
-    """Nothing more is heard of the leader: from now on others may have our pre-vote, and soon we ask for theirs."""
+    """Lose the leader: other voters may now have this node's pre-vote, and soon this node asks for theirs."""
     role.has_fetched = False
     if role.lost_at_ms is None:
         node.note("raft.leader.lost", leader=role.leader.node_id, epoch=node.epoch)
@@ -100,10 +102,10 @@ def lose_leader(node: NodeState, role: Follower, *, delay_ms: int | None = None)
 
 
 def on_fetched(node: NodeState, send: Send, response: FetchResponse | None) -> None:
-    """The leader, or somebody who was asked who leads, has answered."""
+    """Take the answer of the leader, or of a node that was asked for the leader."""
     fetching = _fetching(node)
     if fetching is None or fetching.in_flight is not send:
-        return  # of a former role
+        return  # the fetch is of a former role
     fetching.in_flight = None
     fetching.retry_at_ms = node.after(node.settings.retry_backoff_ms)
     if response is None:
@@ -128,18 +130,18 @@ def on_fetched(node: NodeState, send: Send, response: FetchResponse | None) -> N
     try:
         _take(node, before, answer)
     except _ContradictionError as problem:
-        # What was committed stays, and others may be asked for their votes: such a leader should not go on.
+        # Committed records stay, and other voters may be asked for their votes: such a leader should not go on.
         node.warn("raft.leader.contradicted", leader=before.leader.node_id, reason=str(problem))
         lose_leader(node, before)
         fetching.retry_at_ms = node.after(node.settings.fetch_wait_max_ms)
     except ProtocolViolation as problem:
-        # A damaged batch, on the way or on the leader's disk: nothing of it is written, and it is asked for again.
+        # A batch is damaged, on the way or on the leader's disk: none of it is written, and it is fetched again.
         node.warn("raft.fetch.damaged", leader=before.leader.node_id, reason=str(problem))
         fetching.retry_at_ms = node.after(node.settings.fetch_wait_max_ms)
 
 
 class _ContradictionError(ProtocolViolation):
-    """The leader would take away what was committed."""
+    """The leader would take away committed records."""
 
 
 def _fetching(node: NodeState) -> Fetching | None:
@@ -149,7 +151,7 @@ def _fetching(node: NodeState) -> Fetching | None:
 def _refused(node: NodeState, role: Follower, send: Send, error: ErrorCode) -> None:
     node.note("raft.fetch.refused", by=send.peer.node_id, error=error.name)
     if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        # In its own epoch: it has resigned, or come back without remembering that it led.
+        # The leader of this epoch has resigned, or was restarted without remembering that it led.
         lose_leader(node, role)
 
 
@@ -203,7 +205,7 @@ def _truncate(node: NodeState, epoch: int, end_offset: int) -> None:
 
 
 def _append(node: NodeState, records: memoryview) -> None:
-    """Write whole batches, after a look at every one."""
+    """Append whole batches, after a check of each. Raises ProtocolViolation."""
     assert node.adopting is None, f"the log is being replaced by {node.adopting}"
     size_bytes, end_offset, epoch = 0, node.end_offset, node.log.latest_epoch
     control = []
@@ -234,7 +236,7 @@ def _append(node: NodeState, records: memoryview) -> None:
 
 
 def on_snapshot_fetched(node: NodeState, send: Send, response: FetchSnapshotResponse | None) -> None:
-    """A piece of the snapshot has come."""
+    """Take a piece of the snapshot."""
     role = node.role
     if not isinstance(role, Follower) or role.fetching.in_flight is not send or role.download is None:
         return
@@ -243,7 +245,7 @@ def on_snapshot_fetched(node: NodeState, send: Send, response: FetchSnapshotResp
     if response is None:
         return
     if response.error_code:
-        # Apache Kafka cannot say what is wrong with a piece, only that something is: see what a fetch says.
+        # Apache Kafka reports only that a piece is wrong, and not its fault: see how a refused fetch is handled.
         node.warn("raft.snapshot.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
         role.download = None
         return
@@ -260,7 +262,7 @@ def on_snapshot_fetched(node: NodeState, send: Send, response: FetchSnapshotResp
     piece = answer.unaligned_records if answer.unaligned_records is not None else b""
     is_next = told == wanted.snapshot and answer.position == wanted.position and len(piece) > 0
     if answer.error_code or not is_next:
-        # It may be gone: begin again with a fetch, which names the newest.
+        # The snapshot may be deleted: begin again with a fetch, which names the newest.
         node.note("raft.snapshot.refused", by=send.peer.node_id, error=ErrorCode(answer.error_code).name)
         role.download = None
         return
@@ -276,7 +278,7 @@ def on_snapshot_fetched(node: NodeState, send: Send, response: FetchSnapshotResp
 
 
 def on_adopted(node: NodeState, snapshot: SnapshotId, history: VoterHistory) -> None:
-    """The log begins behind the snapshot now, and what it says of the voters holds."""
+    """Go on with a log that begins behind the snapshot; the snapshot's voters are in force."""
     assert node.adopting == snapshot, f"{snapshot} was adopted, {node.adopting} was asked for"
     node.adopting = None
     node.history = history
@@ -285,7 +287,7 @@ def on_adopted(node: NodeState, snapshot: SnapshotId, history: VoterHistory) -> 
 
 
 def on_refused(node: NodeState, snapshot: SnapshotId) -> None:
-    """It was damaged: begin again."""
+    """Download again after a snapshot that was damaged."""
     assert node.adopting == snapshot, f"{snapshot} was refused, {node.adopting} was asked for"
     node.adopting = None
     node.warn("raft.snapshot.damaged", end_offset=snapshot.end_offset, epoch=snapshot.epoch)
@@ -316,13 +318,13 @@ def drive(node: NodeState, role: Follower) -> None:
         request = wire.ask_snapshot(node, role.download.snapshot, role.download.position)
         role.fetching.in_flight = node.send(peer, request)
     elif _is_synced(node):
-        # The first fetch of an epoch comes back at once: it is what shows that the leader lives.
+        # The first fetch of an epoch does not wait: its answer shows that the leader lives.
         wait_max_ms = patient_ms(node) if role.has_fetched else 0
         role.fetching.in_flight = node.send(peer, wire.ask_fetch(node, wait_max_ms))
 
 
 def patient_ms(node: NodeState) -> int:
-    """How long a leader may keep a fetch: not until its answer would be too late."""
+    """Milliseconds that a leader may hold a fetch: its answer must not come too late."""
     settings = node.settings
     return min(settings.fetch_wait_max_ms, settings.request_timeout_ms // 2, settings.fetch_timeout_ms // 4)
 
@@ -333,7 +335,7 @@ def _is_synced(node: NodeState) -> bool:
 
 
 def discover(node: NodeState, role: Unattached | Prospective) -> None:
-    """Ask somebody who leads. Whoever is asked may be the leader, and takes the question for an acknowledgement."""
+    """Ask a node for the leader. If it leads itself, it takes this fetch as an acknowledgement."""
     if node.now_ms < discovery_due_ms(node, role):
         return
     peers = _who_may_know(node, role)
@@ -344,7 +346,7 @@ def discover(node: NodeState, role: Unattached | Prospective) -> None:
 
 
 def _who_may_know(node: NodeState, role: Unattached | Prospective) -> list[NodeAddress]:
-    """The voters are where the log says, or have moved since. Whoever asks for votes asks them anyhow."""
+    """Nodes that may know the leader: voters may have moved, and a prospective node asks them for votes anyhow."""
     servers = [NodeAddress(-2 - index, *server) for index, server in enumerate(node.settings.bootstrap_servers)]
     if isinstance(role, Prospective):
         return servers
@@ -353,22 +355,22 @@ def _who_may_know(node: NodeState, role: Unattached | Prospective) -> list[NodeA
 
 
 def discovery_due_ms(node: NodeState, role: Unattached | Prospective) -> int:
-    """When `discover` has something to do."""
+    """The time at which `discover` has something to do."""
     may_ask = role.fetching.in_flight is None and _is_synced(node) and _who_may_know(node, role)
     return role.fetching.retry_at_ms if may_ask else NEVER_MS
 
 
-#: Between two questions who leads.
+#: The time between two searches for the leader.
 DISCOVERY_INTERVAL_MS: Final = 50
 
 
 def patience_ends_ms(role: Follower) -> int:
-    """When the leader is given up."""
+    """The time at which the leader is given up."""
     return role.timeout_at_ms if role.lost_at_ms is None else min(role.lost_at_ms, role.timeout_at_ms)
 
 
 def due_ms(node: NodeState, role: Follower) -> int:
-    """When `drive` has something to do."""
+    """The time at which `drive` has something to do."""
     due = [patience_ends_ms(role)] if node.adopting is None else []
     if role.fetching.in_flight is None and (role.download is not None or _is_synced(node)):
         due.append(role.fetching.retry_at_ms)

@@ -1,4 +1,4 @@
-"""The leader's side: serve fetches, move the high watermark, notice when nobody listens any more.
+"""The leader's side: serve fetches, move the high watermark, notice when no majority listens any more.
 
 The high watermark is what a majority of the voters has on disk, and it moves only once that includes a record of the
 leader's own epoch. A record of a former epoch on a majority of disks proves nothing: a candidate with a longer log of
@@ -28,7 +28,7 @@ PARKED_MAX: Final = 1_000
 
 
 def problem_with_epoch(node: NodeState, epoch: int) -> ErrorCode:
-    """What keeps this node from serving a request of that epoch as its leader."""
+    """The error for a request of that epoch, where this node is not its leader."""
     if epoch < node.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > node.epoch:
@@ -40,7 +40,7 @@ def problem_with_epoch(node: NodeState, epoch: int) -> ErrorCode:
 
 
 def on_fetch(node: NodeState, request: FetchRequest) -> FetchResponse | Later:
-    """Answer a replica, or let it wait for news."""
+    """Answer a replica, or let its fetch wait for records."""
     if request.cluster_id not in (None, node.identity.cluster_id):
         node.warn("raft.fetch.misdirected", cluster_id=request.cluster_id, replica=wire.replica_id(request))
         return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -69,7 +69,7 @@ def _makes_sense(request: FetchRequest, asked: FetchPartition) -> bool:
 
 
 def _count(node: NodeState, role: Leader, request: FetchRequest, asked: FetchPartition) -> None:
-    """Take the fetch as a sign of life and, where the logs agree, for an acknowledgement."""
+    """Count the fetch as a sign of life and, where the logs agree, as an acknowledgement."""
     key = (wire.replica_id(request), asked.replica_directory_id)
     votes = node.has_vote(*key)
     if isinstance(standing(node.log, asked.fetch_offset, asked.last_fetched_epoch), Agrees):
@@ -80,7 +80,7 @@ def _count(node: NodeState, role: Leader, request: FetchRequest, asked: FetchPar
 
 
 def _news(node: NodeState, role: Leader, request: FetchRequest, asked: FetchPartition) -> FetchResponse | None:
-    """What there is to tell, or None where the replica knows it all."""
+    """The answer with what the replica does not know yet, or None where it knows it all."""
     high_watermark = told_watermark(node, role)
     replica = role.replicas.by_key.get((wire.replica_id(request), asked.replica_directory_id))
     stands = standing(node.log, asked.fetch_offset, asked.last_fetched_epoch)
@@ -95,7 +95,7 @@ def _news(node: NodeState, role: Leader, request: FetchRequest, asked: FetchPart
 
 
 def known_watermark(asked: FetchPartition, replica: Replica | None) -> int:
-    """The high watermark that a replica knows. Before version 18 it does not say, but it knows what it was told."""
+    """The high watermark that a replica knows. Before version 18 it does not send it, but it knows what it was told."""
     if asked.high_watermark != wire.ANY_WATERMARK or replica is None:
         return asked.high_watermark
     return replica.told_high_watermark
@@ -106,31 +106,31 @@ def _nothing_new(node: NodeState, role: Leader) -> FetchResponse:
 
 
 def told_watermark(node: NodeState, role: Leader) -> int:
-    """What others are told: nothing, until the beginning of this epoch is committed."""
+    """The high watermark that replicas are told: -1 until the beginning of this epoch is committed."""
     return node.high_watermark if role.is_established else -1
 
 
 def wake(node: NodeState, role: Leader) -> None:
-    """Answer whoever waits for what has come: records, or a higher watermark."""
+    """Answer waiting fetches where there are records or a higher watermark for them."""
     news = (node.log.end_offset, told_watermark(node, role))
     assert news >= role.told, f"{role.told} was told, and now it is {news}: a leader takes nothing back"
     if news == role.told:
         return
     role.told = news
     parked, role.parked = role.parked, []
-    for one in parked:
-        response = _news(node, role, one.request, one.request.topics[0].partitions[0])
+    for waiting in parked:
+        response = _news(node, role, waiting.request, waiting.request.topics[0].partitions[0])
         if response is not None:
-            node.answer(one.later, response)
+            node.answer(waiting.later, response)
         else:
-            role.parked.append(one)
+            role.parked.append(waiting)
 
 
 # --- FetchSnapshot ---------------------------------------------------------------------------------------------------
 
 
 def on_fetch_snapshot(node: NodeState, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-    """A piece of a snapshot, for a replica that is behind the beginning of the log."""
+    """Answer with a piece of a snapshot, for a replica that is behind the beginning of the log."""
     if request.cluster_id not in (None, node.identity.cluster_id):
         node.warn("raft.fetch.misdirected", cluster_id=request.cluster_id, replica=request.replica_id)
         return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -144,10 +144,10 @@ def on_fetch_snapshot(node: NodeState, request: FetchSnapshotRequest) -> FetchSn
     if error is not ErrorCode.NONE or not isinstance(role, Leader):
         return wire.snapshot_answer(node, error)
     wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-    snapshot = next((one for one in node.log.snapshots if one == wanted and one.end_offset), None)
+    snapshot = next((kept for kept in node.log.snapshots if kept == wanted and kept.end_offset), None)
     if snapshot is None:
         return wire.snapshot_answer(node, ErrorCode.SNAPSHOT_NOT_FOUND)
-    # Whatever is asked for: an answer is held in memory.
+    # The bytes are bounded whatever the request asks for: an answer is held in memory.
     wanted_bytes = max(min(request.max_bytes, node.settings.fetch_bytes_max), 1)
     piece = node.log.read_snapshot(snapshot, max(asked.position, 0), wanted_bytes)
     if piece is None:
@@ -168,7 +168,7 @@ def on_fetch_snapshot(node: NodeState, request: FetchSnapshotRequest) -> FetchSn
 
 
 def move_high_watermark(node: NodeState, role: Leader) -> bool:
-    """Commit what a majority of the voters has."""
+    """Commit the records that a majority of the voters has."""
     assert role.start_offset <= node.end_offset, f"{role.start_offset} is behind the log's end"
     offset = role.replicas.committed(node.voters, node.node_id, node.log.synced_offset)
     if not covers_own_epoch(role, offset):
@@ -186,7 +186,7 @@ def covers_own_epoch(role: Leader, offset: int) -> bool:
 
 
 def drive(node: NodeState, role: Leader) -> None:
-    """Find the followers, let the fetches go that waited long enough, and give up without a majority."""
+    """Notify the voters, answer fetches that waited long enough, and resign without a majority."""
     if node.now_ms >= check_quorum_ms(node, role):
         node.warn("raft.majority.lost", epoch=node.epoch)
         become_resigned(node, is_final=False)
@@ -196,13 +196,13 @@ def drive(node: NodeState, role: Leader) -> None:
         _begin(node, role)
     move_high_watermark(node, role)
     wake(node, role)
-    for parked in [one for one in role.parked if node.now_ms >= one.until_ms]:
+    for parked in [waiting for waiting in role.parked if node.now_ms >= waiting.until_ms]:
         role.parked.remove(parked)
         node.answer(parked.later, _nothing_new(node, role))
 
 
 def _begin(node: NodeState, role: Leader) -> None:
-    """Tell the voters that do not fetch who leads."""
+    """Tell voters that do not fetch which node leads."""
     silent_since_ms = node.now_ms - begin_interval_ms(node)
     for voter in node.others:
         replica = role.replicas.of(voter)
@@ -211,23 +211,23 @@ def _begin(node: NodeState, role: Leader) -> None:
 
 
 def begin_interval_ms(node: NodeState) -> int:
-    """How often a voter that does not fetch is told who leads."""
+    """Milliseconds between two such notices to a voter that does not fetch."""
     return max(node.settings.fetch_timeout_ms // 2, 1)
 
 
 def check_quorum_ms(node: NodeState, role: Leader) -> int:
-    """When the lead is over unless a majority is heard of. Longer than followers wait, as in Kafka."""
+    """The time at which the lead ends unless a majority is heard of. Longer than followers wait, as in Kafka."""
     heard_ms = role.replicas.majority_heard_ms(node.voters, node.node_id, node.now_ms)
     return heard_ms + node.settings.fetch_timeout_ms * 3 // 2
 
 
 def due_ms(node: NodeState, role: Leader) -> int:
-    """When `drive` has something to do."""
-    return min(check_quorum_ms(node, role), role.begin_at_ms, *(one.until_ms for one in role.parked), NEVER_MS)
+    """The time at which `drive` has something to do."""
+    return min(check_quorum_ms(node, role), role.begin_at_ms, *(waiting.until_ms for waiting in role.parked), NEVER_MS)
 
 
 def on_begun(node: NodeState, send: Send, response: BeginQuorumEpochResponse | None) -> None:
-    """A voter has heard who leads, or knows better."""
+    """Take a voter's answer: it has heard of this leader, or knows a newer epoch."""
     if response is None:
         return
     if response.error_code:

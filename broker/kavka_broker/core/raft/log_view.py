@@ -14,7 +14,7 @@ from kavka_broker.protocol.message import Buffer
 
 
 class SnapshotId(NamedTuple):
-    """The first offset that is not in the snapshot, and the epoch of the last that is."""
+    """A snapshot by the offset behind its last record, and the epoch of that record."""
 
     end_offset: int
     epoch: int
@@ -31,11 +31,11 @@ class LogView(Protocol):
 
     @property
     def synced_offset(self) -> int:
-        """The log is on the disk up to here. A truncation takes it back; a sync that it overtook counts for nothing."""
+        """The offset up to which the log is synced. A truncation lowers it; a sync that it overtook does not count."""
 
     @property
     def promised_offset(self) -> int:
-        """Others may count on this node to have the log up to here. Where it ends below that, its disk has lost it."""
+        """The offset up to which other nodes count on this log. If the log ends below it, the disk has lost records."""
 
     @property
     def latest_epoch(self) -> int:
@@ -43,7 +43,7 @@ class LogView(Protocol):
 
     @property
     def snapshots(self) -> Sequence[SnapshotId]:
-        """The snapshots that can be read, the oldest first."""
+        """Snapshots that can be read, the oldest first."""
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The largest epoch of the log that is not above `epoch`, and the offset behind its last record.
@@ -60,7 +60,7 @@ class LogView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Agrees:
-    """The follower's log is a beginning of ours."""
+    """The follower's log is a beginning of the leader's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Diverges:
 
 @dataclass(frozen=True, slots=True)
 class TooOld:
-    """Our log begins behind the follower's end."""
+    """The leader's log begins behind the follower's end."""
 
     snapshot: SnapshotId
 
@@ -82,14 +82,14 @@ Standing: TypeAlias = Agrees | Diverges | TooOld
 
 
 def standing(log: LogView, offset: int, epoch: int) -> Standing:
-    """Where a follower stands whose log ends at `offset` with a record of `epoch`."""
+    """Compare a follower's log, which ends at `offset` with a record of `epoch`, with this one."""
     assert offset >= 0, offset
     assert log.start_offset <= log.end_offset, f"a log from {log.start_offset} to {log.end_offset}"
     if offset == 0 and log.start_offset == 0:
         return Agrees()
     if log.snapshots:
-        # The one that the log begins behind; older ones may still lie there.
-        base = next((one for one in reversed(log.snapshots) if one.end_offset <= log.start_offset), None)
+        # The snapshot that the log begins behind is the newest of these; older ones may still be there.
+        base = next((kept for kept in reversed(log.snapshots) if kept.end_offset <= log.start_offset), None)
         if base is not None and (offset, epoch) == (log.start_offset, base.epoch):
             return Agrees()
         if offset <= log.start_offset or (base is not None and epoch < base.epoch):

@@ -73,11 +73,11 @@ class RaftNode:
         high_watermark: int = 0,
     ) -> None:
         self._state = NodeState(identity, settings, state, history, log, random, now_ms)
-        # What a snapshot stands for is committed. Of the log behind it that is not known before a leader says so.
+        # The snapshot's records are committed. Of the records behind it that is not known before a leader says so.
         assert high_watermark >= 0, high_watermark
         self._state.high_watermark = high_watermark
 
-    # --- what is known here ------------------------------------------------------------------------------------------
+    # --- facts known here --------------------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
@@ -85,7 +85,7 @@ class RaftNode:
 
     @property
     def leader_id(self) -> int:
-        """Who leads, or -1."""
+        """The leader's id, or -1."""
         known = self._state.leader
         return NOBODY if known is None else known.node_id
 
@@ -129,7 +129,7 @@ class RaftNode:
 
     @property
     def deadline_ms(self) -> int:
-        """When `tick` has something to do, if nothing happens before."""
+        """The time at which `tick` has something to do, if no other call comes before."""
         node = self._state
         match node.role:
             case Leader() as role:
@@ -143,7 +143,7 @@ class RaftNode:
 
     @property
     def told_high_watermark(self) -> int:
-        """What a leader says of it: -1 before it has committed something of its own epoch."""
+        """The high watermark that a leader tells: -1 before it has committed a record of its own epoch."""
         role = self._state.role
         return leader.told_watermark(self._state, role) if isinstance(role, Leader) else self.high_watermark
 
@@ -166,20 +166,20 @@ class RaftNode:
                 replica = Replica(voter.node_id, voter.directory_id)
             voters.append(replace(replica))
             known.add((replica.node_id, replica.directory_id))
-        observers = [replace(one) for key, one in node.role.replicas.listed(now_ms) if key not in known]
+        observers = [replace(heard) for key, heard in node.role.replicas.listed(now_ms) if key not in known]
         return voters, observers
 
     # --- local facts -------------------------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> Effects:
-        """Once, before anything else. A quorum of one leads when the effects of this call are done."""
+        """Start the node, before any other call. A quorum of one leads when the effects of this call are done."""
         node = self._at(now_ms)
         if not is_believable(node.epoch, node.log.latest_epoch):
             self._out_of_epochs(node)
         if node.log.latest_epoch > node.epoch:
             node.remember(QuorumState(node.log.latest_epoch))
         if node.log.synced_offset < node.log.end_offset:
-            # A fetch and a high watermark speak of what is on the disk; after a crash nobody knows what was.
+            # A fetch and a high watermark count on records that are synced; after a crash it is unknown which were.
             node.flush()
         known = LeaderAt(node.state.leader_id, node.endpoints_of(node.state.leader_id))
         if known.node_id not in (NOBODY, node.node_id) and node.peer(known.node_id, known.endpoints) is not None:
@@ -189,53 +189,53 @@ class RaftNode:
         return self._done()
 
     def tick(self, now_ms: int) -> Effects:
-        """Time has passed."""
+        """Act upon the time that has passed."""
         self._at(now_ms)
         return self._done()
 
     def appended(self, now_ms: int) -> Effects:
-        """The leader's controller has appended; call before `flushed`, so that followers fetch while we sync."""
+        """Note an append by the leader's controller; call before `flushed`: followers then fetch while it syncs."""
         return self.tick(now_ms)
 
     def flushed(self, now_ms: int) -> Effects:
-        """A sync is done: `log.synced_offset` has moved."""
+        """Note that a sync is done: `log.synced_offset` has moved."""
         return self.tick(now_ms)
 
     def leader_lost(self, now_ms: int) -> Effects:
-        """The connection to the leader has died. Harmless if it is not true: others who hear of it refuse to vote."""
+        """Note a lost connection to the leader. Harmless while the leader lives: its followers refuse to vote."""
         node = self._at(now_ms)
         if isinstance(node.role, Follower):
             follower.lose_leader(node, node.role)
         return self._done()
 
     def resign(self, now_ms: int) -> Effects:
-        """Shutting down: a leader gives its epoch up and names who should follow it."""
+        """Shut down: a leader gives its epoch up and names its successors."""
         node = self._at(now_ms)
         if isinstance(node.role, Leader):
             become_resigned(node, is_final=True)
         return self._done()
 
     def step_down(self, now_ms: int) -> Effects:
-        """A leader that cannot write gives its epoch up, and stays a voter."""
+        """Give the epoch up as a leader that cannot write, and stay a voter."""
         node = self._at(now_ms)
         if isinstance(node.role, Leader):
             become_resigned(node, is_final=False)
         return self._done()
 
     def snapshot_adopted(self, snapshot: SnapshotId, history: VoterHistory, now_ms: int) -> Effects:
-        """`AdoptSnapshot` is done; `history` is what the snapshot says of the voters."""
+        """Note that `AdoptSnapshot` is done; `history` has the voters in the snapshot."""
         follower.on_adopted(self._at(now_ms), snapshot, history)
         return self._done()
 
     def snapshot_refused(self, snapshot: SnapshotId, now_ms: int) -> Effects:
-        """What was downloaded is no whole snapshot; the log is as it was."""
+        """Note that the download is no whole snapshot; the log is as it was."""
         follower.on_refused(self._at(now_ms), snapshot)
         return self._done()
 
     # --- answers of peers --------------------------------------------------------------------------------------------
 
     def answered(self, send: Send, response: Message | None, now_ms: int) -> Effects:
-        """What became of an effect `Send`; None: not reached, or no answer within `request_timeout_ms`."""
+        """Take the response to an effect `Send`; None: not reached, or no answer within `request_timeout_ms`."""
         node = self._at(now_ms)
         match send.request:
             case VoteRequest():
@@ -255,7 +255,7 @@ class RaftNode:
             case RemoveRaftVoterRequest():
                 own_vote.on_answered(node, send, _as(RemoveRaftVoterResponse, response))
             case EndQuorumEpochRequest():
-                pass  # whoever heard it acts upon it
+                pass  # the peer that got it acts upon it
             case other:
                 raise AssertionError(f"nobody here has asked {other}")
         return self._done()
@@ -291,8 +291,8 @@ class RaftNode:
         return self._answer(voter_changes.on_update, request, now_ms)
 
     def _out_of_epochs(self, node: NodeState) -> None:
-        """Somebody has said an epoch that cannot be, and it was written down. A node alone forgets it; one of several
-        has to keep what it promised: it stays as it is, does not stand, and nobody believes it.
+        """Handle an epoch that cannot be, sent by a peer and written down. A node alone forgets it; a node of several
+        has to keep its promises: it keeps the epoch, does not stand for election, and the others do not believe it.
         """
         node.warn("raft.epoch.refused", epoch=node.epoch, own=node.log.latest_epoch)
         if not node.others:
@@ -301,7 +301,7 @@ class RaftNode:
     # --- one call ----------------------------------------------------------------------------------------------------
 
     def _at(self, now_ms: int) -> NodeState:
-        # A clock that steps back makes nobody wait longer.
+        # The time never goes back, so that a clock that does makes no request wait longer.
         self._state.now_ms = max(self._state.now_ms, now_ms)
         return self._state
 
@@ -310,7 +310,7 @@ class RaftNode:
         return response, self._done()
 
     def _done(self) -> Effects:
-        """Whatever is due now, and the effects of it all."""
+        """Do all that is due now; returns its effects."""
         node = self._state
         for _ in range(STEPS_MAX):
             before = node.role
@@ -322,7 +322,7 @@ class RaftNode:
 
 
 def _check(node: NodeState) -> None:
-    """What holds between two calls: a role is what the disk remembers, and what is committed is in the log."""
+    """Check what holds between two calls: the role is as the disk remembers, and committed records are in the log."""
     state, role = node.state, node.role
     match role:
         case Leader():

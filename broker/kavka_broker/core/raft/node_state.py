@@ -60,13 +60,13 @@ class NodeState:
         self.now_ms = now_ms
         self.role: Role = Unattached(now_ms)
         self.high_watermark = 0
-        self.rounds = 0  # elections without an outcome, since somebody last led
-        self.adopting: SnapshotId | None = None  # the log is being replaced by a snapshot: neither fetch nor stand
+        self.rounds = 0  # elections without an outcome, since a node last led
+        self.adopting: SnapshotId | None = None  # a snapshot replaces the log: neither fetch nor stand
         self._effects: list[Effect] = []
         self._end_offset: int | None = None
         self._laters = 0
 
-    # --- who ---------------------------------------------------------------------------------------------------------
+    # --- identity ----------------------------------------------------------------------------------------------------
 
     @property
     def node_id(self) -> int:
@@ -94,8 +94,8 @@ class NodeState:
 
     @property
     def is_forgetful(self) -> bool:
-        """Whether the disk has lost what others may count on this node for. Until it has that again from a leader, it
-        neither stands nor votes: without it a leader could be elected who lacks what is committed.
+        """Whether the disk has lost records that other nodes count on. Until it has them again from a leader, the node
+        neither stands nor votes: otherwise a leader could be elected that lacks committed records.
         """
         return self.end_offset < self.log.promised_offset
 
@@ -103,14 +103,14 @@ class NodeState:
     def may_stand(self) -> bool:
         """Whether this node stands for election: as a voter, or while its removal is not known to be committed.
 
-        Nobody else may have the record of the removal, and then the log that has it is the only one that can win. Such
+        The record of the removal may be on this node alone, and then only its log can win. Such
         a node does not count its own vote, leads until the record is committed, and goes (Raft dissertation, 4.2.2).
         """
         if self.is_forgetful:
             return False
         if self.is_voter:
             return True
-        is_open = any(self.is_self(one) for voters in self.history.open_sets(self.high_watermark) for one in voters)
+        is_open = any(self.is_self(voter) for voters in self.history.open_sets(self.high_watermark) for voter in voters)
         return self.identity.is_controller and is_open
 
     @property
@@ -119,7 +119,7 @@ class NodeState:
 
     @property
     def leader(self) -> LeaderAt | None:
-        """Who leads the epoch, as far as this node would say so."""
+        """The leader of the epoch, if this node knows it."""
         match self.role:
             case Leader():
                 return LeaderAt(self.node_id, self.identity.endpoints)
@@ -142,7 +142,7 @@ class NodeState:
         return next((voter.endpoints for voter in self.voters if voter.node_id == node_id), ())
 
     def believes(self, epoch: int) -> bool:
-        """Whether this epoch can be; a warning where it cannot."""
+        """Whether this epoch can be; logs a warning where it cannot."""
         if is_believable(epoch, self.epoch):
             return True
         self.warn("raft.epoch.refused", epoch=epoch, own=self.epoch)
@@ -154,13 +154,13 @@ class NodeState:
         self._effects.append(effect)
 
     def drain(self) -> list[Effect]:
-        """The effects of the call that ends here."""
+        """Drain the effects of the call that ends here."""
         effects, self._effects = self._effects, []
         self._end_offset = None
         return effects
 
     def remember(self, state: QuorumState) -> None:
-        """Put the state on the disk, before whatever is emitted next."""
+        """Put the state on the disk, before any effect that follows."""
         if state == self.state:
             return
         assert state.leader_epoch >= self.epoch, f"epoch {self.epoch} cannot go back to {state.leader_epoch}"
@@ -173,7 +173,7 @@ class NodeState:
         self.emit(Persist(state))
 
     def go_back(self, state: QuorumState) -> None:
-        """Begin again behind an epoch that cannot be, where nobody else counts on this node's votes."""
+        """Go back behind an epoch that cannot be, where no other node counts on this node's votes."""
         assert not self.others, f"{self.others} count on this node's votes"
         self.state = state
         self.emit(Persist(state))
@@ -206,11 +206,11 @@ class NodeState:
 
     @property
     def end_offset(self) -> int:
-        """Where the log ends once the effects of this call have run."""
+        """The end of the log once the effects of this call have run."""
         return self.log.end_offset if self._end_offset is None else self._end_offset
 
     def append(self, records: Sequence[Message]) -> int:
-        """As the leader, write one batch of control records. Voters count from here on, not from their commit on."""
+        """Write one batch of control records, as the leader. Voters in it count at once, not from their commit on."""
         assert records, "a batch has records"
         assert self.state.leader_id == self.node_id, f"node {self.node_id} appends, and {self.state} is the lead"
         base_offset = self.end_offset
@@ -221,7 +221,7 @@ class NodeState:
         return base_offset
 
     def learn_control(self, offset: int, record: Message) -> None:
-        """A control record of the log that says something about the quorum itself."""
+        """Take in a control record of the log about the quorum itself."""
         match record:
             case VotersRecord():
                 self.history.add_voters(offset, read_voters(record))
@@ -230,7 +230,7 @@ class NodeState:
                 self.history.add_version(offset, record.k_raft_version)
 
     def moved_to(self, end_offset: int) -> None:
-        """An effect of this call makes the log end here."""
+        """Note that an effect of this call makes the log end here."""
         assert end_offset >= self.high_watermark, f"the log would end at {end_offset}, below what was committed"
         self._end_offset = end_offset
 
@@ -251,7 +251,7 @@ class NodeState:
         return self.now_ms + delay_ms
 
     def soon_ms(self) -> int:
-        """A short wait that is not the same on all nodes: longer, the more rounds have been lost."""
+        """A short wait that differs between nodes: longer, the more rounds have been lost."""
         low, high = self.settings.lost_delay_ms
         return self.random(low, max(low, min(self.settings.election_backoff_max_ms, high << min(self.rounds, 10))))
 

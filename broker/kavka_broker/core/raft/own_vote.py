@@ -3,7 +3,7 @@
     it votes, and the log has other endpoints for it     UpdateRaftVoter
     it does not vote, and `controller.quorum.auto.join.enable` is set (KIP-1186)
         another directory of it votes: its former disk   RemoveRaftVoter of that one
-        nobody of its id votes                           AddRaftVoter
+        no voter has its id                              AddRaftVoter
 
 One question at a time, the first once the leader has answered a fetch, and again after each fetch timeout for as long
 as there is something to ask. Whether it was done is seen in the log, not in the answer.
@@ -22,7 +22,7 @@ from kavka_broker.protocol.messages.update_raft_voter_response import UpdateRaft
 
 
 def drive(node: NodeState, role: Follower) -> None:
-    """Ask, if it is time and there is something to ask."""
+    """Ask the leader to change this node's vote, where that is due."""
     if node.now_ms < due_ms(node, role):
         return
     assert role.asked is None, f"{role.asked} is not answered"
@@ -33,7 +33,7 @@ def drive(node: NodeState, role: Follower) -> None:
 
 
 def due_ms(node: NodeState, role: Follower) -> int:
-    """When `drive` has something to do."""
+    """The time at which `drive` has something to do."""
     may_ask = role.asked is None and role.has_fetched and node.adopting is None
     is_concerned = node.is_voter or (node.identity.is_controller and node.settings.auto_join)
     return role.asks_at_ms if may_ask and is_concerned else NEVER_MS
@@ -55,7 +55,7 @@ def on_answered(
     send: Send,
     response: UpdateRaftVoterResponse | AddRaftVoterResponse | RemoveRaftVoterResponse | None,
 ) -> None:
-    """The leader has done it, or will not yet."""
+    """Take the leader's answer: done, or refused for now."""
     role = node.role
     if isinstance(role, Follower) and role.asked is send:
         role.asked = None

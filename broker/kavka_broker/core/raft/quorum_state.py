@@ -1,9 +1,9 @@
-"""What a controller must not forget: the epoch it is in, whom it voted for, who leads.
+"""What a controller must not forget: the epoch it is in, its vote, its leader.
 
 Kafka's `quorum-state` file, a line of JSON. Version 1 (KIP-853) knows the directory of the candidate; version 0 has the
 voters instead, which now come from the log. It is on disk before a vote is given or a leader begins.
 
-Epochs are of 32 bits and never go back, so whoever could say any epoch could use them all up, for good: there is none
+Epochs are of 32 bits and never go back, so a node that may say any epoch may use them all up, for good: there is none
 after the last. An election uses one, and those of a century fit into half of them; so what is said is believed up to
 there, and beyond only in steps.
 """
@@ -16,9 +16,9 @@ from kavka_broker.protocol.uuids import ZERO, from_text, to_text
 
 FILE_NAME: Final = "quorum-state"
 NOBODY: Final = -1
-#: No election begins this one: an epoch more would be none.
+#: The last epoch: no election begins it, because no epoch could follow.
 EPOCH_MAX: Final = 2**31 - 1
-#: Up to here an epoch is believed from whoever says it, beyond if it is no farther than that from the own one.
+#: An epoch up to here is believed from any node; a higher one, if it is no farther than that from the node's own.
 EPOCH_HEARD_MAX: Final = 2**30
 EPOCH_LEAP_MAX: Final = 2**20
 
@@ -38,12 +38,12 @@ class QuorumState:
 
 
 def is_believable(epoch: int, own_epoch: int) -> bool:
-    """Whether a quorum can have come to this epoch, as a node knows that was in `own_epoch`."""
+    """Whether a quorum can have come to this epoch, as far as a node knows that was in `own_epoch`."""
     return epoch < EPOCH_MAX and epoch <= max(EPOCH_HEARD_MAX, own_epoch + EPOCH_LEAP_MAX)
 
 
 def format_state(state: QuorumState) -> str:
-    """The file's text, in the order in which Kafka writes it."""
+    """Format the file's text, in the order in which Kafka writes it."""
     assert 0 <= state.leader_epoch <= EPOCH_MAX, state
     fields = {
         "leaderId": state.leader_id,
@@ -56,7 +56,7 @@ def format_state(state: QuorumState) -> str:
 
 
 def parse_state(text: str) -> QuorumState:
-    """The state of a file. Raises UnreadableState."""
+    """Parse the state in a file. Raises UnreadableState."""
     try:
         fields = json.loads(text)
         version = fields["data_version"]

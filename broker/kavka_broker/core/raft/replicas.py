@@ -1,7 +1,7 @@
 """What a leader knows of the replicas that fetch from it: how far they are on disk, and when they were last heard.
 
 A follower fetches only what follows its synced end, so the offset of a fetch is an acknowledgement. It counts only in
-the epoch in which it was made: a new leader begins with nothing known, and hears from everybody anew.
+the epoch in which it was made: a new leader begins with nothing known, and hears from every replica again.
 """
 
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ from typing import Final
 from kavka_broker.core.raft.voters import Voter, majority_offset
 from kavka_broker.protocol.uuids import ZERO
 
-#: A replica that asks to vote has to have caught up within this time.
+#: The time within which a replica that asks to vote has to have caught up.
 CAUGHT_UP_WITHIN_MS: Final = 3_600_000
-#: An observer that was not heard of for so long is forgotten.
+#: The time after which a silent observer is forgotten.
 OBSERVER_SESSION_MS: Final = 300_000
-#: Observers that are remembered; more are served, but not listed.
+#: The most observers that are remembered; more are served, but not listed.
 OBSERVERS_MAX: Final = 1_000
 NEVER: Final = -1
 
@@ -24,7 +24,7 @@ Key = tuple[int, bytes]  # node id, directory id
 
 @dataclass(slots=True)
 class Replica:
-    """One that fetches. Offsets are -1 and times -1 until it does."""
+    """A replica that fetches. Offsets and times are -1 until it does."""
 
     node_id: int
     directory_id: bytes
@@ -43,7 +43,7 @@ class Replicas:
     by_key: dict[Key, Replica] = field(default_factory=dict)
 
     def fetched(self, key: Key, offset: int, leader_end: int, now_ms: int, *, votes: bool = False) -> Replica | None:
-        """A replica has everything below `offset` on its disk."""
+        """Note that a replica has all records below `offset` on its disk."""
         assert 0 <= offset <= leader_end, f"a replica has {offset} of a log that ends at {leader_end}"
         replica = self.heard(key, now_ms, votes=votes)
         if replica is None:
@@ -51,7 +51,7 @@ class Replicas:
         if offset >= leader_end:
             replica.caught_up_ms = now_ms
         elif 0 <= replica.leader_end_at_fetch <= offset:
-            # It has all that there was when it last asked.
+            # The replica has all records that existed at its last fetch.
             replica.caught_up_ms = max(replica.caught_up_ms, replica.fetched_ms)
         replica.end_offset = offset
         replica.leader_end_at_fetch = leader_end
@@ -59,7 +59,7 @@ class Replicas:
         return replica
 
     def heard(self, key: Key, now_ms: int, *, votes: bool = False) -> Replica | None:
-        """The replica. None where it has no id, or where it has no vote and too many are known."""
+        """The replica of this key. None where it has no id, or where it has no vote and too many are known."""
         if key[0] < 0:
             return None
         replica = self.by_key.get(key)
@@ -76,25 +76,25 @@ class Replicas:
         return len(self.by_key) < OBSERVERS_MAX
 
     def forget_silent(self, now_ms: int) -> None:
-        """Observers come and go; voters that are silent lose nothing by being made anew."""
-        silent = [key for key, one in self.by_key.items() if one.fetched_ms <= now_ms - OBSERVER_SESSION_MS]
+        """Forget silent replicas. Observers come and go; a voter loses nothing by being made again."""
+        silent = [key for key, replica in self.by_key.items() if replica.fetched_ms <= now_ms - OBSERVER_SESSION_MS]
         for key in silent:
             del self.by_key[key]
 
     def listed(self, now_ms: int) -> list[tuple[Key, Replica]]:
-        """Those that were heard of lately."""
+        """Replicas that were heard of lately."""
         since_ms = now_ms - OBSERVER_SESSION_MS
-        return [(key, one) for key, one in self.by_key.items() if one.fetched_ms > since_ms]
+        return [(key, replica) for key, replica in self.by_key.items() if replica.fetched_ms > since_ms]
 
     def of(self, voter: Voter) -> Replica | None:
         """The replica of a voter. One named without a directory (kraft.version 0) is known by its id alone."""
         if voter.directory_id != ZERO:
             return self.by_key.get((voter.node_id, voter.directory_id))
-        found = [one for one in self.by_key.values() if one.node_id == voter.node_id]
-        return max(found, key=lambda one: one.fetched_ms, default=None)
+        found = [replica for replica in self.by_key.values() if replica.node_id == voter.node_id]
+        return max(found, key=lambda replica: replica.fetched_ms, default=None)
 
     def committed(self, voters: Iterable[Voter], node_id: int, synced_offset: int) -> int:
-        """The offset up to which a majority of the voters has the log on disk. `node_id` is the leader."""
+        """The offset up to which a majority of the voters has the log synced. `node_id` is the leader."""
         assert synced_offset >= 0, synced_offset
         voters = tuple(voters)
         durable = {node_id: synced_offset}
@@ -105,7 +105,7 @@ class Replicas:
         return majority_offset(durable, voters)
 
     def majority_heard_ms(self, voters: Iterable[Voter], node_id: int, now_ms: int) -> int:
-        """Since when no majority, the leader included, has been silent."""
+        """The time since which some majority, the leader included, was heard of."""
         voters = tuple(voters)
         assert len({voter.node_id for voter in voters}) == len(voters), f"a node votes twice: {voters}"
         others = [voter for voter in voters if voter.node_id != node_id]
@@ -113,7 +113,9 @@ class Replicas:
         if needed <= 0:
             return now_ms
         replicas = [self.of(voter) for voter in others]
-        heard = sorted((max(one.fetched_ms, self.start_ms) for one in replicas if one is not None), reverse=True)
+        heard = sorted(
+            (max(replica.fetched_ms, self.start_ms) for replica in replicas if replica is not None), reverse=True
+        )
         return heard[needed - 1] if len(heard) >= needed else self.start_ms
 
     def has_caught_up(self, key: Key, now_ms: int) -> bool:

@@ -1,6 +1,6 @@
 """What a node of the quorum can be, and what it must keep in mind while it is that.
 
-Unattached    knows an epoch and nobody who leads it
+Unattached    knows an epoch and no leader of it
 Prospective   asks the others whether an election would have a chance (pre-vote): no epoch is spent, no vote given
 Candidate     has begun a new epoch, voted for itself and asks for the votes of the others
 Leader        has won; writes the log
@@ -26,7 +26,7 @@ from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterR
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 
-#: The time of what nobody waits for.
+#: The deadline where no event is waited for.
 NEVER_MS: Final = 1 << 62
 
 Endpoints = tuple[tuple[str, str, int], ...]  # listener, host, port
@@ -34,7 +34,7 @@ Endpoints = tuple[tuple[str, str, int], ...]  # listener, host, port
 
 @dataclass(frozen=True, slots=True)
 class LeaderAt:
-    """A leader and how to reach it."""
+    """A leader and its address."""
 
     node_id: int
     endpoints: Endpoints
@@ -42,7 +42,7 @@ class LeaderAt:
 
 @dataclass(slots=True)
 class Fetching:
-    """At most one request to a leader, or to somebody who may know it, is under way."""
+    """The one request that may be under way to a leader, or to a node that may know it."""
 
     in_flight: Send | None = None
     retry_at_ms: int = 0
@@ -50,7 +50,7 @@ class Fetching:
 
 @dataclass(slots=True)
 class Unattached:
-    """Knows nobody who leads."""
+    """The node knows no leader."""
 
     election_at_ms: int
     fetching: Fetching = field(default_factory=Fetching)
@@ -58,7 +58,7 @@ class Unattached:
 
 @dataclass(slots=True)
 class Tally:
-    """Votes by node. A peer that cannot be reached has refused as far as this round goes."""
+    """The votes by node. A peer that cannot be reached counts as a refusal in this round."""
 
     voters: tuple[Voter, ...]
     granted: set[int] = field(default_factory=set)
@@ -78,24 +78,24 @@ class Tally:
         return len(self.voters) - len(self.refused) <= len(self.voters) // 2
 
     def is_of(self, send: Send) -> bool:
-        """Whether the question belongs to this round, and is not answered yet."""
-        return any(one is send for one in self.asked) and send.peer.node_id not in self.granted | self.refused
+        """Whether the request belongs to this round, and is not answered yet."""
+        return any(question is send for question in self.asked) and send.peer.node_id not in self.granted | self.refused
 
 
 @dataclass(slots=True)
 class Prospective:
-    """Asks whether an election would have a chance."""
+    """The node asks whether an election would have a chance."""
 
-    leader: LeaderAt | None  # whom it followed, and goes back to if the others still hear of it
+    leader: LeaderAt | None  # the leader it followed, and follows again if the others still hear of it
     tally: Tally
     over_at_ms: int
     is_over: bool = False
-    fetching: Fetching = field(default_factory=Fetching)  # who leads may be known to a bootstrap server
+    fetching: Fetching = field(default_factory=Fetching)  # a bootstrap server may know the leader
 
 
 @dataclass(slots=True)
 class Candidate:
-    """Stands for election, in an epoch of its own."""
+    """The node stands for election, in an epoch of its own."""
 
     tally: Tally
     over_at_ms: int
@@ -112,14 +112,14 @@ class Download:
 
 @dataclass(slots=True)
 class Follower:
-    """Fetches from the leader."""
+    """The node fetches from the leader."""
 
     leader: LeaderAt
     patience_ms: int  # the fetch timeout and a little more, not the same on all nodes
     timeout_at_ms: int
-    asks_at_ms: int  # when to look whether there is something to ask in our own matter
-    has_fetched: bool = False  # it has answered, and was not lost since: nobody gets a pre-vote against it
-    lost_at_ms: int | None = None  # the connection died; when to ask the others
+    asks_at_ms: int  # when to see whether the leader is to change this node's own vote
+    has_fetched: bool = False  # it has answered, and was not lost since: no candidate gets a pre-vote against it
+    lost_at_ms: int | None = None  # the connection died; when to ask the other voters
     fetching: Fetching = field(default_factory=Fetching)
     download: Download | None = None
     asked: Send | None = None
@@ -138,26 +138,26 @@ class Parked:
 class VoterChange:
     """The one change of voters that may be under way."""
 
-    later: Later | None  # answered once it is committed
+    later: Later | None  # the request that is answered once the change is committed
     kind: type[AddRaftVoterResponse | RemoveRaftVoterResponse]
     until_ms: int
     voters: tuple[Voter, ...]
-    early: Later | None = None  # answered once it is appended
+    early: Later | None = None  # the request that is answered once the change is appended
     newcomer: Voter | None = None
-    asked: Send | None = None  # whether the new voter speaks the quorum's kraft.version
+    asked: Send | None = None  # the question whether the new voter speaks the quorum's kraft.version
     offset: int | None = None  # of the record, once it is appended
 
 
 @dataclass(slots=True)
 class Leader:
-    """Has won the election."""
+    """The node has won the election."""
 
     start_offset: int  # of the batch that begins the epoch
     replicas: Replicas
     begin_at_ms: int
-    is_established: bool = False  # a majority has the beginning of the epoch: the high watermark is ours to tell
+    is_established: bool = False  # a majority has the beginning of the epoch: the high watermark may be told
     parked: list[Parked] = field(default_factory=list)
-    told: tuple[int, int] = (-1, -1)  # log end and high watermark, as those who wait were last told
+    told: tuple[int, int] = (-1, -1)  # log end and high watermark, as waiting fetches were last told
     change: VoterChange | None = None
 
     def __post_init__(self) -> None:
@@ -166,7 +166,7 @@ class Leader:
 
 @dataclass(slots=True)
 class Resigned:
-    """Has given its epoch up."""
+    """The node has given its epoch up."""
 
     election_at_ms: int
     is_final: bool = False  # shutting down: never stands for election again
@@ -176,5 +176,5 @@ Role: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Res
 
 
 def endpoint_of(endpoints: Iterable[tuple[str, str, int]], listener: str) -> tuple[str, int] | None:
-    """Host and port of a listener."""
+    """The host and port of a listener."""
     return next(((host, port) for name, host, port in endpoints if name == listener), None)

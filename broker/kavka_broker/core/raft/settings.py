@@ -16,13 +16,13 @@ class Identity:
     directory_id: bytes
     cluster_id: str
     listener: str = "CONTROLLER"
-    endpoints: tuple[tuple[str, str, int], ...] = ()  # listener, host, port: how others reach this node
-    is_controller: bool = True  # has the role; a broker alone never votes
+    endpoints: tuple[tuple[str, str, int], ...] = ()  # listener, host, port: the node's addresses for others
+    is_controller: bool = True  # the node has the role of a controller; a broker alone never votes
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Times in milliseconds, sizes in bytes."""
+    """Settings of the quorum: times in milliseconds, sizes in bytes."""
 
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000

@@ -1,4 +1,4 @@
-"""From one role to the next: what is remembered, who is told, and what a role begins with.
+"""From one role to the next: what is remembered, which nodes are told, and what a role begins with.
 
 Whatever must survive a crash is persisted here, before anything that follows from it is sent.
 """
@@ -32,7 +32,7 @@ LED_NO_LONGER: Final = "the leader has changed; ask whether the change was made,
 
 
 def become_unattached(node: NodeState, epoch: int, *, patience_ms: int | None = None) -> None:
-    """Nobody known leads. In an epoch of which nothing is known yet, the vote is free."""
+    """Follow no leader. In an epoch of which nothing is known yet, the vote is free."""
     assert epoch >= node.epoch, f"epoch {node.epoch} cannot go back to {epoch}"
     leave_lead(node)
     if epoch > node.epoch:
@@ -57,7 +57,7 @@ def become_follower(node: NodeState, epoch: int, leader: LeaderAt) -> None:
 
 
 def become_prospective(node: NodeState, leader: LeaderAt | None) -> None:
-    """Ask whether the others would vote for this node, before an epoch is spent on it."""
+    """Ask whether the other voters would vote for this node, before an epoch is spent on it."""
     assert not isinstance(node.role, Leader), f"a leader does not ask for votes: {node.role}"
     assert not node.is_forgetful, "who has lost what others count on does not stand"
     tally = Tally(node.voters, granted=_own_vote(node))
@@ -69,7 +69,7 @@ def become_prospective(node: NodeState, leader: LeaderAt | None) -> None:
 
 
 def become_candidate(node: NodeState) -> None:
-    """Begin a new epoch and vote for this node in it."""
+    """Begin a new epoch, and vote for this node in it."""
     assert isinstance(node.role, Prospective), f"{node.role} has not asked for pre-votes"
     assert node.epoch + 1 < EPOCH_MAX, f"there is no epoch after {node.epoch}"
     vote = QuorumState(node.epoch + 1, NOBODY, node.node_id, node.identity.directory_id)
@@ -98,7 +98,7 @@ def _ask_votes(node: NodeState, tally: Tally, *, is_pre_vote: bool) -> None:
 
 
 def become_leader(node: NodeState, granting: set[int]) -> None:
-    """Write the beginning of the epoch: nothing older is committed but with it."""
+    """Write the beginning of the epoch: older records are committed only together with it."""
     state = node.state
     assert isinstance(node.role, Candidate), f"{node.role} was not elected"
     assert len(granting) > len(node.role.tally.voters) // 2, f"{granting} are no majority"
@@ -130,7 +130,7 @@ def _opening(node: NodeState, granting: set[int]) -> list[Message]:
     if version:
         here = updated(node.voters, node, node.identity.endpoints)
         if node.history.voters_offset < 0:
-            # They came with `format` and stand in no log yet.
+            # The voters came with `format` and are in no record of the log yet.
             records.append(KRaftVersionRecord(0, node.history.kraft_version))
         if node.history.voters_offset < 0 or here != node.voters:
             records.append(voters_record(here))
@@ -138,7 +138,7 @@ def _opening(node: NodeState, granting: set[int]) -> list[Message]:
 
 
 def updated(voters: tuple[Voter, ...], node: NodeState, endpoints: Endpoints) -> tuple[Voter, ...]:
-    """The voters, with this node's endpoints as they are now."""
+    """Voters with this node's endpoints as they are now."""
     renewed = [
         Voter(voter.node_id, voter.directory_id, endpoints) if endpoints and node.is_self(voter) else voter
         for voter in voters
@@ -147,7 +147,7 @@ def updated(voters: tuple[Voter, ...], node: NodeState, endpoints: Endpoints) ->
 
 
 def become_resigned(node: NodeState, *, is_final: bool) -> None:
-    """Give the epoch up, and tell the voters, the best of them first, that another is wanted."""
+    """Give the epoch up, and tell the voters, the best of them first, to elect another leader."""
     role = node.role
     assert isinstance(role, Leader), f"{role} has no lead to give up"
     successors = by_end_offset(node, role)
@@ -159,19 +159,19 @@ def become_resigned(node: NodeState, *, is_final: bool) -> None:
     for voter in successors:
         node.send(node.peer(voter.node_id, voter.endpoints), request)
     if not node.is_voter and not is_final:
-        # It was removed, and has nothing to wait for but the next leader.
+        # The node was removed, and waits only for the next leader.
         become_unattached(node, node.epoch)
 
 
 def by_end_offset(node: NodeState, role: Leader) -> list[Voter]:
-    """The other voters, those with most of the log first."""
+    """The other voters, those with the longest logs first."""
     replicas = {voter.node_id: role.replicas.of(voter) for voter in node.others}
     ends = {node_id: -1 if replica is None else replica.end_offset for node_id, replica in replicas.items()}
     return sorted(node.others, key=lambda voter: (-ends[voter.node_id], voter.node_id))
 
 
 def leave_lead(node: NodeState) -> None:
-    """Whoever waits for this leader is told to look for another."""
+    """Refuse waiting requests: their senders have to look for another leader."""
     role = node.role
     if not isinstance(role, Leader):
         return
@@ -179,14 +179,14 @@ def leave_lead(node: NodeState) -> None:
         node.answer(parked.later, wire.fetch_answer(node, ErrorCode.NOT_LEADER_OR_FOLLOWER))
     role.parked.clear()
     if role.change is not None:
-        # Its record may yet be committed, by another leader: the client asks again and sees.
+        # The record may yet be committed by another leader: the client asks again and sees.
         change = role.change
         node.answer(change.later or change.early, change.kind(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, LED_NO_LONGER))
         role.change = None
 
 
 def learn(node: NodeState, epoch: int, leader_id: int, endpoints: Endpoints, *, is_leader_itself: bool = False) -> None:
-    """Somebody says who leads an epoch, or that there is one. `is_leader_itself`: the leader does."""
+    """Learn from a node that an epoch exists, or which node leads it. `is_leader_itself`: that node is the leader."""
     if epoch < node.epoch or not node.believes(epoch):
         return
     endpoints = endpoints or node.endpoints_of(leader_id)
@@ -206,7 +206,7 @@ def learn(node: NodeState, epoch: int, leader_id: int, endpoints: Endpoints, *, 
 
 
 def _has_moved(node: NodeState, leader_id: int, endpoints: Endpoints) -> bool:
-    """Whether the leader that nobody hears of at its address has another, as others know."""
+    """Whether a voter reports a new address for the leader that this node cannot reach."""
     role = node.role
     is_same = isinstance(role, Prospective) and role.leader is not None and role.leader.node_id == leader_id
     return is_same and node.peer(leader_id, endpoints) != node.leader_peer()

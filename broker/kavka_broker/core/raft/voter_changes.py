@@ -36,7 +36,7 @@ Problem = tuple[ErrorCode, str]
 
 
 def _problem(node: NodeState, role: Leader) -> Problem | None:
-    """What keeps any change from being made now."""
+    """The reason why no change of voters can be made now, or None."""
     if role.change is not None:
         return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way; try again"
     if not role.is_established:
@@ -61,11 +61,11 @@ def _leading(node: NodeState, cluster_id: str | None) -> Leader | Problem:
 
 
 def on_add(node: NodeState, request: AddRaftVoterRequest) -> AddRaftVoterResponse | Later:
-    """A voter more. First it is asked which versions it speaks."""
+    """Add a voter. First it is asked which versions it speaks."""
     role = _leading(node, request.cluster_id)
     if not isinstance(role, Leader):
         return AddRaftVoterResponse(0, *role)
-    endpoints = tuple((one.name, one.host, one.port) for one in request.listeners)
+    endpoints = tuple((endpoint.name, endpoint.host, endpoint.port) for endpoint in request.listeners)
     voter = Voter(request.voter_id, request.voter_directory_id, endpoints)
     problem = _not_addable(node, voter) or _problem(node, role) or _duplicate(node, voter)
     if problem is not None:
@@ -80,7 +80,7 @@ def on_add(node: NodeState, request: AddRaftVoterRequest) -> AddRaftVoterRespons
         asked=node.send(node.peer(voter.node_id, endpoints), ApiVersionsRequest("kavka", "1")),
     )
     if not request.ack_when_committed:
-        # Whoever joins by itself does not wait: it sees in the log when it votes.
+        # A node that joins by itself does not wait: it sees in the log when it votes.
         role.change.early = later
     return later
 
@@ -94,14 +94,14 @@ def _not_addable(node: NodeState, voter: Voter) -> Problem | None:
 
 
 def _duplicate(node: NodeState, voter: Voter) -> Problem | None:
-    known = next((one for one in node.voters if one.node_id == voter.node_id), None)
+    known = next((other for other in node.voters if other.node_id == voter.node_id), None)
     if known is None:
         return None
     return ErrorCode.DUPLICATE_VOTER, f"node {voter.node_id} votes, with directory {to_text(known.directory_id)}"
 
 
 def on_versions(node: NodeState, send: Send, response: ApiVersionsResponse | None) -> None:
-    """The newcomer has said what it speaks: append it, if it can follow."""
+    """Append the record of the new voter, if it speaks the quorum's version."""
     role = node.role
     if not isinstance(role, Leader) or role.change is None or role.change.asked is not send:
         return
@@ -128,7 +128,7 @@ def _cannot_join(
     if response is None:
         return ErrorCode.REQUEST_TIMED_OUT, f"node {newcomer.node_id} did not answer at {newcomer.endpoints}"
     level = node.history.kraft_version
-    spoken = next((one for one in response.supported_features if one.name == FEATURE), None)
+    spoken = next((feature for feature in response.supported_features if feature.name == FEATURE), None)
     if response.error_code or spoken is None or not spoken.min_version <= level <= spoken.max_version:
         return ErrorCode.INVALID_REQUEST, f"node {newcomer.node_id} does not speak kraft.version {level}"
     if not role.replicas.has_caught_up((newcomer.node_id, newcomer.directory_id), node.now_ms):
@@ -140,14 +140,14 @@ def _cannot_join(
 
 
 def on_remove(node: NodeState, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse | Later:
-    """A voter less; never the last one."""
+    """Remove a voter; never the last one."""
     role = _leading(node, request.cluster_id)
     if not isinstance(role, Leader):
         return RemoveRaftVoterResponse(0, *role)
     if request.voter_id < 0 or request.voter_directory_id == ZERO:
         return RemoveRaftVoterResponse(0, ErrorCode.INVALID_REQUEST, "a voter has a node id and a directory id")
     leaving = (request.voter_id, request.voter_directory_id)
-    voters = tuple(one for one in node.voters if (one.node_id, one.directory_id) != leaving)
+    voters = tuple(voter for voter in node.voters if (voter.node_id, voter.directory_id) != leaving)
     problem = _problem(node, role) or _not_removable(node, voters, request.voter_id)
     if problem is not None:
         return RemoveRaftVoterResponse(0, *problem)
@@ -171,14 +171,14 @@ def _not_removable(node: NodeState, voters: tuple[Voter, ...], node_id: int) -> 
 
 
 def on_update(node: NodeState, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
-    """A voter has other endpoints than the log says."""
+    """Update the endpoints of a voter where they differ from those in the log."""
     if request.cluster_id not in (None, node.identity.cluster_id):
         return wire.update_answer(node, ErrorCode.INCONSISTENT_CLUSTER_ID)
     error = problem_with_epoch(node, request.current_leader_epoch)
     role = node.role
     if error is not ErrorCode.NONE or not isinstance(role, Leader):
         return wire.update_answer(node, error)
-    endpoints = tuple((one.name, one.host, one.port) for one in request.listeners)
+    endpoints = tuple((endpoint.name, endpoint.host, endpoint.port) for endpoint in request.listeners)
     voter = Voter(request.voter_id, request.voter_directory_id, endpoints)
     spoken = request.k_raft_version_feature
     if _not_addable(node, voter) or not 0 <= spoken.min_supported_version <= spoken.max_supported_version:
@@ -189,9 +189,9 @@ def on_update(node: NodeState, request: UpdateRaftVoterRequest) -> UpdateRaftVot
     if not spoken.min_supported_version <= node.history.kraft_version <= spoken.max_supported_version:
         return wire.update_answer(node, ErrorCode.INVALID_REQUEST)
     key = (voter.node_id, voter.directory_id)
-    if all((one.node_id, one.directory_id) != key for one in node.voters):
+    if all((known.node_id, known.directory_id) != key for known in node.voters):
         return wire.update_answer(node, ErrorCode.VOTER_NOT_FOUND)
-    voters = tuple(voter if (one.node_id, one.directory_id) == key else one for one in node.voters)
+    voters = tuple(voter if (known.node_id, known.directory_id) == key else known for known in node.voters)
     if voters != node.voters:
         node.append([voters_record(voters)])
         node.flush()
@@ -202,7 +202,7 @@ def on_update(node: NodeState, request: UpdateRaftVoterRequest) -> UpdateRaftVot
 
 
 def drive(node: NodeState, role: Leader) -> None:
-    """Answer when a change is committed, or has taken too long; a leader that is no voter any more goes."""
+    """Answer when a change is committed, or has taken too long; a leader that is no voter any more resigns."""
     change = role.change
     if change is not None and change.offset is not None and change.offset < node.high_watermark:
         _finish(node, role, ErrorCode.NONE, None)
@@ -220,5 +220,5 @@ def _finish(node: NodeState, role: Leader, error: ErrorCode, message: str | None
 
 
 def due_ms(role: Leader) -> int:
-    """When `drive` has something to do."""
+    """The time at which `drive` has something to do."""
     return NEVER_MS if role.change is None else role.change.until_ms

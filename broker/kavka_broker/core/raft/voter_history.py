@@ -17,7 +17,7 @@ STATIC_OFFSET = -1
 
 @dataclass(slots=True)
 class VoterHistory:
-    """Sets of voters and levels of kraft.version, each with the offset that it came by; the oldest first."""
+    """Sets of voters and levels of kraft.version, each with the offset of its record; the oldest first."""
 
     sets: list[tuple[int, tuple[Voter, ...]]] = field(default_factory=list)
     versions: list[tuple[int, int]] = field(default_factory=list)
@@ -32,7 +32,7 @@ class VoterHistory:
         return self.sets[-1][1] if self.sets else ()
 
     def open_sets(self, high_watermark: int) -> list[tuple[Voter, ...]]:
-        """Those in force by what is committed, and all that follow: one of them will hold."""
+        """The sets of voters in force at the high watermark, and all that follow: one of them will hold."""
         return [voters for _, voters in _in_force(self.sets, high_watermark)]
 
     @property
@@ -44,7 +44,7 @@ class VoterHistory:
         return self.versions[-1][1] if self.versions else 0
 
     def add_voters(self, offset: int, voters: Iterable[Voter]) -> None:
-        """A record at `offset` names the voters."""
+        """Add a record at `offset` that names the voters."""
         assert offset >= self.voters_offset, f"the voters of {offset} come after those of {self.voters_offset}"
         if offset == self.voters_offset:
             self.sets.pop()
@@ -52,29 +52,29 @@ class VoterHistory:
         assert self.voters, f"the record at {offset} leaves nobody to vote"
 
     def add_version(self, offset: int, kraft_version: int) -> None:
-        """A record at `offset` sets the level of kraft.version."""
-        self.versions = [one for one in self.versions if one[0] < offset]
+        """Add a record at `offset` that sets the level of kraft.version."""
+        self.versions = [entry for entry in self.versions if entry[0] < offset]
         self.versions.append((offset, kraft_version))
 
     def truncate(self, offset: int) -> None:
-        """The log now ends at `offset`."""
+        """Cut the history to a log that ends at `offset`."""
         assert offset >= 0, offset
-        self.sets = [one for one in self.sets if one[0] < offset]
-        self.versions = [one for one in self.versions if one[0] < offset]
+        self.sets = [entry for entry in self.sets if entry[0] < offset]
+        self.versions = [entry for entry in self.versions if entry[0] < offset]
 
     def forget_below(self, offset: int) -> None:
-        """Nothing below `offset` can be cut away any more: keep only what is in force there, and what follows."""
+        """Forget what cannot come back, as the log is not cut below `offset`: keep sets in force there and later."""
         self.sets = _in_force(self.sets, offset)
         self.versions = _in_force(self.versions, offset)
 
     def at(self, offset: int) -> tuple[tuple[Voter, ...], int]:
-        """Voters and kraft.version in force once everything below `offset` is known: for a snapshot that ends there."""
+        """Voters and kraft.version in force at `offset`, as for a snapshot that ends there."""
         sets, versions = _before(self.sets, offset), _before(self.versions, offset)
         return (sets[-1][1] if sets else ()), (versions[-1][1] if versions else 0)
 
 
 def _before(items: list, offset: int) -> list:  # type: ignore[type-arg]
-    return [one for one in items if one[0] < offset]
+    return [item for item in items if item[0] < offset]
 
 
 def _in_force(items: list, offset: int) -> list:  # type: ignore[type-arg]

@@ -17,7 +17,7 @@ from kavka_broker.protocol.messages.voters_record import (
 from kavka_broker.protocol.messages.voters_record import Voter as VoterData
 from kavka_broker.protocol.uuids import ZERO
 
-#: The levels of kraft.version that this controller speaks.
+#: Levels of kraft.version that this controller speaks.
 KRAFT_VERSIONS: Final = (0, 1)
 
 
@@ -61,7 +61,7 @@ def read_voters(record: VotersRecord) -> tuple[Voter, ...]:
 
 
 def static_voters(items: Iterable[str], listener: str) -> tuple[Voter, ...]:
-    """The voters of `controller.quorum.voters`: ID@HOST:PORT each."""
+    """Parse the voters of `controller.quorum.voters`, ID@HOST:PORT each. Raises ConfigError."""
     voters: list[Voter] = []
     for item in items:
         node_id, at, address = item.strip().partition("@")
@@ -75,7 +75,7 @@ def static_voters(items: Iterable[str], listener: str) -> tuple[Voter, ...]:
 
 
 def majority_offset(durable: Mapping[int, int], voters: Iterable[Voter]) -> int:
-    """Up to where the log is committed: the offset that more than half of the voters have on their disks.
+    """The offset up to which the log is committed: more than half of the voters have it on their disks.
 
     `durable` is the synced log end of each voter as the leader knows it; one that never reported has nothing.
     """

@@ -43,7 +43,7 @@ from kavka_broker.protocol.uuids import ONE, ZERO
 TOPIC: Final = "__cluster_metadata"
 TOPIC_ID: Final = ONE
 PARTITION: Final = 0
-#: A fetch that does not say how high its watermark is.
+#: The watermark of a fetch that does not name one.
 ANY_WATERMARK: Final = (1 << 63) - 1
 
 NO_SNAPSHOT: Final = SnapshotId(-1, -1)
@@ -52,7 +52,7 @@ E = TypeVar("E", bound=Struct)
 
 
 def only_partition(topics: Sequence[Any]) -> Any | None:
-    """The one partition that a message of the quorum is about, or None where it is about anything else."""
+    """The only partition in a message of the quorum, or None where the message is about any other."""
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
     topic, partition = topics[0], topics[0].partitions[0]
@@ -75,7 +75,9 @@ def node_endpoints(node: NodeState, kind: Callable[..., E]) -> list[E]:
 
 def told_endpoints(response: Any, node_id: int, listener: str) -> Endpoints:
     """The address of a node in an answer."""
-    return tuple((listener, one.host, one.port) for one in response.node_endpoints if one.node_id == node_id)
+    return tuple(
+        (listener, endpoint.host, endpoint.port) for endpoint in response.node_endpoints if endpoint.node_id == node_id
+    )
 
 
 def leader_id(node: NodeState) -> int:
@@ -110,7 +112,7 @@ def begin_epoch(node: NodeState, voter: Voter) -> begin_request.BeginQuorumEpoch
 
 
 def end_epoch(node: NodeState, successors: Sequence[Voter]) -> end_request.EndQuorumEpochRequest:
-    """`successors`: those who are farthest stand first."""
+    """Tell voters that the epoch has ended; those of `successors` with the longest logs stand first."""
     partition = end_request.PartitionData(
         leader_id=node.node_id,
         leader_epoch=node.epoch,
@@ -146,7 +148,7 @@ def end_answer(node: NodeState, error: ErrorCode) -> end_response.EndQuorumEpoch
 
 
 def ask_fetch(node: NodeState, wait_max_ms: int) -> fetch_request.FetchRequest:
-    """What follows the log's end, which is synced."""
+    """Fetch records from the log's end on, which is synced."""
     assert wait_max_ms >= 0, wait_max_ms
     partition = fetch_request.FetchPartition(
         partition=PARTITION,
@@ -167,7 +169,7 @@ def ask_fetch(node: NodeState, wait_max_ms: int) -> fetch_request.FetchRequest:
 
 
 def replica_id(request: fetch_request.FetchRequest) -> int:
-    """Who fetches: in a field of its own since version 15."""
+    """The id of the replica that fetches: in a field of its own since version 15."""
     return request.replica_state.replica_id if request.replica_state.replica_id >= 0 else request.replica_id
 
 
@@ -248,7 +250,7 @@ def snapshot_answer(
 
 
 def ask_update(node: NodeState) -> update_raft_voter_request.UpdateRaftVoterRequest:
-    """Tell the leader under which addresses this voter is to be found now."""
+    """Tell the leader the addresses of this voter as they are now."""
     return update_raft_voter_request.UpdateRaftVoterRequest(
         node.identity.cluster_id,
         node.epoch,
@@ -260,7 +262,7 @@ def ask_update(node: NodeState) -> update_raft_voter_request.UpdateRaftVoterRequ
 
 
 def ask_to_join(node: NodeState) -> add_raft_voter_request.AddRaftVoterRequest:
-    """Answered when the record is appended, because the newcomer is needed for its commit."""
+    """Ask to join; answered when the record is appended, because this node is needed for its commit."""
     return add_raft_voter_request.AddRaftVoterRequest(
         node.identity.cluster_id,
         node.settings.request_timeout_ms,
