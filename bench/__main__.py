@@ -98,7 +98,7 @@ class Run:
 
 
 def told_floors(directory: Path) -> dict[str, float]:
-    """What the machine takes itself, told before anything else is measured."""
+    """Measure the floors of the machine before the products."""
     found = floors.measure(directory)
     print("  ".join(f"{name}={value:g}" for name, value in found.items()), flush=True)
     return found

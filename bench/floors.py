@@ -55,7 +55,7 @@ def fdatasync_ms(path: Path) -> float:
 
 
 def page_cache_mb_per_second(path: Path) -> float:
-    """Writes of a large batch's size to the end of a file that nobody syncs."""
+    """Writes of a large batch's size to the end of a file that is never synced."""
     piece = bytes(WRITE_BYTES)
     with path.open("wb", buffering=0) as file:
         taken = [_timed_us(lambda: file.write(piece)) for _ in range(WRITTEN_BYTES // WRITE_BYTES)]

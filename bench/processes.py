@@ -96,7 +96,7 @@ def run(command: Sequence[str], *, timeout_seconds: float = CLIENT_SECONDS_MAX, 
 
 
 def free_port() -> int:
-    """A port on loopback that nobody listens on now."""
+    """A port on loopback that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -222,7 +222,9 @@ def main() -> None:
     try:
         with ExitStack() as stack:
             products = [PRODUCTS[name] for name in chosen.broker or PRODUCTS]
-            trios = [stack.enter_context(running(Trio(one, root / one.name), chosen.nice)) for one in products]
+            trios = [
+                stack.enter_context(running(Trio(product, root / product.name), chosen.nice)) for product in products
+            ]
             take(trios, cases, chosen.seconds, run.record)
     finally:
         processes.stop_all()

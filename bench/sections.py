@@ -173,7 +173,7 @@ def timed(case: str, broker: Named, repetition: int, samples: Sequence[float], c
 
 
 def process(products: Sequence[Product], directory: Path, plan: Plan, record: Record) -> None:
-    """Start, restart, stop, and what a broker takes while nobody asks it for anything."""
+    """Start, restart, stop, and the memory of a broker that is idle."""
     for repetition in range(plan.repetitions):
         brokers = [Broker(product, directory / f"{product.name}-{repetition}") for product in products]
         for broker in alternating(brokers, repetition):

@@ -181,7 +181,7 @@ def metadata_frame(topic: str) -> bytes:
 
 
 def in_sync_counts(body: memoryview) -> list[int]:
-    """How many replicas of each partition are in sync, from the answer to `metadata_frame`; 0 where nobody leads."""
+    """In-sync replicas of each partition, from the answer to `metadata_frame`; 0 where it has no leader."""
     position = 0
 
     def integer(size: int) -> int:

@@ -59,7 +59,7 @@ def harmed(candidates: Sequence[Path], chance: random.Random) -> str:
 
 
 def files(directory: Path, pattern: str) -> list[Path]:
-    """Those with something in them; of logs, everybody's but the metadata's and what is set aside."""
+    """Segments with records; of every log except the metadata's and those that are set aside."""
     logs = (
         path for path in directory.iterdir() if path.is_dir() and path.name != METADATA_LOG and "." not in path.name
     )

@@ -56,7 +56,7 @@ class Mover:
             self._thread.join()
 
     def finish(self) -> None:
-        """Stop, and give back the vote that somebody lacks. Raises AssertionError where that cannot be done."""
+        """Stop, and give back the vote that a controller lacks. Raises AssertionError where that is not possible."""
         self.stop()
         deadline = time.monotonic() + VOTES_SECONDS_MAX
         while self._cluster.without_vote is not None:
@@ -74,7 +74,7 @@ class Mover:
             if move() is ErrorCode.NONE:
                 self.done[move.__name__] += 1
         except OSError:
-            return  # nobody answers there now
+            return  # no broker answers there now
 
     def move_a_replica(self) -> ErrorCode:
         """Into whichever log directory of its node."""
@@ -106,7 +106,7 @@ class Mover:
         if cluster.without_vote is None and cluster.are_votes_kept:
             return ErrorCode.OPERATION_NOT_ATTEMPTED
         if cluster.without_vote is None:
-            cluster.without_vote = node  # or nobody knows: adding one that has its vote is refused with these words
+            cluster.without_vote = node  # or no node knows: to add one that votes is refused with these words
             removal = RemoveRaftVoterRequest(CLUSTER_ID, node.node_id, own_id)
             code = ask(asked.address, removal, RemoveRaftVoterResponse, None, ANSWER_SECONDS_MAX).error_code
             return ErrorCode(code)

@@ -149,7 +149,7 @@ class Node:
         """Make its disks what they were. A process that has seen them fail is ended first, or has ended itself."""
         self.is_slow = False
         if self.is_gone() and self.has_own_disks:
-            self.process = None  # whoever runs it starts it again, as Kubernetes would
+            self.process = None  # the supervisor starts it again, as Kubernetes would
         if any(disk.is_failing or disk.is_hidden for disk in self.disks):
             self.kill()
         for disk in self.disks:
@@ -182,13 +182,13 @@ class Cluster:
     proxies: list[subprocess.Popen[bytes]] = field(default_factory=list)
     # The nodes that a fault has slowed down: others must not feel it.
     struck: tuple[int, ...] = ()
-    # Held by whoever takes a vote; a voter that has forgotten something does not vote, so nobody takes another's then.
+    # The lock of every vote's removal; a voter that has forgotten something does not vote, so no other is removed then.
     voting: threading.Lock = field(default_factory=threading.Lock)
     are_votes_kept: bool = False
     without_vote: Node | None = None
 
     def keep_votes(self) -> bool:
-        """Let nobody take a vote until all is whole again; False where one is taken already."""
+        """Keep votes from being taken until all is whole again; False where one is taken already."""
         with self.voting:
             self.are_votes_kept = self.without_vote is None
         return self.are_votes_kept

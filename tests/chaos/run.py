@@ -143,7 +143,7 @@ def schedule(cluster: Cluster, plan: Plan, report: Report, began: float) -> Iter
         for nemesis in plan.nemeses
         if (cluster.network.can_cut or not nemesis.needs_network) and (has_disks or not nemesis.needs_disk)
     ]
-    report.left_out += [f"{one.name} (needs root)" for one in plan.nemeses if one not in able]
+    report.left_out += [f"{nemesis.name} (needs root)" for nemesis in plan.nemeses if nemesis not in able]
     yield from able
     chance = random.Random(f"schedule {plan.seed}")
     while time.monotonic() - began < plan.minutes * 60:
@@ -183,7 +183,7 @@ def suffer(
 
 
 def beside_the_slow(cluster: Cluster, workload: Workload, others: Others) -> str:
-    """What a slow node has cost those who have no replica on it; nothing said where none is slow."""
+    """The cost of a slow node to clients that have no replica on it; empty where no node is slow."""
     if not cluster.struck:
         return ""
     asked = next(node for node in cluster.nodes if node.node_id not in cluster.struck)

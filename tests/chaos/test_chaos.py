@@ -84,7 +84,7 @@ def test_the_snapshot_that_a_voter_needs_is_not_damaged(
 ) -> None:
     for base in logs:
         (tmp_path / f"{int(base):020}.log").write_bytes(b"a log")
-    for end_offset, epoch in (one.split("-") for one in snapshots):
+    for end_offset, epoch in (snapshot.split("-") for snapshot in snapshots):
         (tmp_path / f"{int(end_offset):020}-{int(epoch):010}.checkpoint").write_bytes(b"a snapshot")
 
     found = [path.name for path in metadata_files(tmp_path, "*.checkpoint")]

@@ -76,7 +76,7 @@ class Transient:
     # --- one of them --------------------------------------------------------------------------------------------
 
     def _use(self, topic_id: bytes) -> bool:
-        """Whether all that was acknowledged was read; where reading does not come to its end, nobody knows."""
+        """Whether every acknowledged record was read; unknown where reading does not come to its end."""
         acknowledged = self._write(topic_id.hex())
         found = self._read_all(acknowledged)
         if found is None:
@@ -137,7 +137,7 @@ class Transient:
     # --- coming and going ---------------------------------------------------------------------------------------
 
     def _create(self, former: set[bytes]) -> bytes | None:
-        """The id of the new topic, as soon as somebody knows it; None where the run ends before."""
+        """The id of the new topic, as soon as a broker knows it; None where the run ends before."""
         config = CreatableTopicConfig("min.insync.replicas", "2")
         request = CreateTopicsRequest([CreatableTopic(TOPIC, PARTITIONS, 3, [], [config])], 5_000)
         for address in self._addresses():
@@ -156,7 +156,7 @@ class Transient:
         return seen.topic_id if seen.error_code == ErrorCode.NONE else None
 
     def _delete(self, topic_id: bytes) -> None:
-        """Until somebody says that it is gone."""
+        """Wait until a broker reports that the topic is gone."""
         request = DeleteTopicsRequest([DeleteTopicState(None, topic_id)], [], 5_000)
         for address in self._addresses():
             try:

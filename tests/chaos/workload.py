@@ -86,7 +86,7 @@ class Workload:
     def _thread(self, work: Callable[[str], None], name: str, *, is_measured: bool = False) -> threading.Thread:
         def guarded() -> None:
             # A producer of librdkafka 2.16 with all requests in flight spins, in a thread for each broker. They inherit
-            # this, and the nodes come first, and who measures them.
+            # this, and the nodes come first, and the processes that measure them.
             if not is_measured:
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BEHIND_THE_NODES)
             try:

@@ -97,8 +97,8 @@ def well_connected(simulation: Simulation) -> tuple[int, ...]:
 def has_majority(nodes: Iterable[Node]) -> bool:
     by_id = {node.node_id: node for node in nodes}
     for node in by_id.values():
-        voters = [one.node_id for one in node.broker.quorum.voters]
-        if len([one for one in voters if one in by_id]) <= len(voters) // 2:
+        voters = [voter.node_id for voter in node.broker.quorum.voters]
+        if len([voter for voter in voters if voter in by_id]) <= len(voters) // 2:
             return False
     return True
 
@@ -143,7 +143,9 @@ async def is_whole(simulation: Simulation) -> bool:
     """Whether all are in sync within a while."""
     for _ in range(40):
         states = [simulation.invariants.partition_state(place) for place in simulation.places]
-        if all(map(is_well, simulation.nodes)) and all(one and len(one.isr) == len(one.replicas) for one in states):
+        if all(map(is_well, simulation.nodes)) and all(
+            state and len(state.isr) == len(state.replicas) for state in states
+        ):
             return True
         await asyncio.sleep(LOOK_SECONDS)
     return False

@@ -147,9 +147,13 @@ class Simulation:
         controller = f",{CONTROLLER}://{host}:{CONTROLLER_PORT}" if is_controller else ""
         voters = range(1, shape.voters_count + 1)
         if shape.has_voters_in_log:
-            quorum = {"controller.quorum.bootstrap.servers": ",".join(f"node{one}:{CONTROLLER_PORT}" for one in voters)}
+            quorum = {
+                "controller.quorum.bootstrap.servers": ",".join(f"node{voter}:{CONTROLLER_PORT}" for voter in voters)
+            }
         else:
-            quorum = {"controller.quorum.voters": ",".join(f"{one}@node{one}:{CONTROLLER_PORT}" for one in voters)}
+            quorum = {
+                "controller.quorum.voters": ",".join(f"{voter}@node{voter}:{CONTROLLER_PORT}" for voter in voters)
+            }
         settings = {
             "process.roles": "broker,controller" if is_controller else "broker",
             "controller.listener.names": CONTROLLER,
@@ -417,7 +421,7 @@ class Simulation:
                 node.start()
 
     async def _settle(self, clients: list["Running"]) -> None:
-        ending = [one for one in clients if hasattr(one.client, "is_stopping")]
+        ending = [client for client in clients if hasattr(client.client, "is_stopping")]
         for one in ending:
             one.client.is_stopping = True
         for workload in self.workloads:

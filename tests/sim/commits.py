@@ -46,7 +46,7 @@ class Register:
     @property
     def last(self) -> int:
         """What was acknowledged last."""
-        ended = [one for one in self.attempts if one.ended is not None]
+        ended = [attempt for attempt in self.attempts if attempt.ended is not None]
         return max(ended, key=lambda one: one.ended or 0.0).offset if ended else NOTHING
 
     def write(self, offset: int, now: float, generation: int = -1, member_id: str = "") -> Attempt:
@@ -55,10 +55,14 @@ class Register:
 
     def objection(self, told: int, asked: float) -> str | None:
         """Why a reader that asked at this time cannot be told this."""
-        done = [one for one in self.attempts if one.ended is not None and one.ended < asked]
+        done = [attempt for attempt in self.attempts if attempt.ended is not None and attempt.ended < asked]
         # Whatever began after this one was done has replaced it.
         newest = max((one.began for one in done), default=-1.0)
-        possible = [one for one in self.attempts if not one.is_refused and (one.ended is None or one.ended >= newest)]
+        possible = [
+            attempt
+            for attempt in self.attempts
+            if not attempt.is_refused and (attempt.ended is None or attempt.ended >= newest)
+        ]
         if told == NOTHING and (not done or self.may_expire):
             return None
         if any(one.offset == told for one in possible):

@@ -79,7 +79,7 @@ class Overwriter(WeakProducer):
     others: Sequence[KeyedProducer] = ()
 
     def new_values(self) -> list[str]:
-        newest = max(one.numbers for one in self.others)
+        newest = max(other.numbers for other in self.others)
         first = max(0, newest - self.random.randint(1, 12))
         return [f"{self.name} {self._numbers} {index}.{first}" for index in range(self.random.randint(2, 9))]
 
@@ -109,7 +109,7 @@ class Compaction(Workload):
 
     async def begin(self, admin: Admin) -> None:
         self.history = History()
-        holding = [one for one in INVARIANTS if one.name in HOLD]
+        holding = [invariant for invariant in INVARIANTS if invariant.name in HOLD]
         why = "What a leader that is alone has taken may be lost, and with it what has replaced an older record."
         self.simulation.rules[TOPIC] = [*holding, Invariant("CleansWhatIsCommitted", self._cleaned, why, False)]
         self._committed = 0
@@ -204,5 +204,5 @@ def newest_in(log: Any) -> dict[str, tuple[int, str]]:
     files, newest = log.disk.peek(log.directory), dict[str, tuple[int, str]]()
     for segment in log.segments:
         for _, batch in split_batches(bytes(files[f"{segment.base_offset:020}.log"].data)):
-            newest |= {key_of(name_of(one)): (one.offset, name_of(one)) for one in read_records(batch)}
+            newest |= {key_of(name_of(record)): (record.offset, name_of(record)) for record in read_records(batch)}
     return newest

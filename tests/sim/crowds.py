@@ -146,7 +146,7 @@ class Crowds(Workload):
             self._gave_way += 1
 
     def _check_turned_away(self, process: str, address: str) -> None:
-        there = next(one.process for one in self.simulation.nodes if str(one.process) == process)
+        there = next(node.process for node in self.simulation.nodes if str(node.process) == process)
         count = sum(door.count_of(address) for door in self._doors(there).values())
         if count <= self._bounds(there).of_address(address):
             self.simulation.fail(f"NobodyIsTurnedAway: {process} has closed {address}, which has {count}")

@@ -187,7 +187,7 @@ def checkpoint(node: Node, chance: Random, _: Ends) -> str | None:
         for name in node.disk.peek(directory)
         if name.endswith("-checkpoint") and parse_offset_file(name) is None
     ]
-    return spoil(node, chance, [one for one in paths if not one.endswith(LOG_STARTS)])
+    return spoil(node, chance, [path for path in paths if not path.endswith(LOG_STARTS)])
 
 
 LOGS: Final[dict[str, Damage]] = {"payload": payload_bit, "header": header_bit, "zeros": zeroed_sector}

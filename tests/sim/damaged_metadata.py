@@ -60,9 +60,9 @@ def may_lose_metadata(simulation: Simulation, node: Node, voters: list[int]) -> 
 def is_removing(simulation: Simulation, voters: list[int]) -> bool:
     """Whether somebody has just asked to take a vote away, or not everybody knows of it."""
     asked_ago = simulation.loop.time() - simulation.voter_removed_at
-    serving = [one.server.broker.quorum for one in simulation.nodes if is_whole(one)]
+    serving = [node.server.broker.quorum for node in simulation.nodes if is_whole(node)]
     return asked_ago < REMOVAL_SECONDS or any(
-        sorted(one.node_id for one in quorum.voters) != sorted(voters) for quorum in serving
+        sorted(voter.node_id for voter in quorum.voters) != sorted(voters) for quorum in serving
     )
 
 
@@ -163,7 +163,7 @@ async def damaged_metadata(simulation: Simulation) -> None:
     if not is_whole(node):
         return
     quorum = node.broker.quorum
-    voters = [one.node_id for one in quorum.voters]
+    voters = [voter.node_id for voter in quorum.voters]
     if not allow(simulation, "damaged_metadata", may_lose_metadata(simulation, node, voters)):
         return
     snapshots, leader_id = spare_snapshots(quorum), quorum.leader_id

@@ -225,7 +225,7 @@ class Member(Reader, Grouped):
             self.refused(answer.error_code)
         self.member_id, self.generation = answer.member_id, answer.generation_id
         if not self.instance and term is not None and term == await self._term():
-            members = [one.member_id for one in answer.members]
+            members = [member.member_id for member in answer.members]
             self.record.joined(self.member_id, answer.leader, self.generation, members, term)
         return answer
 
@@ -236,8 +236,8 @@ class Member(Reader, Grouped):
     async def _sync(self, joined: JoinGroupResponse) -> None:
         given: dict[str, list[str]] = {}
         if joined.leader == self.member_id and not joined.skip_assignment:
-            members = sorted(one.member_id for one in joined.members)
-            given = {one: [] for one in members}
+            members = sorted(member.member_id for member in joined.members)
+            given = {member: [] for member in members}
             for number, place in enumerate(self._places):
                 given[members[(number + self.generation) % len(members)]].append(str(place[1]))
         assignments = [SyncGroupRequestAssignment(one, ",".join(parts).encode()) for one, parts in given.items()]
@@ -465,9 +465,9 @@ class Groups(Workload):
             commits_refused=record.fenced,
             partitions_taken_over=record.taken_over,
             offsets_deleted=sum(
-                one.offset < 0 and one.ended is not None
+                attempt.offset < 0 and attempt.ended is not None
                 for place in self.simulation.places
-                for one in self.alone.register(place).attempts
+                for attempt in self.alone.register(place).attempts
             ),
         )
         return [*self.record.problems[:WORST_MAX], *self.alone.problems[:WORST_MAX], *self.history.anomalies()]

@@ -136,7 +136,7 @@ def commit_needs_min_isr(invariants: "Invariants", seen: Seen) -> Iterator[str]:
     counting, least = invariants.counting(seen)
     for batch in newly_committed(seen):
         holders = [*seen.truth.holders.get(batch, {})]
-        if len([one for one in holders if counting is None or one in counting]) < least:
+        if len([holder for holder in holders if counting is None or holder in counting]) < least:
             yield f"{batch} is committed and only nodes {holders} have it"
 
 
@@ -217,7 +217,7 @@ class Invariants:
         if seen.place != METADATA:
             return None, self._least_in_sync(seen)
         quorum = self.simulation.nodes[seen.node_id - 1].broker.quorum
-        voters = [one.node_id for one in quorum.voters]
+        voters = [voter.node_id for voter in quorum.voters]
         # Within the step the set may have become another by one voter, after the majority of the former had agreed.
         return voters, (len(voters) + 1) // 2 if shape.has_voters_in_log else len(voters) // 2 + 1
 
@@ -282,19 +282,21 @@ class Invariants:
         for topic in self._topics_that_last():
             for state in topic.partitions.values():
                 others = {*state.isr, *state.elr} - {node_id}
-                if not others or not others <= set(well) or any(self._is_unclean(one) for one in others):
+                if not others or not others <= set(well) or any(self._is_unclean(other) for other in others):
                     return False
         return True
 
     def _topics_that_last(self) -> Iterator[Any]:
         """Of the newest image: all but those of which records may go."""
-        return (one for one in self.image.topics if one.name not in self.may_lose) if self.image else iter(())
+        return (topic for topic in self.image.topics if topic.name not in self.may_lose) if self.image else iter(())
 
     def has_heirs(self, well: Sequence[int], *, is_synced: bool = False) -> bool:
         """Whether each partition that waits for a replica that lost something has a candidate among these."""
         for topic in self._topics_that_last():
             for state in topic.partitions.values():
-                if all(one in state.isr for one in state.replicas if one in self._doubtful(is_synced=is_synced)):
+                if all(
+                    replica in state.isr for replica in state.replicas if replica in self._doubtful(is_synced=is_synced)
+                ):
                     continue
                 candidates = {*state.isr, *state.elr}
                 if not any(one in candidates and not self._is_unclean(one) for one in well):
@@ -443,8 +445,12 @@ class Invariants:
         """A leader that is damaged, or whose topic goes, may commit within the step that takes its log away: enough
         others have it, then.
         """
-        is_deleted = all(place_of(one.name, one.topic_id, truth.place[1]) != truth.place for one in self.image.topics)
-        views = [self.views[one, truth.place] for one in truth.leaders.values() if (one, truth.place) in self.views]
+        is_deleted = all(
+            place_of(topic.name, topic.topic_id, truth.place[1]) != truth.place for topic in self.image.topics
+        )
+        views = [
+            self.views[leader, truth.place] for leader in truth.leaders.values() if (leader, truth.place) in self.views
+        ]
         if not is_deleted and all(view.end_offset > last_offset for view in views):
             return
         for view in self.views.values():

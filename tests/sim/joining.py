@@ -26,7 +26,7 @@ def joins_complete(invariants: Invariants, process: str, fields: Mapping[str, An
     if any(counts[one] for one in ANEW) or invariants.has_losses:
         return
     node = next(one for one in invariants.simulation.nodes if one.process.name == process)
-    leader = next(one for one in node.broker.replicas if str(one) == fields["partition"])
+    leader = next(replica for replica in node.broker.replicas if str(replica) == fields["partition"])
     place = place_of(leader.topic, leader.topic_id, leader.index)
     state, truth = invariants.partition_state(place), invariants.truths.get(place)
     if state is None or truth is None or place[0] in invariants.may_lose or leader.state != state:

@@ -241,7 +241,9 @@ class Node:
         disk, directories = self.disk, self.config.log_dirs
         is_else_well = not (disk.fail_syncs or disk.fail_writes or disk.space_bytes is not None or disk.calls_left)
         are_there = len(directories) > 1 and bool(disk.errors)
-        return is_else_well and are_there and all(one.under.startswith(f"{directories[-1]}/") for one in disk.errors)
+        return (
+            is_else_well and are_there and all(error.under.startswith(f"{directories[-1]}/") for error in disk.errors)
+        )
 
     @property
     def has_failed_logs(self) -> bool:

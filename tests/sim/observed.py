@@ -209,7 +209,7 @@ def damaged_on(node: Any) -> list[str]:
     replaced: what can be read of it is served, and its next start looks again.
     """
     replicas = getattr(getattr(node.server, "broker", None), "replicas", None)
-    return [str(one) for one in replicas or () if one.is_damaged and len(one.state.replicas) > 1]
+    return [str(replica) for replica in replicas or () if replica.is_damaged and len(replica.state.replicas) > 1]
 
 
 def amiss_on(node: Any, image: Any) -> list[str]:
@@ -222,7 +222,7 @@ def fed_in_vain(node: Any, image: Any) -> list[str]:
     if not node.is_serving:
         return []
     used_since_ms = node.broker.clock.monotonic_ms() - FED_WITHIN_MS
-    sessions = (one for one in node.broker.fetches.sessions._sessions.values() if one.feed is not None)
-    named = {topic for one in sessions if one.last_used_ms > used_since_ms for topic, _ in one.partitions}
+    sessions = (session for session in node.broker.fetches.sessions._sessions.values() if session.feed is not None)
+    named = {topic for session in sessions if session.last_used_ms > used_since_ms for topic, _ in session.partitions}
     gone = sorted(one for one in named if isinstance(one, bytes) and image.topics.by_id(one) is None)
     return [f"{node.host}: a fetch session of a follower names {one.hex()}, which is gone" for one in gone]

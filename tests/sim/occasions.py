@@ -62,10 +62,10 @@ def hold_back(simulation: Simulation, process: str, joining_id: int) -> list[Hol
     """The controller's answers to the leader in this process, and the fetches of the follower; none where the leader
     is the controller itself.
     """
-    leader = next(one for one in simulation.nodes if one.process.name == process)
+    leader = next(node for node in simulation.nodes if node.process.name == process)
     controller, joining = active_controller(simulation), simulation.nodes[joining_id - 1]
     hosts = [joining.host] if controller is None else [joining.host, controller.host]
-    if controller in (None, leader) or any(one in simulation.network.holds for one in hosts):
+    if controller in (None, leader) or any(host in simulation.network.holds for host in hosts):
         return []
     begin(simulation, "late_answer", f"{controller.host} to {leader.host}, {joining.host} is to come in")
     holds = [simulation.network.hold_answers(controller.host, leader.host)]
@@ -83,7 +83,7 @@ def let_go(simulation: Simulation, hosts: list[str], holds: list[Hold]) -> None:
 
 
 def active_controller(simulation: Simulation) -> Node | None:
-    found = [one for one in simulation.nodes if one.is_serving and one.broker.quorum.is_leader]
+    found = [node for node in simulation.nodes if node.is_serving and node.broker.quorum.is_leader]
     return max(found, key=lambda one: int(one.broker.quorum.epoch), default=None)
 
 
@@ -91,11 +91,11 @@ async def log_in_the_way(simulation: Simulation) -> None:
     """A topic with records is deleted, its log cannot be renamed on one node, and another topic takes its name."""
     chance: Random = simulation.chance
     found = [
-        (node, one.topic, one.log.directory)
+        (node, replica.topic, replica.log.directory)
         for node in simulation.nodes
         if node.is_serving
-        for one in node.broker.replicas
-        if one.topic.startswith("spare") and one.log.log_end_offset
+        for replica in node.broker.replicas
+        if replica.topic.startswith("spare") and replica.log.log_end_offset
     ]
     if not found:
         return

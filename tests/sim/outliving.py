@@ -34,7 +34,9 @@ async def outlived(groups: "Groups", asking: "Grouped") -> list[str]:
 
 def living(groups: "Groups") -> "list[Member]":
     """Those that take part, or try to."""
-    return [one for one in groups.members if one.process.is_alive and not (one.is_replaced and not one.mine)]
+    return [
+        member for member in groups.members if member.process.is_alive and not (member.is_replaced and not member.mine)
+    ]
 
 
 async def settled(groups: "Groups", asking: "Grouped") -> str | None:
@@ -66,4 +68,4 @@ async def members(asking: "Grouped") -> list[str] | None:
     if answer is None or answer.groups[0].error_code:
         asking.coordinator = None
         return None
-    return [one.member_id for one in answer.groups[0].members]
+    return [member.member_id for member in answer.groups[0].members]

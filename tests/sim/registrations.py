@@ -87,4 +87,4 @@ class Registrations:
 
     def _was_parted(self, node: Any, known: Known) -> bool:
         others = [one.process for one in self._simulation.nodes if one is not node and self._is_controller(one.process)]
-        return not others or any(self._ended_at.get((known.process, one), -1.0) >= known.began for one in others)
+        return not others or any(self._ended_at.get((known.process, other), -1.0) >= known.began for other in others)

@@ -24,15 +24,15 @@ def state_of(node: Any, broker: Any) -> list[Any]:
     )
     of_partitions = [
         (
-            one.topic_id,
-            one.high_watermark,
-            one.is_leader,
-            one.state.leader_epoch,
-            one.log.log_end_offset,
-            one.log.log_start_offset,
-            one.log.truncations,
+            partition.topic_id,
+            partition.high_watermark,
+            partition.is_leader,
+            partition.state.leader_epoch,
+            partition.log.log_end_offset,
+            partition.log.log_start_offset,
+            partition.log.truncations,
         )
         for partitions in topics.values()
-        for one in partitions.values()
+        for partition in partitions.values()
     ]
     return [node.lives, node.disk.cuts, quorum_state, *of_partitions]

@@ -79,7 +79,7 @@ def bad_directory_ends_the_start(patch: Patch) -> None:
 
     def all_or_nothing(*args: Any, **options: Any) -> Any:
         cluster_id, directories = opened(*args, **options)
-        if not all(one.is_online for one in directories):
+        if not all(directory.is_online for directory in directories):
             raise UnusableDirectory("a directory is bad")
         return cluster_id, directories
 

@@ -73,7 +73,7 @@ def rolled_segments_not_synced(patch: Patch) -> None:
 @tooth("recovery points are written down ahead of the sync", "kill slow_disk", 8, is_synced=False)
 def recovery_points_ahead(patch: Patch) -> None:
     def points(self: LogDirectory, logs: Iterable[Log], kept: Any) -> None:
-        ends = {one.name: one.log_end_offset for one in logs}
+        ends = {log.name: log.log_end_offset for log in logs}
         self.write(checkpoints.RECOVERY_POINTS, log_directory._only(self.recovery_points, kept) | ends)
 
     patch.setattr(LogDirectory, "_write_recovery_points", points)
@@ -183,7 +183,9 @@ def member_lost(patch: Patch) -> None:
 @tooth("a coordinator that loads its groups passes over tombstones", "kill controlled_restart", 20, workloads="groups")
 def tombstones_not_loaded(patch: Patch) -> None:
     keep = Latest._keep
-    patch.setattr(Latest, "_keep", lambda self, records: keep(self, [one for one in records if one.value is not None]))
+    patch.setattr(
+        Latest, "_keep", lambda self, records: keep(self, [record for record in records if record.value is not None])
+    )
 
 
 @tooth(

@@ -184,7 +184,10 @@ class StableReader(Reader):
 
     def _wanted(self, data: PartitionData, batches: Iterable[tuple[BatchHeader, memoryview]]) -> Iterator[memoryview]:
         """As the consumers of Apache Kafka filter: by the aborted transactions that the answer names."""
-        aborted = sorted(((one.first_offset, one.producer_id) for one in data.aborted_transactions or ()), reverse=True)
+        aborted = sorted(
+            ((transaction.first_offset, transaction.producer_id) for transaction in data.aborted_transactions or ()),
+            reverse=True,
+        )
         open_ids: dict[int, None] = {}
         for header, batch in batches:
             while aborted and aborted[-1][0] <= header.last_offset:
@@ -211,7 +214,7 @@ class Transactions(Workload):
         chance = Random(f"compacted transactions {self.simulation.seed}")
         if chance.random() < COMPACTED_SHARE:
             self.history = History()
-            self.simulation.rules[TOPIC] = [one for one in INVARIANTS if one.name in HOLD]
+            self.simulation.rules[TOPIC] = [invariant for invariant in INVARIANTS if invariant.name in HOLD]
             configs |= {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.0"}
             configs |= {"internal_segment_bytes": "1000", "delete_retention_ms": chance.choice(("0", "3000"))}
             self.simulation.say(f"{TOPIC}: {configs}")
@@ -220,8 +223,8 @@ class Transactions(Workload):
     def clients(self) -> Iterable[Client]:
         self.fates = Fates()
         self._transactors = [self.as_client(Transactor, f"transactor{number}", [PLACE]) for number in range(2)]
-        for one in self._transactors:
-            one.fates, one.simulation = self.fates, self.simulation
+        for transactor in self._transactors:
+            transactor.fates, transactor.simulation = self.fates, self.simulation
         return [*self._transactors, self._reader("stable reader")]
 
     def _reader(self, name: str) -> StableReader:

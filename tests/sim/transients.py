@@ -99,7 +99,7 @@ class Wanderer(Client):
 
     async def find(self, topic: str) -> Incarnation | None:
         """One of the partitions of the topic that has this name now, as far as the node asked knows it."""
-        for place in [one for one in self._leaders if one[0] == topic]:
+        for place in [leader for leader in self._leaders if leader[0] == topic]:
             self.forget_leader(place)
             self._epochs.pop(place, None)
         await self._learn(topic)

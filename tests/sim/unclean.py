@@ -57,5 +57,5 @@ class Unclean(Workload):
         found = await self.running(last, last.read_all(PLACE))
         values = list(found.values())
         self.reached(loose_records=len(values))
-        twice = [f"duplicate: {one} in {TOPIC}" for one in values if values.count(one) > 1]
-        return twice[:1] + [f"phantom: {one!r} in {TOPIC}" for one in values if one not in self.history.sends][:1]
+        twice = [f"duplicate: {value} in {TOPIC}" for value in values if values.count(value) > 1]
+        return twice[:1] + [f"phantom: {value!r} in {TOPIC}" for value in values if value not in self.history.sends][:1]

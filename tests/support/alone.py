@@ -30,4 +30,4 @@ class Alone:
         """Nobody has another copy."""
 
     def refused(self, partition: Partition) -> None:
-        """Nobody else has room for it."""
+        """No other directory has room for it."""

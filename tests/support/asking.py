@@ -18,7 +18,7 @@ def ask(
     version: int | None = None,
     seconds_max: float = ANSWER_SECONDS_MAX,
 ) -> R:
-    """The answer to a request, in its newest version unless one is named. Raises OSError where nobody answers."""
+    """The answer to a request, in its newest version unless one is named. Raises OSError where no node answers."""
     with Connection(address, seconds_max) as connection:
         return ask_on(connection, request, kind, version)
 

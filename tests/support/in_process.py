@@ -136,7 +136,7 @@ async def running(
 
 @asynccontextmanager
 async def following(directory: Path, first: InProcess, node_id: int = 2) -> AsyncIterator[InProcess]:
-    """Another node of the cluster of `first`, a broker and nothing else."""
+    """Another node of the cluster of `first`, a broker alone."""
     settings = {
         "process.roles": "broker",
         "node.id": str(node_id),

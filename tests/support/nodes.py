@@ -181,11 +181,11 @@ def write_properties(
         values["broker.rack"] = place.rack
     if static:
         values["controller.quorum.voters"] = ",".join(
-            f"{one.node_id}@127.0.0.1:{one.controller_port}" for one in controllers
+            f"{controller.node_id}@127.0.0.1:{controller.controller_port}" for controller in controllers
         )
     else:
         values["controller.quorum.bootstrap.servers"] = ",".join(
-            f"127.0.0.1:{one.controller_port}" for one in controllers
+            f"127.0.0.1:{controller.controller_port}" for controller in controllers
         )
     if not is_apache_kafka():
         values.setdefault("kavka.admin.listener", "")
@@ -195,7 +195,7 @@ def write_properties(
 
 
 def format_node(home: Path, place: Place, places: Sequence[Place], config: Path, *, static: bool) -> list[str]:
-    """Format the directory; the command that runs the node, but for the path of its configuration."""
+    """Format the directory; returns the command that runs the node, without the path of its configuration."""
     voters = ",".join(
         f"{one.node_id}@127.0.0.1:{one.controller_port}:{one.directory_id}" for one in places if one.is_controller
     )

@@ -309,7 +309,7 @@ class NearPeer:
         def die() -> None:
             if not lost.done():
                 lost.set_exception(Unreachable(f"node {self._asked.node_id} has died"))
-                lost.exception()  # whoever waits for it may be dead as well
+                lost.exception()  # the caller that waits for it may be dead as well
 
         async def serve() -> None:
             is_greeting = isinstance(request, ApiVersionsRequest)

@@ -139,7 +139,7 @@ class SimDisk:
         self.now_ms = now_ms
         self.generation = 0
         self.changes = 0  # of bytes and names: grows with each
-        self.cuts = 0  # of files, by those who use them
+        self.cuts = 0  # of files, by the code that uses them
         self.locks: dict[str, None] = {}
         self._root = SimDirectory()
         self._journal = Journal()
@@ -221,7 +221,7 @@ class SimDisk:
                 yield from self.files(f"{path}/{name}")
 
     def peek(self, path: str) -> dict[str, SimInode]:
-        """The files of a directory by name, as somebody sees them whom no fault meets; none where it is not there."""
+        """Files of a directory by name, as seen from outside, where no fault is met; none where it is not there."""
         found = self._find(path)
         names = found.names if isinstance(found, SimDirectory) else {}
         return {name: entry for name, entry in names.items() if isinstance(entry, SimInode)}

@@ -29,7 +29,7 @@ def main() -> int:
 def files(schemas: list[Schema]) -> dict[Path, str]:
     """Every generated file and its text."""
     wanted = {TARGET / package / "__init__.py": render.package_head(package) for package in PACKAGES.values()}
-    wanted |= {TARGET / each.package / f"{each.module}.py": render.module(each) for each in schemas}
+    wanted |= {TARGET / schema.package / f"{schema.module}.py": render.module(schema) for schema in schemas}
     return wanted | {TARGET / "index.py": render.index(schemas)}
 
 

@@ -17,7 +17,7 @@ ONE_LINE_WIDTH = 100
 
 def module(schema: Schema) -> str:
     """The module of one message."""
-    structs = "\n\n\n".join(render_struct(each, schema) for each in schema.structs)
+    structs = "\n\n\n".join(render_struct(struct, schema) for struct in schema.structs)
     return f'''"""{schema.name}: {summary(schema)}.
 
 Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
@@ -53,11 +53,11 @@ def render_struct(struct: Struct, schema: Schema) -> str:
     is_message = struct.name == schema.name
     lines = [f"class {struct.name}({'Message' if is_message else 'Struct'}):"]
     lines += class_data(schema) if is_message else []
-    names = [each.attribute for each in struct.fields]
+    names = [field.attribute for field in struct.fields]
     lines += names_tuple("__match_args__", names)
     lines += ["    __slots__ = __match_args__"]
     if struct.fields:
-        lines += ["    SCHEMA = (", *(line for each in struct.fields for line in rows(each)), "    )", ""]
+        lines += ["    SCHEMA = (", *(line for field in struct.fields for line in rows(field)), "    )", ""]
         lines += constructor(struct)
     if needs_default(struct, schema):
         lines += ["", "", f"{default_name(struct.name)} = frozen({struct.name})"]
@@ -92,18 +92,18 @@ def rows(field: Field) -> list[str]:
 
 
 def constructor(struct: Struct) -> list[str]:
-    arguments = [f"{each.attribute}: {annotation(each)} = {argument_default(each)}" for each in struct.fields]
+    arguments = [f"{field.attribute}: {annotation(field)} = {argument_default(field)}" for field in struct.fields]
     line = f"    def __init__(self, {', '.join(arguments)}) -> None:"
     if len(line) > ONE_LINE_WIDTH:
         lines = [
             "    def __init__(",
             "        self,",
-            *(f"        {each}," for each in arguments),
+            *(f"        {argument}," for argument in arguments),
             "    ) -> None:",
         ]
     else:
         lines = [line]
-    return lines + [f"        self.{each.attribute} = {assigned(each)}" for each in struct.fields]
+    return lines + [f"        self.{field.attribute} = {assigned(field)}" for field in struct.fields]
 
 
 def annotation(field: Field) -> str:
@@ -173,7 +173,7 @@ TABLES = (
 
 
 def table(title: str, kind: str, package: str, schemas: list[Schema]) -> str:
-    chosen = [each for each in schemas if each.kind == kind and each.package == package]
+    chosen = [schema for schema in schemas if schema.kind == kind and schema.package == package]
     lines = [f"{title}: Final[dict[int, tuple[str, str]]] = {{"]
     for each in sorted(chosen, key=lambda each: (each.api_key or 0, each.name)):
         path = f"{package}.{each.module}" if package else each.module

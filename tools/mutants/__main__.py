@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     trees = {str(path.relative_to(CORE)): ast.parse(path.read_bytes()) for path in sorted(CORE.rglob("*.py"))}
     known = read_known()
     mutants = drawn(trees, options)
-    player = Player(CORE, trees, [one for one in mutants if one.name not in known], options.jobs)
+    player = Player(CORE, trees, [mutant for mutant in mutants if mutant.name not in known], options.jobs)
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["TMPDIR"] = tempfile.tempdir = scratch
         plugins = [f"-pno:{name}" for name in ("terminal", "randomly", "cacheprovider")]
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     if player.broken or status != 0:
         print(f"without any mutant these fail: {player.broken or 'the collection'}")
         return 2
-    return report(player.outcome, sum(one.name in known for one in mutants))
+    return report(player.outcome, sum(mutant.name in known for mutant in mutants))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -162,7 +162,7 @@ def _of_statement(node: ast.stmt) -> Iterator[ast.stmt]:
             yield ast.Return(ast.Constant(None))
         case ast.Expr(ast.Call()) | ast.AugAssign() | ast.Raise() | ast.Continue() | ast.Break() | ast.Delete():
             yield ast.Pass()
-        case ast.Assign(targets) if not all(isinstance(one, ast.Name | ast.Tuple) for one in targets):
+        case ast.Assign(targets) if not all(isinstance(target, ast.Name | ast.Tuple) for target in targets):
             yield ast.Pass()
 
 

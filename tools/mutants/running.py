@@ -229,7 +229,7 @@ def run(item: pytest.Item) -> None:
 
 def code_of(code: CodeType, name: str, first_line: int) -> CodeType:
     """The code of a function inside of a module's."""
-    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
     for one in inner:
         if one.co_qualname == name and one.co_firstlineno == first_line:
             return one

@@ -22,7 +22,7 @@ class Nemesis:
 
 
 def leader_of_most(cluster: Cluster) -> Node:
-    """The node that leads most partitions; any where nobody answers."""
+    """The node that leads most partitions; any node where none answers."""
     for node in cluster.nodes:
         try:
             led = [partition.leader for partition in partitions_of(node.address, TOPIC)]

@@ -57,7 +57,7 @@ def closes(connection: Connection) -> str:
 
 
 def bytes_as_they_are(data: bytes) -> Play:
-    """Send these bytes and nothing else."""
+    """Send only these bytes."""
 
     def play(connection: Connection, _: str) -> str:
         connection.send(data)

@@ -120,7 +120,7 @@ def create_topic(nodes: Nodes) -> AdminClient:
 
 def is_whole(admin: AdminClient) -> bool:
     partitions = partitions_of(admin)
-    return len(partitions) == PARTITIONS and all(len(one.isrs) == 3 for one in partitions)
+    return len(partitions) == PARTITIONS and all(len(partition.isrs) == 3 for partition in partitions)
 
 
 def partitions_of(admin: AdminClient) -> list[Any]:

@@ -80,7 +80,7 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def doors(running: Doors) -> Iterator[Doors]:
-    """Nobody but the one who alters configs is connected, and nothing is limited."""
+    """Only the client that alters configs is connected, and nothing is limited."""
     yield running
     running.close_all()
     running.alter(dict.fromkeys(("max.connections", "max.connections.per.ip", "max.connections.per.ip.overrides")))
@@ -164,7 +164,7 @@ def test_a_lower_bound_closes_those_that_are_too_many(doors: Doors) -> None:
     doors.alter({"max.connections": "3"})
     assert clients[0].is_closed()
     assert clients[1].is_closed()
-    assert all(is_served(one) for one in clients[2:])
+    assert all(is_served(client) for client in clients[2:])
 
 
 @pytest.mark.parametrize("broker", ["", "1"])

@@ -92,7 +92,7 @@ def test_leader_election_brings_the_preferred_leaders_back(cluster: Cluster, too
 
 
 def test_leader_election_may_lose_records_when_told_to(cluster: Cluster, tool: Tool, name: str) -> None:
-    """The replica that is left has stopped uncleanly outside the in-sync set: nobody else would let it lead."""
+    """The replica that is left has stopped uncleanly outside the in-sync set: no other election would let it lead."""
     tool("topics", "--create", "--topic", name, "--replica-assignment", "3:2")
     first, second = cluster.node(3), cluster.node(2)
     second.kill()

@@ -48,7 +48,7 @@ def test_a_failed_assertion_is_told_and_counted_after_the_restart(tmp_path: Path
         client = AdminClient({"bootstrap.servers": server.bootstrap})
         asked = client.create_topics([NewTopic("orders", 1, 1)])
         assert ended(server) == EXIT_CRASH
-        assert asked["orders"].exception(SECONDS_MAX) is not None  # nobody was told that it is there
+        assert asked["orders"].exception(SECONDS_MAX) is not None  # no client was told that it is there
 
         (crash,) = [line for line in map(json.loads, server.log_lines()) if line["event"] == "broker.crashed"]
         assert crash["where"].startswith("core/metadata/decide/topics.py:")

@@ -41,7 +41,7 @@ _correlation_ids = count(1)
 
 
 def ask(address: tuple[str, int], request: Message, answer: type[R], version: int) -> R:
-    """One request on a connection of its own. Raises OSError where nobody answers."""
+    """One request on a connection of its own. Raises OSError where no broker answers."""
     flexible = request.FLEXIBLE_FROM is not None and version >= request.FLEXIBLE_FROM
     assert request.API_KEY is not None
     with Connection(address, SECONDS_MAX) as connection:
@@ -93,7 +93,7 @@ class Asked:
         wanted = ReassignableTopic(topic, [ReassignablePartition(0, replicas)])
         request = AlterPartitionReassignmentsRequest(20_000, topics=[wanted])
         answer = ask(self.address(via), request, AlterPartitionReassignmentsResponse, 0)
-        results = [result.error_code for each in answer.responses for result in each.partitions]
+        results = [result.error_code for response in answer.responses for result in response.partitions]
         return " ".join(name_of(code) for code in (answer.error_code, *results))
 
 
@@ -108,7 +108,7 @@ def name_of(code: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A partition's error, and who is said to lead instead: id, and addresses as (id, host, port)."""
+    """A partition's error, and the broker that is said to lead instead: id, and addresses as (id, host, port)."""
 
     code: int
     leader: int
@@ -120,7 +120,7 @@ def refused_produce(address: tuple[str, int], topic: str, version: int) -> Refus
     request = ProduceRequest(None, 1, 9_000, [TopicProduceData(topic, partition_data=[data])])
     answer = ask(address, request, ProduceResponse, version)
     (part,) = answer.responses[0].partition_responses
-    addresses = [(one.node_id, one.host, one.port) for one in answer.node_endpoints]
+    addresses = [(endpoint.node_id, endpoint.host, endpoint.port) for endpoint in answer.node_endpoints]
     return Refusal(part.error_code, part.current_leader.leader_id, addresses)
 
 
@@ -130,5 +130,5 @@ def refused_fetch(address: tuple[str, int], topic: str, version: int) -> Refusal
     request = FetchRequest(max_wait_ms=0, topics=[FetchTopic(topic_id=known.topic_id, partitions=[wanted])])
     answer = ask(address, request, FetchResponse, version)
     (part,) = answer.responses[0].partitions
-    addresses = [(one.node_id, one.host, one.port) for one in answer.node_endpoints]
+    addresses = [(endpoint.node_id, endpoint.host, endpoint.port) for endpoint in answer.node_endpoints]
     return Refusal(part.error_code, part.current_leader.leader_id, addresses)

@@ -87,7 +87,7 @@ class Player:
         return self.asked.reassign(self.awake(), topic, None if replicas == "cancel" else numbers(replicas))
 
     def awake(self) -> int:
-        """A node that runs: whom a client would find."""
+        """A node that runs, and that a client would find."""
         return next(node.node_id for node in self.cluster.nodes if node.process is not None and not node.is_paused)
 
     # --- nodes --------------------------------------------------------------------------------------------------

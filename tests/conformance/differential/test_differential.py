@@ -57,6 +57,6 @@ def test_the_leader_is_named_with_its_address(cluster: Cluster) -> None:
     leader, other = cluster.node(2).address, cluster.node(3).address
     refusals = [asking.refused_produce(other, "named", version) for version in (9, 10, 12)]
     refusals += [asking.refused_fetch(other, "named", version) for version in (16, 17)]
-    assert [one.code for one in refusals] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 5
-    assert [one.leader for one in refusals] == [-1, 2, 2, 2, 2]
-    assert [one.addresses for one in refusals] == [[], *[[(2, *leader)]] * 4]
+    assert [refusal.code for refusal in refusals] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 5
+    assert [refusal.leader for refusal in refusals] == [-1, 2, 2, 2, 2]
+    assert [refusal.addresses for refusal in refusals] == [[], *[[(2, *leader)]] * 4]

@@ -49,7 +49,9 @@ def committed(server: Server) -> Committed:
     found: Committed = {}
     for group in sorted(known & set(GROUPS)):
         asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(SECONDS_MAX)
-        found[group] = {one.partition: one.offset for one in asked.topic_partitions if one.offset >= 0}
+        found[group] = {
+            partition.partition: partition.offset for partition in asked.topic_partitions if partition.offset >= 0
+        }
     return found
 
 
@@ -110,7 +112,7 @@ def test_a_group_is_where_it_was_after_the_others_cleaning(tmp_path: Path) -> No
         clean(server, OFFSETS)
         assert len(on_disk(server, OFFSETS).records) < len(before) / 5
         assert committed(server) == expected(100, "one")
-        assert sum(one.value is None for one in on_disk(server, OFFSETS).records) > PARTITIONS, (
+        assert sum(record.value is None for record in on_disk(server, OFFSETS).records) > PARTITIONS, (
             "tombstones of two groups"
         )
     become(server, KAFKA)

@@ -97,7 +97,7 @@ def until_state(server: Server, group: str, state: str, members: int) -> list[tu
     deadline = time.monotonic() + SECONDS_MAX
     while (seen := described(server, group)).group_state != state or len(seen.members) != members:
         assert time.monotonic() < deadline, seen
-    return sorted((one.member_metadata, one.member_assignment) for one in seen.members)
+    return sorted((member.member_metadata, member.member_assignment) for member in seen.members)
 
 
 def through_a_rebalance(server: Server) -> list[list[tuple[bytes, bytes]]]:
@@ -142,7 +142,7 @@ def committed(server: Server, group: str, first: int, count: int) -> set[int]:
     request = OffsetCommitRequest(group, -1, "", topics=[OffsetCommitRequestTopic("t", partitions=partitions)])
     while True:
         (topic,) = ask(server.address, request, OffsetCommitResponse, 8).topics
-        codes = {one.error_code for one in topic.partitions}
+        codes = {partition.error_code for partition in topic.partitions}
         if not codes & {*NOT_YET}:
             return codes
 
@@ -155,7 +155,7 @@ def too_much_at_once(server: Server) -> tuple[set[int], list[int]]:
     for first in range(0, PARTITIONS, 20):
         assert committed(server, group, first, 20) == {ErrorCode.NONE}
     results = ask(server.address, DeleteGroupsRequest([group]), DeleteGroupsResponse, 2).results
-    return at_once, [one.error_code for one in results]
+    return at_once, [result.error_code for result in results]
 
 
 def test_offsets_that_no_batch_can_hold(both: Both) -> None:

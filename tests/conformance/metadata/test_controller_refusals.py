@@ -67,7 +67,7 @@ def facts(server: Server) -> Facts:
 
 
 def code_of(answer: Any) -> E:
-    """The error at an answer's top, else that of its only partition."""
+    """The error at an answer's top, otherwise that of its only partition."""
     if getattr(answer, "error_code", 0):
         return E(answer.error_code)
     topics = getattr(answer, "topics", None) or getattr(answer, "responses", None)
@@ -280,4 +280,4 @@ def test_it_leads_as_before(facts: Facts) -> None:
     answer = answered(facts, describe(TOPIC, 0))
     (partition,) = answer.topics[0].partitions
     assert (partition.leader_id, partition.leader_epoch) == (1, facts.epoch)
-    assert [one.replica_id for one in partition.current_voters] == [1]
+    assert [voter.replica_id for voter in partition.current_voters] == [1]

@@ -43,7 +43,7 @@ def described(start: Starter, directory: Path) -> dict[tuple[int, str], dict[str
         server.stop()
     return {
         (result.resource_type, result.resource_name): {
-            one.name: facts(one) for one in result.configs if one.name not in OWN
+            config.name: facts(config) for config in result.configs if config.name not in OWN
         }
         for result in answer.results
     }

@@ -44,7 +44,7 @@ def topic(name: str, partitions: int = 1, factor: int = 1, **config: str | None)
 
 
 def placed(*brokers: tuple[int, list[int]], partitions: int = -1, factor: int = -1) -> topics.CreatableTopic:
-    assignments = [topics.CreatableReplicaAssignment(*one) for one in brokers]
+    assignments = [topics.CreatableReplicaAssignment(*broker) for broker in brokers]
     return topics.CreatableTopic("placed", partitions, factor, assignments)
 
 
@@ -130,7 +130,7 @@ def test_deleting_a_topic_twice(server: Server) -> None:
 def test_growing_a_topic(
     server: Server, name: str, count: int, brokers: list[list[int]] | None, code: ErrorCode
 ) -> None:
-    assignments = None if brokers is None else [CreatePartitionsAssignment(one) for one in brokers]
+    assignments = None if brokers is None else [CreatePartitionsAssignment(broker) for broker in brokers]
     request = CreatePartitionsRequest([CreatePartitionsTopic(name, count, assignments)], 5000, True)
     (result,) = ask(server.address, request, CreatePartitionsResponse).results
     assert ErrorCode(result.error_code) is code
@@ -186,7 +186,7 @@ def test_altering_a_quota(server: Server, parts: Parts, key: str, limit: float, 
     ],
 )
 def test_filtering_quotas(server: Server, components: list[tuple[str, int, str | None]], code: ErrorCode) -> None:
-    request = DescribeClientQuotasRequest([ComponentData(*one) for one in components])
+    request = DescribeClientQuotasRequest([ComponentData(*component) for component in components])
     answer = ask(server.address, request, DescribeClientQuotasResponse)
     assert ErrorCode(answer.error_code) is code
     assert (answer.entries is None) is (code is not E.NONE)

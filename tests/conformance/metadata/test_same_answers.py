@@ -117,7 +117,9 @@ def test_alter_configs_replaces_all(both: Both, kind: int, version: int) -> None
             given = [replacing.AlterableConfig(*item) for item in values.items()]
             request = replacing.AlterConfigsRequest([replacing.AlterConfigsResource(kind, name, given)])
             ours, theirs = both.ask(request, AlterConfigsResponse, version)
-            assert [one.error_code for one in ours.responses] == [one.error_code for one in theirs.responses], values
+            assert [response.error_code for response in ours.responses] == [
+                response.error_code for response in theirs.responses
+            ], values
             soon_alike(both)
 
 
@@ -164,10 +166,13 @@ def test_acls_without_an_authorizer(both: Both, version: int) -> None:
     assert (ours.error_code, ours.error_message) == (theirs.error_code, theirs.error_message)
     assert ours.error_code == ErrorCode.SECURITY_DISABLED
     made = both.ask(CreateAclsRequest([rule, rule]), CreateAclsResponse, version)
-    assert len({tuple((one.error_code, one.error_message) for one in answer.results) for answer in made}) == 1
+    assert len({tuple((result.error_code, result.error_message) for result in answer.results) for answer in made}) == 1
     wanted = DeleteAclsFilter(2, "t", 3, None, None, 1, 1)
     gone = both.ask(DeleteAclsRequest([wanted]), DeleteAclsResponse, version)
-    assert len({tuple((one.error_code, one.error_message) for one in answer.filter_results) for answer in gone}) == 1
+    assert (
+        len({tuple((result.error_code, result.error_message) for result in answer.filter_results) for answer in gone})
+        == 1
+    )
 
 
 def test_kafka_acls_says_why(both: Both) -> None:
@@ -192,4 +197,6 @@ def test_elections_that_are_not_held(both: Both, kind: int, version: int) -> Non
 
 
 def codes_of(results: list[ReplicaElectionResult]) -> dict[tuple[str, int], int]:
-    return {(one.topic, part.partition_id): part.error_code for one in results for part in one.partition_result}
+    return {
+        (result.topic, part.partition_id): part.error_code for result in results for part in result.partition_result
+    }

@@ -37,7 +37,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def prepare(server: Server) -> None:
-    """A topic with something to read, and a quota for one who writes and one who reads."""
+    """A topic with records to read, and a quota for a producer and a consumer."""
     create_topic(server, TOPIC)
     with Speaker(server.address, "admin") as admin:
         for _ in range(SLOW_BYTES * 4 // SIZE):

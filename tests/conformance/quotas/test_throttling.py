@@ -22,7 +22,7 @@ from tests.support.topics import create_topic
 
 LIMIT = 100_000
 USER, CLIENT = "user", "client-id"
-NAMED_USER = "ANONYMOUS"  # who a client is on a plain listener
+NAMED_USER = "ANONYMOUS"  # the principal of a client on a plain listener
 Entity = list[tuple[str, str | None]]
 
 LEVELS: dict[int, Callable[[str], Entity]] = {

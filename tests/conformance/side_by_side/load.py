@@ -103,7 +103,7 @@ def load(bootstrap: str) -> Iterator[Load]:
     try:
         yield running
     except BaseException:
-        running.sent = 0  # nobody waits for the rest
+        running.sent = 0  # no client waits for the rest
         running.end()
         raise
     running.end()

@@ -59,7 +59,7 @@ def test_the_products_take_turns(server: Server, end: Callable[[Server], int]) -
 
         end(server)
         if end is Server.kill:
-            # As if power had been lost: nobody has synced it, and whoever recovers the log has to build it anew.
+            # As if power had been lost: the file was not synced, and recovery has to build it again.
             for index in (server.data / f"{transacting.TOPIC}-0").glob("*.txnindex"):
                 index.unlink()
         become(server, KAVKA)

@@ -24,7 +24,7 @@ from tests.support.servers import Server
 SECONDS_MAX: Final = 90.0
 BEGAN_MS: Final = 1_700_000_000_000
 NEVER, SOON = "1", "0.01"
-#: Of the cleaner and of transactions, so that nobody waits for anything.
+#: Settings of the cleaner and of transactions with which no test has to wait.
 SETTINGS: Final = {
     "log.cleaner.dedupe.buffer.size": "4000000",
     "log.cleaner.backoff.ms": "100",
@@ -136,7 +136,7 @@ def on_disk(server: Server, topic: str, producers_known: int = -1) -> Stand:
         for header, batch in split_batches(path.read_bytes()):
             records = read_records(batch)
             if header.is_control:
-                stand.markers.update((one.offset, (header.producer_id, one.key)) for one in records)
+                stand.markers.update((record.offset, (header.producer_id, record.key)) for record in records)
                 continue
             horizon = {"base_timestamp": 0} if header.attributes & DELETE_HORIZON_BIT else {}
             stand.batches.append(header._replace(length=0, crc=0, leader_epoch=0, **horizon))
@@ -174,8 +174,8 @@ def consumed(server: Server, topics: Iterable[str], isolation: str) -> dict[str,
 
 def all_consumed(server: Server, *topics: str) -> dict[str, Seen]:
     isolations = ("read_committed", "read_uncommitted")
-    found = {one: consumed(server, topics, one) for one in isolations}
-    return {f"{topic} {one}": found[one][topic] for topic in topics for one in isolations}
+    found = {isolation: consumed(server, topics, isolation) for isolation in isolations}
+    return {f"{topic} {isolation}": found[isolation][topic] for topic in topics for isolation in isolations}
 
 
 def copy_of(server: Server, directory: Path, product: str, **settings: str) -> Server:

@@ -37,7 +37,7 @@ TOPICS = {
     "stamped": {"message.timestamp.type": "LogAppendTime"},
     "repacked": {"compression.type": "lz4"},
 }
-#: Those in which each test of records is made; packing anew is a matter of offsets alone.
+#: Batches with which each test of records is made; packing again is a matter of offsets alone.
 JUDGED = ("plain", "compacted", "stamped")
 RECORDS = [Record(index, NOW_MS + index, b"k", b"v%d" % index) for index in range(3)]
 
@@ -115,9 +115,9 @@ def produce(server: Server, topic: str, made: bytes, version: int = 9) -> Partit
 @pytest.mark.parametrize("name", BODIES)
 def test_records_are_judged_alike(both: Both, topic: str, codec: Compression, name: str) -> None:
     ours, theirs = (produce(server, topic, batch(codec, *BODIES[name])) for server in both)
-    assert (ours.error_code, [one.batch_index for one in ours.record_errors]) == (
+    assert (ours.error_code, [error.batch_index for error in ours.record_errors]) == (
         theirs.error_code,
-        [one.batch_index for one in theirs.record_errors],
+        [error.batch_index for error in theirs.record_errors],
     )
 
 
@@ -182,7 +182,11 @@ def test_a_time_out_of_bounds_is_told_before_an_offset(both: Both) -> None:
     made = numbered([0, 5, 2], Compression.GZIP, FAR_MS)
     ours, theirs = (produce(server, "plain", made) for server in both)
     assert ours.error_code == theirs.error_code == ErrorCode.INVALID_TIMESTAMP
-    assert [one.batch_index for one in ours.record_errors] == [one.batch_index for one in theirs.record_errors] == [2]
+    assert (
+        [error.batch_index for error in ours.record_errors]
+        == [error.batch_index for error in theirs.record_errors]
+        == [2]
+    )
 
 
 def asked(server: Server, timestamp: int) -> tuple[int, int]:

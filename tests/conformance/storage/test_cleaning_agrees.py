@@ -55,7 +55,7 @@ def stands(server: Server, producers_known: int) -> Stands:
 
 def cleaned_again_and_again(server: Server, before: Stands, numbers: dict[str, int]) -> list[Stands]:
     """What stands in the logs after each of three runs of the cleaner, with more records in between."""
-    known = max(one.producer_id for stand in before.values() for one in stand.batches)
+    known = max(batch.producer_id for stand in before.values() for batch in stand.batches)
     later = [Written(server, topic) for topic in TOPICS]
     for one in later:
         one.number = numbers[one.topic]
@@ -110,22 +110,22 @@ def expect_same(ours: Stand, theirs: Stand, what: str) -> None:
     such a batch is of a transaction, its marker stays.
     """
     assert ours.records == theirs.records, what
-    assert [one for one in ours.batches if one.records_count or one in theirs.batches] == theirs.batches, what
+    assert [batch for batch in ours.batches if batch.records_count or batch in theirs.batches] == theirs.batches, what
     assert theirs.markers.items() <= ours.markers.items(), what
     for offset in ours.markers.keys() - theirs.markers.keys():
         producer_id, _ = ours.markers[offset]
-        left = [one for one in ours.batches if one.producer_id == producer_id and one.last_offset < offset]
+        left = [batch for batch in ours.batches if batch.producer_id == producer_id and batch.last_offset < offset]
         assert any(one not in theirs.batches for one in left), f"{what}: the marker at {offset}"
 
 
 def expect_that_it_was_worth_it(before: Stands, after: list[Stands]) -> None:
     """Much went, tombstones and markers went where their horizon has passed, and a producer's batch is empty."""
     assert len(after[0][KEEPS].records) < len(before[KEEPS].records) / 3
-    tombstones = {topic: sum(one.value is None for one in after[-1][topic].records) for topic in TOPICS}
+    tombstones = {topic: sum(record.value is None for record in after[-1][topic].records) for topic in TOPICS}
     assert tombstones[KEEPS] > tombstones[DROPS]
     markers = [len(stand[DROPS].markers) for stand in (before, *after)]
     assert markers[0] == markers[1] == 2 * len(CODECS) > markers[-1], markers
-    assert any(not one.records_count and one.has_producer_id for one in after[0][KEEPS].batches)
+    assert any(not batch.records_count and batch.has_producer_id for batch in after[0][KEEPS].batches)
 
 
 def expect_dump_log_reads(server: Server) -> None:

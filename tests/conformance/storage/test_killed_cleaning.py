@@ -229,7 +229,7 @@ def test_what_is_left_of_a_cleaning_is_finished_or_removed_as_kafka_does_it(tmp_
 
 
 def latest(found: dict[str, list[tuple[int | None, bytes | None, bytes | None, object]]]) -> list[dict[object, object]]:
-    """The last value of each of the first keys, whatever else is there still."""
+    """The last value of each of the first keys, whatever other keys are there still."""
     return [
         {key: (offset, value) for offset, key, value, _ in seen if key and not key.startswith(LATER.encode())}
         for seen in found.values()

@@ -55,9 +55,9 @@ def produced(server: Server, topic: str, named: tuple[int, ...]) -> list[Told]:
     topics[-1].partition_data.append(data(1))
     answer = ask(server.address, ProduceRequest(None, -1, 9_000, topics), ProduceResponse, 9)
     told = [
-        (one.name, part.index, part.error_code, part.base_offset)
-        for one in answer.responses
-        for part in one.partition_responses
+        (response.name, part.index, part.error_code, part.base_offset)
+        for response in answer.responses
+        for part in response.partition_responses
     ]
     return sorted([*told, *listed(server, topic, (1,))])
 

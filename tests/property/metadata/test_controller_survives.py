@@ -61,7 +61,7 @@ async def tell(story: Story, told: list[Step]) -> None:
                 await story.machine.stop(controller)
                 controller = await story.start()
             case "lose power":
-                # Something is on its way, and nobody will ever know whether it arrived.
+                # A request is on its way, and it will never be known whether it arrived.
                 unanswered = asyncio.create_task(story.create(controller))
                 await asyncio.sleep(0)
                 unanswered.cancel()

@@ -246,10 +246,10 @@ def test_extreme_fields(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
             assert kept(inside) == before
         async with running(tmp_path, settings) as inside:
             assert leads_again(inside)
-            assert [one.name for one in inside.broker.metadata.topics] == ["t"]
+            assert [topic.name for topic in inside.broker.metadata.topics] == ["t"]
 
     asyncio.run(scenario())
     assert not unforeseen
-    assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(asked) == 16, asked
     assert min(asked.values()) > 3, asked

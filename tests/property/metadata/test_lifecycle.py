@@ -52,7 +52,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.incarnations = 0
         self.clean: dict[int, int] = {}  # the epoch in which a broker's logs were closed
         self.proposals: list[tuple[int, int, IsrChange]] = []
-        #: Of each partition, who holds every committed record; None after an unclean election: nobody promises.
+        #: Of each partition, the brokers that hold every committed record; None after an unclean election: none must.
         self.holders: dict[int, set[int] | None] = {}
         self._replay([FeatureLevelRecord(ELR_FEATURE, 1), ConfigRecord(ResourceType.BROKER, "", MIN_INSYNC, "2")])
 
@@ -101,7 +101,7 @@ class Lifecycle(RuleBasedStateMachine):
             held = None if unclean else held
         assert held is None or set(state.isr) <= held, f"in sync without committed records: {before} {state}"
         if held is None and state.leader != NO_LEADER and len(state.isr) >= self._bound(state):
-            # What the new leader has is the truth from here on; whom it proposes has caught up with it.
+            # The new leader's log is the truth from here on; followers that it proposes have caught up with it.
             held = set(state.isr) | self._proposed(partition, state)
         self.holders[partition] = held
         self._commit(partition, state)
@@ -110,7 +110,7 @@ class Lifecycle(RuleBasedStateMachine):
         """A leader with enough in sync commits something new at any moment: only the set has it."""
         held = self.holders[partition]
         if held is not None and state.leader != NO_LEADER and len(state.isr) >= self._bound(state):
-            # While a proposal is under way, it commits only what those have too whom it proposes (KIP-497).
+            # While a proposal is under way, it commits only records that the proposed followers have too (KIP-497).
             self.holders[partition] = set(state.isr) | (self._proposed(partition, state) & held)
 
     def _proposed(self, partition: int, state: PartitionState) -> set[int]:
@@ -197,12 +197,12 @@ class Lifecycle(RuleBasedStateMachine):
     @precondition(lambda self: len(self.proposals) < 10)
     @rule(partition=PARTITION, members=st.sets(BROKERS))
     def leader_looks(self, partition: int, members: set[int]) -> None:
-        """A leader sees who has caught up; it may ask much later."""
+        """A leader sees which follower has caught up; it may ask much later."""
         state = self._states()[partition]
         epoch = self._epoch(state.leader)
         if epoch is None or any(change.partition == partition for _, _, change in self.proposals):
             return  # one proposal of a partition is under way at a time
-        isr = [one for one in state.replicas if one in members or one == state.leader]
+        isr = [replica for replica in state.replicas if replica in members or replica == state.leader]
         named = tuple(InSyncMember(one, found) for one in isr if (found := self._epoch(one)) is not None)
         change = IsrChange(TOPIC_ID, partition, state.leader_epoch, state.partition_epoch, named)
         self.proposals.append((state.leader, epoch, change))

@@ -59,7 +59,7 @@ class World:
                 self._out_of_sync(node)
             elif self.random.random() < 0.4:
                 self._on(node)
-        self.partitions = [self._follow(each) for each in self.partitions]
+        self.partitions = [self._follow(partition) for partition in self.partitions]
         controllers = [each.id for each in self.nodes.values() if "controller" in each.roles and each.serves]
         if self.active not in controllers and controllers:
             self.active = self.random.choice(controllers)
@@ -86,7 +86,7 @@ class World:
     def _out_of_sync(self, node: FakeNode) -> None:
         """It may run and be slow all the same."""
         node.caught_up = node.id == self.active and node.serves
-        self.partitions = [self._without(each, node.id) for each in self.partitions]
+        self.partitions = [self._without(partition, node.id) for partition in self.partitions]
 
     def _without(self, one: SeenPartition, node: int) -> SeenPartition:
         """The last replica in sync stays so: it is the only one that may lead again."""
@@ -101,8 +101,8 @@ class World:
         return SeenPartition(one.topic, one.index, leader, one.replicas, isr, one.in_sync_min)
 
     def look(self) -> ClusterPlan | None:
-        wanted = [WantedNode(each.id, "new", None, each.roles) for each in self.nodes.values()]
-        seen = {each.id: SeenNode(each.id, each.state, each.fingerprint) for each in self.nodes.values()}
+        wanted = [WantedNode(node.id, "new", None, node.roles) for node in self.nodes.values()]
+        seen = {node.id: SeenNode(node.id, node.state, node.fingerprint) for node in self.nodes.values()}
         brokers = {n.id: SeenBroker(n.id, "a:1") for n in self.nodes.values() if "broker" in n.roles and n.serves}
         resource = cluster()
         resource = resource.model_copy(update={"status": resource.status.model_copy(update={"rollout": self.status})})
@@ -112,7 +112,7 @@ class World:
         return roll(resource, wanted, seen, SeenCluster("id", None, brokers), survey if brokers else None, NOW)
 
     def quorum(self) -> SeenQuorum:
-        voters = {each.id: each for each in self.nodes.values() if "controller" in each.roles}
+        voters = {node.id: node for node in self.nodes.values() if "controller" in node.roles}
         behind = {number: 0 if each.serves and each.caught_up else None for number, each in voters.items()}
         return SeenQuorum(self.active if voters[self.active].serves else None, tuple(voters), behind)
 
@@ -124,7 +124,10 @@ class World:
                     self.restarts.append(number)
                     self.nodes[number].state = "Stopping"
                 case ElectLeaders(partitions=keys):
-                    self.partitions = [self._elected(each) if each.key in keys else each for each in self.partitions]
+                    self.partitions = [
+                        self._elected(partition) if partition.key in keys else partition
+                        for partition in self.partitions
+                    ]
         self.status = plan.rollout
 
     def _elected(self, one: SeenPartition) -> SeenPartition:
@@ -133,7 +136,7 @@ class World:
         return SeenPartition(one.topic, one.index, leader, one.replicas, one.isr, one.in_sync_min)
 
     def check(self, node: FakeNode) -> None:
-        """The promises of a roll, stated anew."""
+        """The promises of a roll, stated again."""
         assert node.fingerprint == "old", "restarted for nothing"
         if self.bad is not None:
             lost = self.nodes[self.bad]
@@ -141,16 +144,16 @@ class World:
         if node.state in {"Restarting", "Failed"}:
             return  # it is down anyhow
         others = [each for each in self.nodes.values() if each is not node]
-        assert all(each.state not in {"Stopping", "Starting"} or each.fingerprint == "old" for each in others)
-        for one in self.partitions:
-            if node.id in one.replicas and node.serves:
-                left = set(one.isr) - {node.id}
-                assert len(left) >= min(one.in_sync_min, len(one.replicas) - 1), one.name
+        assert all(other.state not in {"Stopping", "Starting"} or other.fingerprint == "old" for other in others)
+        for partition in self.partitions:
+            if node.id in partition.replicas and node.serves:
+                left = set(partition.isr) - {node.id}
+                assert len(left) >= min(partition.in_sync_min, len(partition.replicas) - 1), partition.name
         if "controller" in node.roles:
             quorum = self.quorum()
-            left_over = [each for each in quorum.voters if each != node.id and quorum.is_caught_up(each)]
+            left_over = [voter for voter in quorum.voters if voter != node.id and quorum.is_caught_up(voter)]
             assert len(left_over) >= min(len(quorum.voters) // 2 + 1, len(quorum.voters) - 1)
-        stale = [each for each in others if each.fingerprint == "old"]
+        stale = [other for other in others if other.fingerprint == "old"]
         if node.serves:
             assert all(each.serves for each in stale), "unready ones come first"
             assert node.id != self.active or not stale, "the active controller comes last"
@@ -192,9 +195,9 @@ def run(world: World, *, trouble: bool) -> bool:
 @given(worlds(bad=False), st.booleans())
 def test_every_roll_keeps_its_promises_and_ends(world: World, trouble: bool) -> None:
     assert run(world, trouble=trouble)
-    assert {each.fingerprint for each in world.nodes.values()} == {"new"}
+    assert {node.fingerprint for node in world.nodes.values()} == {"new"}
     assert sorted(world.restarts) == sorted(world.nodes), "each once"
-    assert all(each.leader == each.preferred for each in world.partitions)
+    assert all(partition.leader == partition.preferred for partition in world.partitions)
     assert world.look() is None
 
 

@@ -37,7 +37,7 @@ def test_a_pair_against_the_resolver(pair: tuple[Entity, Entity]) -> None:
     assert (entity_text(other) in hidden) == bool(lost)
     if lost:
         assert hidden == {entity_text(other): "All" if lost == mine else "Some"}
-        assert [each.entity for each in shadows(other, limits)] == [entity_text(one)]
+        assert [shadow.entity for shadow in shadows(other, limits)] == [entity_text(one)]
 
 
 @given(entities, st.sampled_from(CLIENTS))
@@ -50,7 +50,7 @@ def test_the_level_is_the_place_among_the_candidates(entity: Entity, client: tup
 @given(st.lists(entities, unique=True, max_size=12), entities)
 def test_neighbours_finds_every_entity_that_meets_another(others: list[Entity], one: Entity) -> None:
     limits: dict[AnyEntity, dict[str, float]] = {each: {KEY: 1.0} for each in [*others, one]}
-    expected = [each for each in others if each != one and shadowed_by(one, {one: {KEY: 1.0}, each: {KEY: 1.0}})]
+    expected = [other for other in others if other != one and shadowed_by(one, {one: {KEY: 1.0}, other: {KEY: 1.0}})]
     assert {each.entity for each in shadowed_by(one, limits)} == {entity_text(each) for each in expected}
     near = Neighbours(limits)
     assert (shadowed_by(one, near), shadows(one, near)) == (shadowed_by(one, limits), shadows(one, limits))

@@ -79,7 +79,7 @@ class Play:
         self._stop(node, loses_power=False)
 
     def pull(self, node: Node) -> None:
-        # The last of the in-sync set may hold what nobody else does: what becomes of it then is not replication's.
+        # The last of the in-sync set may hold records that no other has: their fate then is not replication's.
         others = [n for n in self.world.state.isr if n != node.node_id]
         self._stop(node, loses_power=bool(others))
 
@@ -132,7 +132,7 @@ class Play:
         self.waiting = still
 
     def leader_completeness(self, logs: dict[int, list[tuple[int, int, bytes]]]) -> None:
-        """The leader, and whoever may be elected, has everything that was acknowledged."""
+        """The leader, and every replica that may be elected, has every acknowledged record."""
         for node_id in self.world.state.isr:
             if node_id not in logs:
                 continue

@@ -136,7 +136,9 @@ def every_message() -> list[type[Message]]:
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         members = vars(importlib.import_module(module.name)).values()
         found += [
-            each for each in members if isinstance(each, type) and each.__module__ == module.name and is_message(each)
+            member
+            for member in members
+            if isinstance(member, type) and member.__module__ == module.name and is_message(member)
         ]
     return sorted(found, key=lambda kind: (kind.__module__, kind.NAME))
 

@@ -20,7 +20,7 @@ class Sample:
 
 
 class Model:
-    """The rules as they are said in words: every sum and minimum is taken anew each time."""
+    """The rules as they are said in words: every sum and minimum is taken again each time."""
 
     def __init__(self, window: SampleWindow) -> None:
         self.window = window

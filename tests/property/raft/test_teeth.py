@@ -29,7 +29,7 @@ from tests.property.raft.witness import (
 from tests.unit.raft.world import Process
 
 HISTORIES_MAX = 400
-#: A committed record is gone, and somebody notices first.
+#: A committed record is gone, and a node notices first.
 LOST = {"LeaderCompleteness", "NoCommittedRecordLost", "MajorityReachedHighWatermark"}
 
 
@@ -114,8 +114,8 @@ def two_changes_at_once() -> Witness:
     leader = world.leader()
     assert leader is not None
     others = [world.processes[node_id] for node_id in (1, 2, 3) if node_id != leader.node_id]
-    for one in others:
-        world.isolate(one.node_id)
+    for other in others:
+        world.isolate(other.node_id)
     for newcomer in (4, 5):
         change_voters(world, "add", world.processes[newcomer])
         world.run(20)
@@ -146,8 +146,8 @@ def a_change_too_early() -> Witness:
     first, newcomer = world.leader(), world.processes[5]
     assert first is not None
     others = [world.processes[node_id] for node_id in (1, 2, 3, 4) if node_id != first.node_id]
-    for one in others:
-        world.isolate(one.node_id)
+    for other in others:
+        world.isolate(other.node_id)
     change_voters(world, "add", newcomer)
     world.run(20)
     world.crash(first.node_id)

@@ -168,7 +168,7 @@ def happen(plan: Plan, kind: type[Witness] = Witness) -> Witness:
     return world
 
 
-#: Elections that nobody lets come to an end; voters that come and go; processes that die at any moment.
+#: Elections that are never left to end; voters that come and go; processes that die at any moment.
 RESTLESS = ["wait"] * 8 + ["append"] + ["blip", "restart", "depose"] * 2 + ["start"] * 4
 CHANGING = ["wait"] * 12 + ["append", "blip", "restart", "depose", "start", "start", "start", "add", "remove"] * 2
 DYING = ["wait"] * 6 + ["restart"] * 6 + ["blip", "blip", "start"]
@@ -204,8 +204,8 @@ def take(world: Witness, verb: str, node_id: int, amount: int) -> None:
 
 
 def blip(world: Witness, _process: Process, _amount: int) -> None:
-    for one in world.processes.values():
-        one.handle(lambda node: node.leader_lost(world.now_ms))
+    for process in world.processes.values():
+        process.handle(lambda node: node.leader_lost(world.now_ms))
 
 
 def depose(world: Witness, _process: Process, amount: int) -> None:
@@ -278,7 +278,7 @@ UP: dict[str, Step] = {
 
 
 def change_voters(world: Witness, verb: str, process: Process) -> None:
-    """Ask whoever leads."""
+    """Ask the leader, whichever node it is."""
     leader = world.leader()
     if leader is None or leader.node is None or leader.is_paused:
         return

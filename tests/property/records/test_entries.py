@@ -38,7 +38,7 @@ def read(batch: bytes | bytearray) -> list[tuple[int, int, bytes | None, bool]] 
     except ProtocolViolation as violation:
         # Text is not looked at where it is not needed.
         return None if "utf-8" not in str(violation) else []
-    return [(one.offset, one.timestamp, one.key, one.value is not None) for one in records]
+    return [(record.offset, record.timestamp, record.key, record.value is not None) for record in records]
 
 
 @given(RECORDS, CODECS, st.integers(0, 2**60), st.integers(1, 100), st.booleans())

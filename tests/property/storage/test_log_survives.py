@@ -92,7 +92,7 @@ class LogMachine(LogOnADisk):
             self.shorten()
         else:
             if steps < 3:
-                self.model, self.epochs, self.sequence = whole  # which of both the disk has nobody knows
+                self.model, self.epochs, self.sequence = whole  # it is unknown which of both the disk has
             self.crash(seed)
 
     @rule()

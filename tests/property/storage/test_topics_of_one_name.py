@@ -123,7 +123,7 @@ class World:
         self.topic_id, self.home, self.written, self.synced, self.is_torn = ZERO, ZERO, [], 0, False
 
     def delete_and_create(self) -> None:
-        if self.chance.random() < 0.7:  # else the broker was away, and finds the next topic at once
+        if self.chance.random() < 0.7:  # otherwise the broker was away, and finds the next topic at once
             self.delete()
         self.begin_topic()
         self.create()

@@ -68,7 +68,7 @@ class TransactionMachine(LogOnADisk):
         super().__init__()
         self.high_watermark = 0
         self.sequences: dict[int, int] = {}
-        self.is_mended = False  # an index was made anew by a reader, and not synced yet,
+        self.is_mended = False  # an index was made again by a reader, and not synced yet,
         self.was_mended = False  # also not by a process that was killed
         self.is_reloaded = False  # markers above the high watermark may be forgotten with a restart
 
@@ -172,7 +172,7 @@ class TransactionMachine(LogOnADisk):
     @precondition(lambda self: self.log.segments.has_aborted)
     @rule(which=st.integers(0, 9))
     def lose_an_index(self, which: int) -> None:
-        """A kill, and the file is gone; it is built anew where the log is recovered."""
+        """A kill, and the file is gone; it is built again where the log is recovered."""
         self.disk.kill()
         self.checkpoint = 0
         paths = [segment.aborted.path for segment in self.log.segments if segment.aborted.last_offset >= 0]
@@ -203,7 +203,7 @@ class TransactionMachine(LogOnADisk):
         self.is_mended = True
 
     def look_again(self) -> None:
-        """Power was lost: what a reader has made anew may be gone once more, and is found missing once more."""
+        """Power was lost: an index that a reader has made again may be gone, and is found missing, once more."""
         if self.was_mended:
             self.read_everything()
 

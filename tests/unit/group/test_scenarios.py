@@ -146,8 +146,8 @@ def describe(world: World, request: Request, response: Any) -> str:
         words.append("skipping assignment")
     if response.members:
         members = [
-            world.name(one.member_id) + (f"({one.metadata.decode()})" if one.metadata else "")
-            for one in response.members
+            world.name(member.member_id) + (f"({member.metadata.decode()})" if member.metadata else "")
+            for member in response.members
         ]
         words.append(f"of {','.join(members)}")
     words.append(f"by {response.protocol_name}")

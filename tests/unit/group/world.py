@@ -153,7 +153,7 @@ class World:
         self.run(effects)
 
     def restart(self) -> None:
-        """The broker is gone, and whoever waits with it; another reads the log."""
+        """The broker is gone with all requests that wait there; another reads the log."""
         self.timers.clear()
         self.held.clear()
         self.waiting.clear()

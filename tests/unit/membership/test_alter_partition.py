@@ -36,7 +36,10 @@ def test_what_comes_while_a_request_is_under_way_shares_the_next() -> None:
             topics=[
                 TopicData(
                     topic.topic_id,
-                    [PartitionData(one.partition_index, isr=[one.partition_index]) for one in topic.partitions],
+                    [
+                        PartitionData(partition.partition_index, isr=[partition.partition_index])
+                        for partition in topic.partitions
+                    ],
                 )
                 for topic in request.topics
             ]
@@ -55,7 +58,7 @@ def test_what_comes_while_a_request_is_under_way_shares_the_next() -> None:
         assert len(requests) == 2
         assert (requests[1].broker_id, requests[1].broker_epoch) == (1, 9)
         (partition,) = requests[0].topics[0].partitions
-        assert [(one.broker_id, one.broker_epoch) for one in partition.new_isr_with_epochs] == [(1, -1), (2, 77)]
+        assert [(epoch.broker_id, epoch.broker_epoch) for epoch in partition.new_isr_with_epochs] == [(1, -1), (2, 77)]
         assert (partition.leader_epoch, partition.partition_epoch) == (3, 5)
 
     asyncio.run(scenario())

@@ -101,7 +101,7 @@ def test_a_broker_introduces_itself_and_is_unfenced_when_it_says_so() -> None:
         assert (request.broker_id, request.rack, request.previous_broker_epoch) == (7, "r1", 17)
         assert request.listeners[0].host == "localhost"
         assert not broker.is_unfenced
-        assert all(one.want_fence for one in controller.heartbeats)
+        assert all(heartbeat.want_fence for heartbeat in controller.heartbeats)
         await broker.unfence()
         assert broker.is_unfenced
 
@@ -175,7 +175,7 @@ def test_a_broker_leaves_when_it_is_let_go() -> None:
         await broker.unfence()
         controller.lets_go = False
         leaving = asyncio.create_task(broker.leave(10_000))
-        await until(lambda: any(one.want_shut_down for one in controller.heartbeats))
+        await until(lambda: any(heartbeat.want_shut_down for heartbeat in controller.heartbeats))
         assert not leaving.done()
         controller.lets_go = True
         assert await leaving
@@ -215,10 +215,10 @@ def test_a_broker_that_cannot_write_steps_aside_until_it_can() -> None:
         broker.step_aside("no room")
         count = len(controller.heartbeats)
         await until(lambda: len(controller.heartbeats) >= count + 3)
-        assert all(one.want_fence for one in controller.heartbeats[count:])
+        assert all(heartbeat.want_fence for heartbeat in controller.heartbeats[count:])
         room = True
         await until(lambda: not controller.heartbeats[-1].want_fence)
-        assert not any(one.want_shut_down for one in controller.heartbeats)
+        assert not any(heartbeat.want_shut_down for heartbeat in controller.heartbeats)
 
     play(scenario, Times(heartbeat_ms=10))
 
@@ -232,7 +232,7 @@ def test_a_broker_that_steps_aside_is_heard_before_it_comes_back() -> None:
         broker.step_aside("the disk refuses everything")
         broker.tell()
         await until(lambda: len(controller.heartbeats) >= count + 3)
-        assert [one.want_fence for one in controller.heartbeats[count : count + 3]] == [True, True, False]
+        assert [heartbeat.want_fence for heartbeat in controller.heartbeats[count : count + 3]] == [True, True, False]
 
     play(scenario, Times(heartbeat_ms=10))
 

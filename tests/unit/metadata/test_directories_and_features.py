@@ -65,7 +65,7 @@ def test_a_replica_that_is_begun_anew_is_not_eligible() -> None:
 
 
 def test_a_replica_that_is_begun_anew_is_not_the_last_that_led() -> None:
-    """It would be elected where nobody is eligible, and what others still have would be cut off to follow it."""
+    """It would be elected where no replica is eligible, and its followers would cut off records that they have."""
     metadata = replicated(1, 2)
     down = state(metadata)._replace(isr=(), elr=(), leader=NO_LEADER, last_known_elr=(1,))
     metadata.replay(down._replace(directories=(uuid(99), directory_of(2))).record(TOPIC_ID, 0))
@@ -95,7 +95,7 @@ def test_a_log_that_is_given_for_lost_after_its_directory_failed_is_the_one_to_w
 
 
 def test_a_replica_that_is_given_for_lost_is_not_eligible_while_its_directory_is_thought_to_be_there() -> None:
-    """Its broker is about to begin anew, and the controller has not heard that the directory failed."""
+    """Its broker is about to begin again, and the controller has not heard that the directory failed."""
     metadata = replicated(1, 2)
     metadata.replay(state(metadata)._replace(isr=(2,), elr=(1,), leader=2).record(TOPIC_ID, 0))
     assigned(metadata, 1, Assign(TOPIC_ID, 0, LOST_DIRECTORY))

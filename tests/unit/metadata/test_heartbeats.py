@@ -82,7 +82,7 @@ def test_a_broker_that_stops_hands_over_and_waits_until_that_is_seen() -> None:
     made(metadata, CreateTopic("u", uuid(2), 6, 2))
     topic = metadata.topics.get("u")
     assert topic is not None
-    assert all(1 not in one.replicas for one in topic.partitions.values())
+    assert all(1 not in partition.replicas for partition in topic.partitions.values())
     last = told(metadata, 1, wants_shutdown=True, handover_seen=True)
     assert last == Standing(is_caught_up=True, is_fenced=True, should_shut_down=True)
 

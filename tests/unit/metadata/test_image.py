@@ -52,7 +52,9 @@ def record_kinds() -> list[type[Message]]:
     for module in pkgutil.iter_modules(records_package.__path__):
         loaded = importlib.import_module(f"{records_package.__name__}.{module.name}")
         kinds += [
-            one for one in vars(loaded).values() if isinstance(one, type) and getattr(one, "KIND", "") == "metadata"
+            value
+            for value in vars(loaded).values()
+            if isinstance(value, type) and getattr(value, "KIND", "") == "metadata"
         ]
     return kinds
 
@@ -133,16 +135,16 @@ def test_a_level_that_cannot_be_served_is_named_with_what_to_do(name: str, level
 def test_records_are_written_as_the_level_says(level: int, versions: list[int]) -> None:
     metadata = cluster(1)
     records: list[Message] = [
-        *(one.record() for one in metadata.brokers),
+        *(broker.record() for broker in metadata.brokers),
         PartitionRecord(),
         PartitionChangeRecord(),
         BrokerRegistrationChangeRecord(1),
     ]
     batch = metadata_batch(records, base_offset=0, leader_epoch=1, now_ms=0, metadata_version=level)
-    assert [one.value[2] for one in read_records(batch) if one.value] == versions
+    assert [record.value[2] for record in read_records(batch) if record.value] == versions
     (snapshot, *_) = [one for _, one in read_batch(memoryview(batch))]
     metadata.replay(snapshot)
-    assert [one.record() for one in metadata.brokers] == records[:1]
+    assert [broker.record() for broker in metadata.brokers] == records[:1]
 
 
 def test_blocks_of_producer_ids_follow_each_other() -> None:
@@ -206,7 +208,11 @@ def test_a_snapshot_says_first_how_to_read_the_rest() -> None:
     metadata = Metadata()
     for name, level in (("group.version", 1), ("metadata.version", 30), ("share.version", 1)):
         metadata.replay(FeatureLevelRecord(name, level))
-    assert [one.name for one in metadata.features.records()] == ["metadata.version", "group.version", "share.version"]
+    assert [record.name for record in metadata.features.records()] == [
+        "metadata.version",
+        "group.version",
+        "share.version",
+    ]
     assert level_in(list(metadata.records()), 21) == 30
     assert level_in([FeatureLevelRecord("group.version", 1)], 21) == 21
 
@@ -228,7 +234,7 @@ def test_a_copy_has_all_and_changes_alone() -> None:
     assert (copy.topics.partition_count, metadata.topics.partition_count) == (3, 5)
     assert (copy.topics.colliding("a_b"), metadata.topics.colliding("a_b")) == (None, "a.b")
     assert copy != metadata
-    assert [one for one in metadata.records() if isinstance(one, AccessControlEntryRecord)] == [kept]
+    assert [record for record in metadata.records() if isinstance(record, AccessControlEntryRecord)] == [kept]
 
 
 @pytest.mark.parametrize(

@@ -33,32 +33,32 @@ def settled(
 @pytest.mark.parametrize(
     ("before", "isr", "alive", "rules", "expected"),
     [
-        # enough are in sync: nobody is eligible beside them, and the leader stays
+        # enough are in sync: no other is eligible beside them, and the leader stays
         (partition((1, 2, 3), 1), (1, 2), {1, 2}, ELR, ((1, 2), (), 1, ())),
         (partition((1, 2, 3), 2), (1, 2), {1, 2}, ELR, ((1, 2), (), 2, ())),
         # the leader goes: the first of the replicas that is in sync
         (partition((2, 3, 1), 1), (2, 3), {2, 3}, ELR, ((2, 3), (), 2, ())),
         (partition((3, 2), 1), (3, 2), {2, 3}, ELR, ((3, 2), (), 2, ())),
-        # too few are in sync: who leaves stays eligible
+        # too few are in sync: a replica that leaves stays eligible
         (partition((1, 2), 1), (1,), {1}, ELR, ((1,), (2,), 1, ())),
         (partition((1, 2), 1), (2,), {2}, ELR, ((2,), (1,), 2, ())),
         (partition((1,), 1, (2,)), (1,), {1}, ELR, ((1,), (2,), 1, ())),
-        # the last one goes: all are eligible, nobody leads, and who led is remembered
+        # the last one goes: all are eligible, none leads, and the last leader is remembered
         (partition((2,), 2, (1,)), (), set(), ELR, ((), (1, 2), NO_LEADER, (2,))),
         # one of the eligible is back: it leads and is in sync alone
         (partition((), NO_LEADER, (1, 2), (2,)), (), {1}, ELR, ((1,), (2,), 1, ())),
         # in sync comes before eligible, wherever they stand among the replicas
         (partition((3,), NO_LEADER, (1,)), (3,), {1, 3}, ELR, ((3,), (1,), 3, ())),
-        # nobody is in sync or eligible: only who led last, and that is unclean
+        # none is in sync or eligible: only the last leader may lead, and that is unclean
         (partition((), NO_LEADER, (), (2,)), (), {1, 3}, ELR, ((), (), NO_LEADER, (2,))),
         (partition((), NO_LEADER, (), (2,)), (), {1, 2}, ELR, ((2,), (), 2, ())),
         (partition((), NO_LEADER, (), (2, 3)), (), {2, 3}, ELR, ((), (), NO_LEADER, (2, 3))),
-        # who is eligible and away keeps the others from an unclean election, unless that is allowed
+        # an eligible replica that is away keeps the others from an unclean election, unless that is allowed
         (partition((), NO_LEADER, (2,), (2,)), (), {1, 3}, ELR, ((), (2,), NO_LEADER, (2,))),
         (partition((), NO_LEADER, (2,), (2,)), (), {1, 3}, UNCLEAN, ((1,), (), 1, ())),
         # enough are in sync again
         (partition((1,), 1, (2, 3)), (1, 3), {1, 3}, ELR, ((1, 3), (), 1, ())),
-        # without KIP-966 the last one in sync stays so, and nobody is eligible
+        # without KIP-966 the last one in sync stays so, and none is eligible
         (partition((1, 2), 1), (2,), {2}, BEFORE_ELR, ((2,), (), 2, ())),
         (partition((2,), 2), (), {1, 3}, BEFORE_ELR, ((2,), (), NO_LEADER, ())),
         (partition((2,), NO_LEADER), (2,), {2}, BEFORE_ELR, ((2,), (), 2, ())),
@@ -87,7 +87,7 @@ def test_fewer_replicas_than_the_bound_are_bound_by_their_number() -> None:
 
 
 def test_one_eligible_that_is_elected_and_enough_by_itself_leaves_nobody_eligible() -> None:
-    """The bound was lowered while nobody was in sync: what this leader takes alone is committed, and nobody has it."""
+    """The bound was lowered while the ISR was empty: records of this leader alone are committed, and only it has them."""
     one_is_enough = Rules(min_insync=1, tracks_eligible=True)
     after = settled(partition((), NO_LEADER, (1, 2), (2,)), (), {1}, one_is_enough)
     assert (after.isr, after.elr, after.leader, after.last_known_elr) == ((1,), (), 1, ())
@@ -97,7 +97,7 @@ def test_one_eligible_that_is_elected_and_enough_by_itself_leaves_nobody_eligibl
     ("isr", "leader", "alive", "expected"),
     [
         ((1, 2, 3), 2, {1, 2, 3}, 1),
-        ((2, 3), 3, {1, 2, 3}, 3),  # the preferred one is not in sync: nobody has to change
+        ((2, 3), 3, {1, 2, 3}, 3),  # the preferred one is not in sync: the leader need not change
         ((1, 2, 3), 3, {2, 3}, 3),
         ((2, 3), NO_LEADER, {2, 3}, 2),
     ],

@@ -131,7 +131,7 @@ def only_new_eligible(**configs: Any) -> Metadata:
 
 
 def only_new_known(**configs: Any) -> Metadata:
-    """The new replica was the last to lead and stopped uncleanly: nobody is eligible, and nobody has more."""
+    """The new replica was the last to lead and stopped uncleanly: none is eligible, and none has more records."""
     metadata = only_new_in_sync(**configs)
     enact(metadata, register(metadata, introduction(3, incarnation=1)))
     for broker_id in (1, 2):
@@ -200,7 +200,7 @@ def test_a_partition_that_is_not_there_or_named_twice() -> None:
     metadata = replicated(1, 2)
     commands = [Reassign("u", 0, (1,)), Reassign("t", 5, (1,)), Reassign("t", 0, (2, 1)), Reassign("t", 0, (1,))]
     results = reassign(metadata, commands).response
-    assert [one.code if isinstance(one, BrokerError) else None for one in results] == [
+    assert [result.code if isinstance(result, BrokerError) else None for result in results] == [
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         None,

@@ -55,7 +55,7 @@ def test_a_new_partition_is_led_by_its_first_replica_and_wholly_in_sync() -> Non
     assert state.leader == state.replicas[0]
     assert sorted(state.isr) == [1, 2, 3]
     assert (state.leader_epoch, state.partition_epoch) == (0, 0)
-    assert state.directories == tuple(directory_of(one) for one in state.replicas)
+    assert state.directories == tuple(directory_of(replica) for replica in state.replicas)
 
 
 def test_unset_counts_are_the_brokers_defaults() -> None:

@@ -75,7 +75,7 @@ def test_a_tagged_field_without_versions_has_those_of_its_tag() -> None:
 
 
 def test_structs_come_before_their_use() -> None:
-    assert [each.name for each in schema("", SCHEMA).structs] == ["Brush", "Room", "PaintRequest"]
+    assert [struct.name for struct in schema("", SCHEMA).structs] == ["Brush", "Room", "PaintRequest"]
 
 
 def test_a_module_says_facts_and_runs() -> None:

@@ -45,7 +45,7 @@ class MemoryLog:
         known = [batch for batch in self.batches if batch.epoch <= epoch]
         if known:
             return known[-1].epoch, known[-1].end_offset
-        base = [one.epoch for one in self.snapshots if one.end_offset <= self.start_offset]
+        base = [snapshot.epoch for snapshot in self.snapshots if snapshot.end_offset <= self.start_offset]
         return (base[-1] if base else 0), self.start_offset
 
     def read(self, offset: int, bytes_max: int) -> bytes:

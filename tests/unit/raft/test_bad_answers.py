@@ -70,11 +70,11 @@ def test_a_damaged_batch_is_not_written_but_asked_for_again() -> None:
     world.meddle = damage
     leader.append("a")
     world.run(400)
-    assert {one.log.end_offset for one in world.processes.values()} == {3, 4}
+    assert {process.log.end_offset for process in world.processes.values()} == {3, 4}
     assert any("fetch.damaged" in line and "checksum" in line for line in world.trace)
     world.meddle = None
     world.run(2_000)
-    assert {one.node.high_watermark for one in world.processes.values() if one.node} == {4}
+    assert {process.node.high_watermark for process in world.processes.values() if process.node} == {4}
     assert leader.node is not None
     assert leader.node.epoch == 1, "nobody lost patience with a leader that answers"
 
@@ -95,11 +95,11 @@ def test_a_batch_that_ends_before_it_begins_is_not_written() -> None:
     world.meddle = turn_back
     leader.append("a")
     world.run(400)
-    assert {one.log.end_offset for one in world.processes.values()} == {3, 4}
+    assert {process.log.end_offset for process in world.processes.values()} == {3, 4}
     assert any("fetch.damaged" in line and "ends before it begins" in line for line in world.trace)
     world.meddle = None
     world.run(2_000)
-    assert {one.node.high_watermark for one in world.processes.values() if one.node} == {4}
+    assert {process.node.high_watermark for process in world.processes.values() if process.node} == {4}
 
 
 def test_a_batch_of_an_epoch_that_cannot_be_here_is_not_written() -> None:
@@ -129,7 +129,7 @@ def contradicted(world: Meddler, meddle: Callable[[Message], None], reason: str)
     assert any("leader.contradicted" in line and reason in line for line in world.trace)
     assert world.leader() is not liar
     world.run(2_000)
-    nodes = [one.node for one in world.processes.values() if one.node]
+    nodes = [process.node for process in world.processes.values() if process.node]
     assert len(nodes) == 3, "nobody stopped"
     assert len({(node.epoch, node.high_watermark) for node in nodes}) == 1
     assert nodes[0].high_watermark > 3
@@ -285,8 +285,8 @@ def test_a_second_leader_of_an_epoch_is_not_believed() -> None:
     request = BeginQuorumEpochRequest(CLUSTER, follower.node_id, topics)
     _, effects = follower.node.begin_quorum_epoch(request, world.now_ms)
     assert follower.node.leader_id == leader.node_id
-    assert [one.event for one in effects if isinstance(one, Note)] == ["raft.leader.disputed"]
-    assert not any(isinstance(one, Persist) for one in effects)
+    assert [effect.event for effect in effects if isinstance(effect, Note)] == ["raft.leader.disputed"]
+    assert not any(isinstance(effect, Persist) for effect in effects)
 
 
 def test_a_leader_that_resigns_as_it_parks_a_fetch_answers_it() -> None:
@@ -300,7 +300,7 @@ def test_a_leader_that_resigns_as_it_parks_a_fetch_answers_it() -> None:
     request = FetchRequest(CLUSTER, replica_state=ReplicaState(9), max_wait_ms=500, topics=topics)
     response, effects = leader.node.fetch(request, world.now_ms + 60_000)
     assert isinstance(response, Later)
-    answers: list[Any] = [one for one in effects if isinstance(one, Respond) and one.later == response]
+    answers: list[Any] = [effect for effect in effects if isinstance(effect, Respond) and effect.later == response]
     assert answers[0].response.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

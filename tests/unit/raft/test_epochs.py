@@ -64,7 +64,7 @@ def test_an_epoch_that_cannot_be_is_refused(size: int, which: int, epoch: int) -
     world.run(3_000)
     (answer,) = answers
     assert answer.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST  # type: ignore[attr-defined]
-    assert all(one.node is not None and one.node.epoch < 100 for one in world.processes.values())
+    assert all(process.node is not None and process.node.epoch < 100 for process in world.processes.values())
     assert world.leader() is not None
 
 

@@ -271,15 +271,16 @@ class Stage:
             return "never" if time_ms < 0 else f"{now_ms - time_ms}ms"
 
         return [f"high watermark {node.told_high_watermark}"] + [
-            f"{kind} {one.node_id} end={one.end_offset} fetched={ago(one.fetched_ms)} caught_up={ago(one.caught_up_ms)}"
+            f"{kind} {replica.node_id} end={replica.end_offset} "
+            f"fetched={ago(replica.fetched_ms)} caught_up={ago(replica.caught_up_ms)}"
             for kind, replicas in zip(("voter", "observer"), node.replicas(now_ms), strict=True)
-            for one in replicas
+            for replica in replicas
         ]
 
     def play_log(self, names: list[str], options: dict[str, str]) -> list[str]:
         log = self.world.processes[int(names[0])].log
         records = [f"{offset}/{epoch}/{name}" for offset, epoch, name in log.records()]
-        snapshots = [f"snapshot {one.end_offset}-{one.epoch}" for one in log.snapshots]
+        snapshots = [f"snapshot {snapshot.end_offset}-{snapshot.epoch}" for snapshot in log.snapshots]
         return [" ".join([*snapshots, f"from {log.start_offset}:", *records])]
 
 

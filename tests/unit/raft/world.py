@@ -84,7 +84,10 @@ def voter(node_id: int, port: int | None = None) -> Voter:
 
 
 def control_data(records: Sequence[Message], offset: int, epoch: int) -> bytes:
-    versioned = [(CONTROL_TYPES[type(one)], encode(one, one.version)) for one in records]  # type: ignore[attr-defined]
+    versioned = [
+        (CONTROL_TYPES[type(record)], encode(record, record.version))  # type: ignore[attr-defined]
+        for record in records
+    ]
     return bytes(build_control_batch(versioned, timestamp_ms=0, base_offset=offset, leader_epoch=epoch))
 
 
@@ -330,13 +333,15 @@ class World:
     def at(self, host: str, port: int) -> Process | None:
         """Who listens at an address."""
         return next(
-            (one for one in self.processes.values() if one.identity.endpoints[0][1:] == (host, port)),
+            (process for process in self.processes.values() if process.identity.endpoints[0][1:] == (host, port)),
             None,
         )
 
     def leader(self) -> Process | None:
         """Who leads the largest epoch."""
-        leading = [one for one in self.processes.values() if one.node is not None and one.node.is_leader]
+        leading = [
+            process for process in self.processes.values() if process.node is not None and process.node.is_leader
+        ]
         return max(leading, key=lambda one: one.node.epoch if one.node else -1, default=None)
 
     # --- network -----------------------------------------------------------------------------------------------------
@@ -380,7 +385,7 @@ class World:
             process.handle(lambda node: node.leader_lost(self.now_ms))
 
     def crash(self, node_id: int, kept_offset: int | None = None) -> None:
-        """Die; whoever had a connection notices."""
+        """Crash the process; peers with a connection to it notice."""
         self.processes[node_id].crash(kept_offset)
         for other in self.processes.values():
             if (node_id, other.node_id) not in self.cut:
@@ -411,7 +416,7 @@ class World:
         self.now_ms = end_ms
 
     def _live(self) -> list[Process]:
-        return [one for one in self.processes.values() if one.node is not None and not one.is_paused]
+        return [process for process in self.processes.values() if process.node is not None and not process.is_paused]
 
     def _next_ms(self) -> int:
         deadlines = [one.node.deadline_ms for one in self._live() if one.node is not None]

@@ -49,7 +49,7 @@ RUNS = st.lists(st.tuples(RECORD, st.integers(1, 40), st.sampled_from((-3, 0, 1,
 
 
 def drawn(runs: list[tuple[Drawn, int, int]]) -> list[Record]:
-    """Runs of records alike, but for their times, which go on by so many ms."""
+    """Runs of records that are alike except for their times, which go on by so many ms."""
     records: list[Record] = []
     for (delta, key, value, headers), count, pace_ms in runs:
         for number in range(count):
@@ -142,7 +142,7 @@ def test_offsets_begin_at_0(first: int) -> None:
 
 
 def test_a_long_way_to_write_a_number_is_that_number() -> None:
-    """A varint may say 1 in two bytes: it is refused by nobody."""
+    """A varint may write 1 in two bytes: no reader refuses it."""
     short = numbered([0])
     assert are_numbered(bytes([short[0] + 2, *short[1:3], 0x80, 0x00, *short[4:]]), 1)
     assert not are_numbered(bytes([short[0] + 2, *short[1:3], 0x82, 0x00, *short[4:]]), 1)
