@@ -10,7 +10,7 @@ def cache_home() -> Path:
 
 
 def cache(*parts: str) -> Path:
-    """A directory of this project in the cache; made when it is missing."""
+    """A directory of this project in the cache, made where it is missing."""
     directory = cache_home().joinpath("kavka", *parts)
     directory.mkdir(parents=True, exist_ok=True)
     return directory

@@ -27,7 +27,7 @@ See also: [see what a change would do, and wait for it](../how-to/change-with-ca
 
 
 def page() -> str:
-    """The page."""
+    """The text of the page."""
     lines = [line for name, command in _commands(parser()) for line in _section(f"kavka {name}", command)]
     return "\n".join([HEAD, *lines]).rstrip() + "\n"
 
@@ -37,7 +37,7 @@ def _commands(root: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Arg
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():
                 nested = list(_commands(command))
-                yield from ((f"{name} {below}", each) for below, each in nested)
+                yield from ((f"{name} {below}", inner) for below, inner in nested)
                 if not nested:
                     yield name, command
 
@@ -67,7 +67,7 @@ def _meaning(action: argparse.Action) -> str:
 
 
 def main() -> int:
-    """Write or check; the exit code."""
+    """Write the page or check it; returns the exit code."""
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(page(), encoding="utf-8")
         return 0

@@ -28,7 +28,7 @@ KAFKA = "4.3.1"
 
 # The schemas do not carry this: keys that only a controller's listener answers, and versions that are not yet stable.
 CONTROLLER = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
-REMOTE_STORAGE = "remote.storage.enable"  # a topic's; only false is taken
+REMOTE_STORAGE = "remote.storage.enable"  # a topic's key; only false is taken
 UNSTABLE = {"InitProducerIdRequest": 6}
 
 HEAD = """\
@@ -106,14 +106,14 @@ def source(api: Api) -> str:
 
 
 def row(key: int, name: str, kafka: tuple[int, int], api: Api | None) -> str:
-    """One line of the table."""
+    """A line of the table."""
     versions = api.versions if api else None
     same = "=" if versions == kafka else ""
     return f"| {key} | {name} | {span(kafka)} | {span(versions)} | {same} | {source(api) if api else ''} |"
 
 
 def render() -> str:
-    """The whole file."""
+    """The text of the whole file."""
     apis = load()
     ranges = kafka_ranges()
     complete = sum(key in apis and apis[key].versions == versions for key, (_, versions) in ranges.items())
@@ -134,19 +134,19 @@ def render() -> str:
 
 
 def table(keys: Sequence[int], ranges: Ranges, apis: Mapping[int, Api]) -> list[str]:
-    """These keys, a line each, under their title."""
+    """The table of these keys, a line each, under their title."""
     title = f"| key | API | Apache Kafka {KAFKA} | Kavka | | handler |\n|---:|---|---|---|---|---|"
     return [title, *(row(key, *ranges[key], apis.get(key)) for key in keys)]
 
 
 def config_table(owner: str, definitions: Mapping[str, Definition]) -> list[str]:
-    """What becomes of each config of a broker or a topic, a line each, under their title."""
+    """The table of a broker's or topic's configs with what Kavka does with each, under their title."""
     title = f"| {owner} config | Kavka |\n|---|---|"
     return [title, *(f"| `{name}` | {service(definitions[name])} |" for name in sorted(definitions))]
 
 
 def service(definition: Definition) -> str:
-    """What Kavka does with a config."""
+    """Kavka's use of a config."""
     if definition.served:
         return "served"
     return "refused" if definition.name in (*PROMISES, REMOTE_STORAGE) else "no effect"

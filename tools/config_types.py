@@ -37,25 +37,25 @@ NOUNS: Final = {
 
 
 def kind(definition: Definition) -> str:
-    """The name of the type of such configs' names."""
+    """The name of the type of these configs' names."""
     return f"{'Optional' if definition.default is None else ''}{NOUNS[definition.type]}"
 
 
 def text() -> str:
-    """The whole file."""
+    """The text of the whole file."""
     return HEAD + "".join(_literals())
 
 
 def _literals() -> Iterator[str]:
     kinds = sorted({kind(definition) for definition in KEYS.values()})
-    for each in kinds:
-        names = sorted(name for name, definition in KEYS.items() if kind(definition) == each)
+    for keys in kinds:
+        names = sorted(name for name, definition in KEYS.items() if kind(definition) == keys)
         lines = "".join(f'    "{name}",\n' for name in names)
-        yield f"\n{each} = Literal[\n{lines}]\n"
+        yield f"\n{keys} = Literal[\n{lines}]\n"
 
 
 def main() -> int:
-    """Write the file, or with --check say whether that would change it."""
+    """Write the file, or with --check tell whether that would change it."""
     wanted = text()
     if "--check" not in sys.argv[1:]:
         FILE.write_text(wanted, encoding="utf-8")

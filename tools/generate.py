@@ -19,7 +19,7 @@ GENERATORS = (
 
 
 def main() -> int:
-    """Run them all; the worst of their exit statuses."""
+    """Run all generators; returns the worst of their exit statuses."""
     arguments = [argument for argument in sys.argv[1:] if argument == "--check"]
     commands = [[sys.executable, "-m", module, *arguments] for module in GENERATORS]
     return max(subprocess.run(command, check=False).returncode for command in commands)

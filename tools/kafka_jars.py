@@ -31,17 +31,17 @@ def kafka_jars() -> Path:
 
 
 def libraries() -> Path:
-    """Where the jars are, or will be."""
+    """The place of the jars, fetched or not."""
     return cache_home() / "kavka-kafka" / VERSION / "libs"
 
 
 def is_fetched() -> bool:
-    """Whether all of them are there."""
+    """Whether all jars are there."""
     return (libraries().parent / COMPLETE).exists()
 
 
 def class_path() -> str:
-    """What `java -cp` takes."""
+    """The class path for `java -cp`."""
     return f"{kafka_jars()}/*"
 
 
@@ -61,7 +61,7 @@ def fetch(directory: Path) -> None:
 
 
 def verify(directory: Path) -> None:
-    """Every jar of the list is there with its hash, and no other."""
+    """Check that every jar of the list is there with its hash, and no other. Raises SystemExit."""
     lines = [line.split() for line in (HERE / "jars.sha256").read_text().splitlines()]
     wanted = {name: digest for digest, name in lines}
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in directory.glob("*.jar")}

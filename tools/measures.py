@@ -36,7 +36,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(slots=True)
 class Measures:
-    """What was counted in one room."""
+    """The counts of one room."""
 
     files: list[int] = field(default_factory=list)  # the lines of each
     functions: list[int] = field(default_factory=list)  # likewise
@@ -48,7 +48,7 @@ class Measures:
     saying: int = 0
 
     def add(self, source: str) -> None:
-        """Count one file."""
+        """Count a file."""
         tree = ast.parse(source)
         self.files.append(len(source.splitlines()))
         self.asserts += sum(isinstance(node, ast.Assert) for node in ast.walk(tree))
@@ -69,7 +69,7 @@ class Measures:
         self.saying += raises and "Raises" in docstring
 
     def row(self, name: str) -> tuple[str, ...]:
-        """One line of the table."""
+        """A line of the table."""
         return (
             name,
             f"{len(self.files)}",
@@ -84,7 +84,7 @@ class Measures:
 
 
 def raised(function: Function) -> Iterator[str]:
-    """The errors that a function raises by name; not those of functions inside it, nor what it raises again."""
+    """Errors that a function raises by name; without those of inner functions, and those it raises again."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
@@ -97,7 +97,7 @@ def raised(function: Function) -> Iterator[str]:
 
 
 def spread(lengths: Sequence[int]) -> str:
-    """Median, 90 of 100, longest."""
+    """Median, 90th of 100, longest."""
     ordered = sorted(lengths)
     return f"{median(ordered):.0f} / {ordered[len(ordered) * 9 // 10]} / {ordered[-1]}" if ordered else "-"
 
@@ -108,7 +108,7 @@ def share(part: int, whole: int) -> str:
 
 
 def room_of(path: str) -> str | None:
-    """The room that a file is in, if it counts."""
+    """The room of a file, or None where it does not count."""
     if path.startswith(GENERATED):
         return None
     return next((room for room, places in ROOMS.items() if path.startswith(places)), None)
@@ -126,7 +126,7 @@ def measured(root: Path = ROOT) -> dict[str, Measures]:
 
 
 def table(rooms: dict[str, Measures]) -> Iterator[str]:
-    """The lines to print."""
+    """Lines of the table."""
     rows = [HEAD, *(measures.row(room) for room, measures in rooms.items())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     for first, *rest in rows:
@@ -136,7 +136,7 @@ def table(rooms: dict[str, Measures]) -> Iterator[str]:
 
 
 def right(cells: Iterable[str], widths: Iterable[int]) -> Iterator[str]:
-    """Cells, each as wide as its column."""
+    """Cells in one line, each as wide as its column."""
     return (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
 

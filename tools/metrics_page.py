@@ -67,13 +67,13 @@ rate(kavka_request_seconds_total[1m]) / rate(kavka_requests_total[1m])
 
 
 def row(family: Family) -> str:
-    """One line of the table."""
+    """A line of the table."""
     labels = ", ".join(f"`{label}`" for label in family.labels)
     return f"| `{family.name}` | {family.kind} | {labels} | {family.help} |"
 
 
 def render() -> str:
-    """The whole page."""
+    """The text of the whole page."""
     table = ["| name | type | labels | meaning |", "|---|---|---|---|", *map(row, FAMILIES)]
     notes = NOTES.format(
         clients=SERIES_MAX,

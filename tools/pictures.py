@@ -34,14 +34,14 @@ Layers = list[list[str]]
 
 
 def layers_of(contract: str) -> Layers:
-    """The modules of each layer, the highest first, as the contract has them."""
+    """Modules of each layer, the highest first, as the contract has them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    [found] = (one["layers"] for one in settings["tool"]["importlinter"]["contracts"] if one["id"] == contract)
+    [found] = (rule["layers"] for rule in settings["tool"]["importlinter"]["contracts"] if rule["id"] == contract)
     return [[name for name in re.findall(r"\w+", layer) if name != "__main__"] for layer in found]
 
 
 def heads_of(package: str) -> dict[str, str]:
-    """What each module or package right below `package` says that it is for."""
+    """Modules and packages right below `package`, each with the purpose at its head."""
     home = ROOT / package.removeprefix("kavka_") / package
     files = [*home.glob("*.py"), *home.glob("*/__init__.py")]
     return {(file.parent.name if file.stem == "__init__" else file.stem): head_of(file) for file in files}
@@ -65,7 +65,7 @@ def house() -> str:
 
 
 def band(left: int, top: int, names: Sequence[str], heads: dict[str, str], colour: str) -> Iterator[str]:
-    """One layer: a box for each of its rooms, by their shares of the width."""
+    """Draw a layer: a box for each of its rooms, by their shares of the width."""
     width = (WIDE - GAP * (len(names) - 1)) / len(names)
     for place, name in enumerate(names):
         x = left + place * (width + GAP)
@@ -76,7 +76,7 @@ def band(left: int, top: int, names: Sequence[str], heads: dict[str, str], colou
 
 
 def way(entered: Sequence[tuple[int, str]]) -> str:
-    """The files of a walk, each with how deep it was entered first."""
+    """Files of a walk, each with the depth at which it was entered first."""
     parts = [text(20, 34, "the way of a Produce request, from the socket to the file and back", size=17, weight=600)]
     for row, (depth, file) in enumerate(entered):
         x, y = 24 + depth * INDENT, 62 + row * ROW
@@ -97,7 +97,7 @@ def head_of(file: Path) -> str:
 
 
 def cut(words: str, length_max: int) -> str:
-    """The words, without those that do not fit."""
+    """Words that fit into the length."""
     return words if len(words) <= length_max else words[: length_max - 3].rsplit(" ", 1)[0] + " ..."
 
 
@@ -123,7 +123,7 @@ async def produce() -> list[tuple[int, str]]:
 
 
 def drifted() -> list[str]:
-    """What in the pictures is not so any more. The way may differ in its turns, not in the files it names."""
+    """Parts of the pictures that are out of date. The way may differ in its turns, not in the files it names."""
     found = []
     if (PICTURES / "house.svg").read_text(encoding="utf-8") != house():
         found.append("docs/pictures/house.svg")
@@ -133,7 +133,7 @@ def drifted() -> list[str]:
 
 
 def main() -> int:
-    """Draw, or say what has drifted: exit status 1."""
+    """Draw, or print what has drifted and return exit status 1."""
     if "--check" in sys.argv[1:]:
         for line in drifted():
             print(f"{line}: run `make generate`")

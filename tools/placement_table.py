@@ -55,7 +55,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How far from even. Spreads are the most minus the least."""
+    """How uneven a placement is. Spreads are the most minus the least."""
 
     leaders: float  # over brokers
     rack_leaders: float  # over racks, a broker's share: a rack of twice the brokers should lead twice as much
@@ -64,18 +64,18 @@ class Balance:
 
 
 def balance(shape: Shape, assignment: Assignment) -> Balance:
-    """The figures of one answer."""
+    """The figures of one placement."""
     rack_of = {site.broker_id: site.rack for site in shape.sites}
     brokers_in = Counter(rack_of.values())
     leaders = Counter(replicas[0] for replicas in assignment)
-    replicas = Counter(broker_id for each in assignment for broker_id in each)
-    rack_leaders = Counter(rack_of[each[0]] for each in assignment)
+    replicas = Counter(broker_id for replicas_of in assignment for broker_id in replicas_of)
+    rack_leaders = Counter(rack_of[replicas_of[0]] for replicas_of in assignment)
     distinct = min(shape.factor, len(brokers_in))
     return Balance(
         spread(leaders[broker_id] for broker_id in rack_of),
         round(spread(rack_leaders[rack] / size for rack, size in brokers_in.items()), 1),
         max(spread(replicas[b] for b in rack_of if rack_of[b] == rack) for rack in brokers_in),
-        sum(len({rack_of[broker_id] for broker_id in each}) < distinct for each in assignment),
+        sum(len({rack_of[broker_id] for broker_id in replicas_of}) < distinct for replicas_of in assignment),
     )
 
 
@@ -85,7 +85,7 @@ def spread(values: Iterable[float]) -> float:
 
 
 def ours(shape: Shape) -> Balance:
-    """As the controller does: each topic goes on where the partitions that exist end."""
+    """Kavka's answer, as the controller places: each topic goes on where the partitions that exist end."""
     placed: list[tuple[int, ...]] = []
     for _ in range(shape.topics):
         placed += place(shape.partitions, shape.factor, shape.sites, rotation=len(placed))
@@ -131,7 +131,7 @@ def described(shape: Shape) -> str:
 
 
 def table() -> str:
-    """The rows, Kavka's figure first, then the median and the worst of Kafka's."""
+    """Rows of the table, Kavka's figure first, then the median and the worst of Kafka's."""
     head = [
         "| brokers | racks | topics, partitions x replicas "
         + "".join(

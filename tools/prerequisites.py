@@ -26,7 +26,7 @@ class Prerequisite:
 
 
 def answer(*command: str) -> str:
-    """What a program says about itself; nothing when it is not there or fails."""
+    """The text that a program prints about itself; empty where it is not there or fails."""
     if shutil.which(command[0]) is None:
         return ""
     try:
@@ -37,40 +37,40 @@ def answer(*command: str) -> str:
 
 
 def at_least(pattern: str, wanted: tuple[int, ...], *command: str) -> bool:
-    """Whether the version that a program tells is the wanted one or newer."""
+    """Whether the program has the wanted version or a newer one."""
     found = re.search(pattern, answer(*command))
     return found is not None and tuple(int(part) for part in found.groups()) >= wanted
 
 
 def jdk_is_here() -> bool:
-    """A compiler of Java 17 or newer, and Maven or the jars it would fetch."""
+    """Whether there are a compiler of Java 17 or newer, and Maven or the jars it would fetch."""
     from tools.kafka_jars import is_fetched
 
     return at_least(r"javac (\d+)", (17,), "javac", "-version") and (is_fetched() or shutil.which("mvn") is not None)
 
 
 def node_is_here() -> bool:
-    """Node.js with its package manager."""
+    """Whether there is Node.js with its package manager."""
     return at_least(r"v(\d+)\.(\d+)", (20, 19), "node", "--version") and shutil.which("npm") is not None
 
 
 def go_is_here() -> bool:
-    """The Go tool chain."""
+    """Whether there is the Go tool chain."""
     return at_least(r"go(\d+)\.(\d+)", (1, 24), "go", "version")
 
 
 def kcat_is_here() -> bool:
-    """Kcat itself, or apt to take Debian's package from."""
+    """Whether there is kcat, or apt to take Debian's package from."""
     return any(shutil.which(program) for program in ("kcat", "kafkacat", "apt-get"))
 
 
 def promtool_is_here() -> bool:
-    """Prometheus' checker itself, or apt to take Debian's package from."""
+    """Whether there is Prometheus' checker, or apt to take Debian's package from."""
     return any(shutil.which(program) for program in ("promtool", "apt-get"))
 
 
 def root_is_here() -> bool:
-    """Whether we are root."""
+    """Whether the process runs as root."""
     return os.geteuid() == 0
 
 
@@ -86,5 +86,5 @@ ALL = (
 
 @functools.cache
 def lacking() -> tuple[Prerequisite, ...]:
-    """What this machine does not have."""
+    """Prerequisites that this machine lacks."""
     return tuple(wanted for wanted in ALL if not wanted.is_here())

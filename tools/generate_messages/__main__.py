@@ -17,7 +17,7 @@ TARGET = Path(__file__).parents[2] / "broker/kavka_broker/protocol/messages"
 
 
 def main() -> int:
-    """0; with --check 1 where something has drifted."""
+    """Generate; returns 0, with --check 1 where a file has drifted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jars", type=Path, default=None, help="directory of Kafka's jars (default: fetched, cached)")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where the files have drifted")

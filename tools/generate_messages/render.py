@@ -16,7 +16,7 @@ ONE_LINE_WIDTH = 100
 
 
 def module(schema: Schema) -> str:
-    """The module of one message."""
+    """The module of a message."""
     structs = "\n\n\n".join(render_struct(struct, schema) for struct in schema.structs)
     return f'''"""{schema.name}: {summary(schema)}.
 
@@ -133,12 +133,12 @@ def assigned(field: Field) -> str:
 
 def needs_default(struct: Struct, schema: Schema) -> bool:
     return any(
-        field.type == struct.name and field.default is not None for each in schema.structs for field in each.fields
+        field.type == struct.name and field.default is not None for other in schema.structs for field in other.fields
     )
 
 
 def constant(value: object) -> str:
-    """The value as a formatter would write it."""
+    """The value as a formatter writes it."""
     return json.dumps(value) if isinstance(value, str) else repr(value).replace("b''", 'b""')
 
 
@@ -175,9 +175,9 @@ TABLES = (
 def table(title: str, kind: str, package: str, schemas: list[Schema]) -> str:
     chosen = [schema for schema in schemas if schema.kind == kind and schema.package == package]
     lines = [f"{title}: Final[dict[int, tuple[str, str]]] = {{"]
-    for each in sorted(chosen, key=lambda each: (each.api_key or 0, each.name)):
-        path = f"{package}.{each.module}" if package else each.module
-        lines.append(f'    {each.api_key}: ("{path}", "{each.name}"),')
+    for message in sorted(chosen, key=lambda message: (message.api_key or 0, message.name)):
+        path = f"{package}.{message.module}" if package else message.module
+        lines.append(f'    {message.api_key}: ("{path}", "{message.name}"),')
     return "\n".join([*lines, "}", ""])
 
 

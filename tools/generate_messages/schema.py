@@ -69,7 +69,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Fields in the order of the wire."""
+    """A struct's fields in the order of the wire."""
 
     name: str
     fields: tuple[Field, ...]
@@ -77,7 +77,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One message with its structs."""
+    """A message with its structs."""
 
     package: str
     name: str
@@ -108,7 +108,7 @@ def read_jars(jars: Path) -> list[Schema]:
             source = json.loads(text)
             if source["validVersions"] != "none":
                 schemas.append(schema(package, source))
-    return sorted(schemas, key=lambda each: (each.package, each.name))
+    return sorted(schemas, key=lambda message: (message.package, message.name))
 
 
 def resources(jar: Path) -> Iterator[str]:
@@ -120,7 +120,7 @@ def resources(jar: Path) -> Iterator[str]:
 
 
 def schema(package: str, source: dict[str, Any]) -> Schema:
-    """One schema, its structs flattened."""
+    """Read one schema, its structs flattened."""
     valid = versions(source["validVersions"])
     assert valid is not None
     structs: dict[str, list[dict[str, Any]]] = {
@@ -166,7 +166,7 @@ def in_order_of_use(structs: dict[str, Struct], last: str) -> Iterator[Struct]:
 
 
 def field(source: dict[str, Any], valid: Versions) -> Field:
-    """One field; a field that is never valid in a supported version is kept with its range as written."""
+    """Read one field; a field that is never valid in a supported version is kept with its range as written."""
     written = versions(source.get("versions") or source.get("taggedVersions") or "0+")
     assert written is not None
     kind = source["type"]

@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 CORE: Final = ROOT / "broker/kavka_broker/core"
 KNOWN: Final = Path(__file__).parent / "known.txt"
 PACKAGES: Final = ("cleaning", "config", "group", "metadata", "partition", "quota", "raft")
-#: Tests of the shells that say much about these rules too.
+#: Tests of the shells that test these rules too.
 SHELLS: Final = (
     "tests/unit/coordinator/test_*.py",
     "tests/unit/storage/test_cleaning*.py",
@@ -38,7 +38,7 @@ SCORE_LEAST: Final = 0.9
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play, print the survivors and the score. 1 where the score is too low, 2 where tests fail by themselves."""
+    """Play, print survivors and score. Returns 1 where the score is too low, 2 where tests fail by themselves."""
     options = parser().parse_args(arguments)
     trees = {str(path.relative_to(CORE)): ast.parse(path.read_bytes()) for path in sorted(CORE.rglob("*.py"))}
     known = read_known()
@@ -65,32 +65,32 @@ def parser() -> argparse.ArgumentParser:
 
 
 def drawn(trees: dict[str, ast.Module], options: argparse.Namespace) -> list[Mutant]:
-    """The mutants of the modules that were asked for, or a sample of them."""
+    """Draw the mutants of the modules that were named, or a sample of them."""
     wanted = tuple(options.modules) or ("",)
-    found = [one for name, tree in trees.items() if name.startswith(wanted) for one in mutants_of(name, tree)]
+    found = [mutant for name, tree in trees.items() if name.startswith(wanted) for mutant in mutants_of(name, tree)]
     if options.sample is not None:
-        found = sorted(found, key=lambda one: one.rank(options.seed))[: options.sample]
-    return sorted(found, key=lambda one: (one.module, one.line))
+        found = sorted(found, key=lambda mutant: mutant.rank(options.seed))[: options.sample]
+    return sorted(found, key=lambda mutant: (mutant.module, mutant.line))
 
 
 def suites() -> Iterator[str]:
-    """The tests of the rules: unit and property."""
+    """Tests of the rules: unit and property."""
     for package in PACKAGES:
         for tier in ("unit", "property"):
             if (path := ROOT / "tests" / tier / package).is_dir():
-                yield from (str(one) for one in sorted(path.glob("test_*.py")) if one.stem != "test_teeth")
+                yield from (str(file) for file in sorted(path.glob("test_*.py")) if file.stem != "test_teeth")
     yield from (str(path) for pattern in SHELLS for path in sorted(ROOT.glob(pattern)))
 
 
 def read_known() -> set[str]:
-    """The mutants that no test need notice. A line that begins with two blanks is a reason."""
+    """Mutants that no test need notice. A line that begins with two blanks is a reason."""
     lines = KNOWN.read_text(encoding="utf-8").splitlines()
     return {line for line in lines if line and not line.startswith(("#", " "))}
 
 
 def report(outcome: Outcome, known: int) -> int:
     for title, mutants in (("survived", outcome.survived), ("no test runs", outcome.not_run)):
-        for mutant in sorted(mutants, key=lambda one: (one.module, one.line)):
+        for mutant in sorted(mutants, key=lambda survivor: (survivor.module, survivor.line)):
             print(f"{title}: {mutant.name}  (line {mutant.line})")
     killed, lost = len(outcome.killed), len(outcome.survived) + len(outcome.not_run)
     score = killed / max(1, killed + lost)

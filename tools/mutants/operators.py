@@ -35,16 +35,16 @@ CALCULATED: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.LShift: ast.RShift,
     ast.RShift: ast.LShift,
 }
-#: Methods whose calls only say something to people.
+#: Methods whose calls only write for people.
 WORDS: Final = ("note", "warn")
-#: What is raised where an assertion has failed.
+#: The error of a failed assertion.
 ASSERTIONS: Final = ("AssertionError", "InvariantViolation")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One mistake: `parent.field`, or its item at `index`, becomes `node`. `line` is that of its statement."""
+    """A planted mistake: `parent.field`, or its item at `index`, becomes `node`. `line` is that of its statement."""
 
     module: str
     function: str
@@ -61,11 +61,11 @@ class Mutant:
         return f"{self.module} {self.function}: {self.change}"
 
     def rank(self, seed: int) -> bytes:
-        """Its place in the drawing of `seed`, whatever other mutants there are."""
+        """The place of a mutant in the drawing of `seed`, whatever other mutants there are."""
         return sha256(f"{seed} {self.name}".encode()).digest()
 
     def plant(self) -> None:
-        """Make the mistake in the tree that it is of."""
+        """Plant the mistake in its tree."""
         if self.index is None:
             setattr(self.parent, self.field, self.node)
         else:
@@ -73,10 +73,10 @@ class Mutant:
 
 
 def mutants_of(module: str, tree: ast.Module) -> Iterator[Mutant]:
-    """Every mutant of a module, in the order of its text."""
+    """Mutants of a module, in the order of its text."""
     seen: Counter[str] = Counter()
     for function, name in functions_of(tree, ""):
-        first_line = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+        first_line = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
         for parent, field, index, node, line in _places(function):
             for other in _mistakes(node):
                 change = f"{_text(node)} -> {_text(other)}"
@@ -87,7 +87,7 @@ def mutants_of(module: str, tree: ast.Module) -> Iterator[Mutant]:
 
 
 def functions_of(node: ast.AST, prefix: str) -> Iterator[tuple[Function, str]]:
-    """Functions and methods with their qualified names; those inside of others belong to them."""
+    """Functions and methods with their qualified names; those inside others belong to them."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Function):
             yield child, prefix + child.name
@@ -120,7 +120,7 @@ def _below(parent: ast.AST, field: str, index: int | None, node: ast.AST, line: 
 
 
 def _is_left_alone(node: ast.AST) -> bool:
-    """Assertions, docstrings, and what only people read."""
+    """Whether a node is left alone: assertions, docstrings, and text for people."""
     if isinstance(node, ast.Assert | ast.JoinedStr):
         return True
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name):
@@ -167,10 +167,10 @@ def _of_statement(node: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def _is_type(node: ast.BinOp) -> bool:
-    """Whether it is a union of types, as `isinstance` takes it."""
+    """Whether a node is a union of types, as `isinstance` takes it."""
     return isinstance(node.op, ast.BitOr) and isinstance(node.right, ast.Name) and node.right.id[:1].isupper()
 
 
 def _text(node: ast.AST) -> str:
-    """The first line of its source."""
+    """The first line of a node's source."""
     return ast.unparse(node).partition("\n")[0]

@@ -28,17 +28,17 @@ CPU_SECONDS_LEAST: Final = 3
 CPU_FACTOR: Final = 4
 SECONDS_MAX: Final = 180
 MEMORY_BYTES_MAX: Final = 4 << 30
-#: Tests that need another program, and those that plant defects of their own.
+#: Marks of tests that need another program, and of those that plant defects of their own.
 LEFT_OUT: Final = ("java", "node", "go", "kcat", "promtool", "root", "slow")
 
 NOTICED, SURVIVED, NOT_PLANTED = 1, 0, 3
-#: The name under which a function finds what it tells its statements to.
+#: The name under which a function finds the recorder of its statements.
 PROBE: Final = "__probe__"
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of each mutant."""
+    """The fate of each mutant."""
 
     killed: list[Mutant] = field(default_factory=list)
     survived: list[Mutant] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Player:
     _is_child: bool = False
 
     def pytest_collection(self) -> None:
-        """The same examples each time; one that fails is enough, it need not be the smallest."""
+        """Collect the tests, with the same examples each time; a failing one need not be the smallest."""
         import hypothesis  # pytest has to come first, to rewrite what it asserts
 
         phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
@@ -80,7 +80,7 @@ class Player:
             self.broken.append(report.nodeid)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        items = [one for one in session.items if not any(one.get_closest_marker(name) for name in LEFT_OUT)]
+        items = [test for test in session.items if not any(test.get_closest_marker(name) for name in LEFT_OUT)]
         self._find_functions({str(self.root / name): name for name in self.trees})
         restore = self._probe()
         for item in items:
@@ -93,7 +93,7 @@ class Player:
         return True
 
     def _learn(self, item: pytest.Item) -> None:
-        """Run a test, and note which statements it runs."""
+        """Run a test, and record which statements it runs."""
         self._hits.clear()
         started = time.process_time()
         run(item)
@@ -102,7 +102,7 @@ class Player:
             self._tests.setdefault(place, []).append(item)
 
     def _probe(self) -> Callable[[], None]:
-        """Let every function of core/ tell which statements of it run; what is returned takes that back."""
+        """Make every function of core/ record which of its statements run; returns a function that undoes this."""
         before = [(function, function.__code__) for functions in self._functions.values() for function in functions]
         codes = {name: compile(probed(name, tree), str(self.root / name), "exec") for name, tree in self.trees.items()}
         for (module, name, first_line), functions in self._functions.items():
@@ -156,12 +156,12 @@ class Player:
                 self.outcome.survived.append(mutant)
                 say(f"survived: {mutant.name}")
             case 3:
-                pass  # it cannot be: the function would need other variables
+                pass  # the mutant cannot be planted: the function would need other variables
             case _:
                 self.outcome.killed.append(mutant)
 
     def _be(self, mutant: Mutant, tests: Iterable[pytest.Item]) -> None:
-        """The life of a child. Ends the process."""
+        """Run the mutant in a child process. Ends the process."""
         self._is_child = True
         try:
             seconds = sum(self._seconds[item.nodeid] for item in tests)
@@ -195,31 +195,31 @@ class Player:
 
 
 def is_planted_in(code: CodeType, modules: Collection[str]) -> bool:
-    """Whether mutants can be planted in a function: one that is defined in a module or a class of it."""
+    """Whether mutants can be planted in a function: it has to be defined in a module or a class of it."""
     return code.co_filename in modules and "<" not in code.co_qualname
 
 
 def probed(module: str, tree: ast.Module) -> ast.Module:
-    """The module, with a word of each statement in a function before it runs."""
+    """The module, with a recording call before each statement in a function."""
     tree = copy.deepcopy(tree)
     for function, _ in functions_of(tree, ""):
         for node in [*ast.walk(function)]:
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(node, name, None)
                 if isinstance(block, list):
-                    setattr(node, name, [one for statement in block for one in (word(module, statement), statement)])
+                    setattr(node, name, [line for statement in block for line in (word(module, statement), statement)])
     return tree
 
 
 def word(module: str, statement: ast.stmt) -> ast.stmt:
-    """That the statement is about to run."""
+    """The call which records that the statement is about to run."""
     place = ast.Tuple([ast.Constant(module), ast.Constant(statement.lineno)], ast.Load())
     call = ast.Call(ast.Name(PROBE, ast.Load()), [place], [])
     return ast.fix_missing_locations(ast.copy_location(ast.Expr(call), statement))
 
 
 def say(line: str) -> None:
-    """How far it is, past the capture of pytest."""
+    """Print the progress, past the capture of pytest."""
     print(line, file=sys.__stderr__, flush=True)
 
 
@@ -228,10 +228,12 @@ def run(item: pytest.Item) -> None:
 
 
 def code_of(code: CodeType, name: str, first_line: int) -> CodeType:
-    """The code of a function inside of a module's."""
+    """The code of a function inside a module's."""
     inner = [const for const in code.co_consts if isinstance(const, CodeType)]
     for one in inner:
         if one.co_qualname == name and one.co_firstlineno == first_line:
             return one
-    (outer,) = [one for one in inner if name.startswith(f"{one.co_qualname}.") and "<locals>" not in one.co_qualname]
+    (outer,) = [
+        found for found in inner if name.startswith(f"{found.co_qualname}.") and "<locals>" not in found.co_qualname
+    ]
     return code_of(outer, name, first_line)

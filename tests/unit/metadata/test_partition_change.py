@@ -87,7 +87,7 @@ def test_fewer_replicas_than_the_bound_are_bound_by_their_number() -> None:
 
 
 def test_one_eligible_that_is_elected_and_enough_by_itself_leaves_nobody_eligible() -> None:
-    """The bound was lowered while the ISR was empty: records of this leader alone are committed, and only it has them."""
+    """The bound was lowered while the ISR was empty: records of this leader alone are committed; only it has them."""
     one_is_enough = Rules(min_insync=1, tracks_eligible=True)
     after = settled(partition((), NO_LEADER, (1, 2), (2,)), (), {1}, one_is_enough)
     assert (after.isr, after.elr, after.leader, after.last_known_elr) == ((1,), (), 1, ())
