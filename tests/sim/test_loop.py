@@ -77,7 +77,7 @@ def test_time_is_virtual() -> None:
     assert play(scenario) == 86_400
 
 
-def test_who_waits_for_nobody_is_a_deadlock() -> None:
+def test_a_wait_without_an_event_is_a_deadlock() -> None:
     async def scenario(loop: SimLoop) -> None:
         await loop.create_future()
 
@@ -219,7 +219,7 @@ def test_a_paused_process_still_has_its_connections_accepted() -> None:
     assert play(scenario) == (b"", b"hello")
 
 
-def test_a_cut_link_loses_nothing_and_tells_nobody() -> None:
+def test_a_cut_link_loses_no_packet_and_resets_no_connection() -> None:
     async def scenario(loop: SimLoop) -> tuple[bytes, bytes, list[Any]]:
         world = World(loop)
         await world.listen()

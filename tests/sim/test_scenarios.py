@@ -46,7 +46,7 @@ async def roll(simulation: Simulation, node: Node) -> None:
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_a_leader_that_is_back_from_a_loss_of_power_before_anybody_noticed_leads_nothing(seed: int) -> None:
+def test_a_leader_back_from_an_unnoticed_loss_of_power_leads_nothing(seed: int) -> None:
     """It has to register first: the image still says that it leads, in the epoch in which it lost its log's end."""
 
     async def scenario(simulation: Simulation) -> None:
@@ -108,7 +108,7 @@ def test_a_paused_leader_comes_back_to_a_new_epoch(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_everybody_is_killed_at_once(seed: int) -> None:
+def test_all_brokers_are_killed_at_once(seed: int) -> None:
     async def scenario(simulation: Simulation) -> None:
         await asyncio.sleep(1)
         for node in simulation.nodes:
@@ -154,7 +154,7 @@ def test_a_replica_that_could_not_be_opened_is_opened_when_the_disk_is_well_agai
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_a_damaged_leader_is_found_and_begins_anew(seed: int) -> None:
+def test_a_damaged_leader_is_found_and_begins_again(seed: int) -> None:
     """A bit of it has turned over while it was down, and nobody has read there until it leads."""
 
     async def scenario(simulation: Simulation) -> None:

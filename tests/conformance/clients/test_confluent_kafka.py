@@ -130,7 +130,7 @@ def test_a_topic_is_created_by_its_first_record(server: Server, name: str) -> No
 
 
 @pytest.mark.skipif(is_apache_kafka(), reason="Apache Kafka coordinates transactions")
-def test_a_transactional_producer_is_told_that_nobody_coordinates(server: Server, name: str) -> None:
+def test_a_transactional_producer_is_told_that_there_is_no_coordinator(server: Server, name: str) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": server.bootstrap, "transactional.id": name})
     with pytest.raises(confluent_kafka.KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED") as told:
         producer.init_transactions(SECONDS_MAX)

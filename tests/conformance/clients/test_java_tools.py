@@ -128,7 +128,7 @@ def test_records_are_deleted(server: Server, name: str, tmp_path_factory: pytest
 
 
 @pytest.mark.skipif(is_apache_kafka(), reason="Apache Kafka coordinates transactions")
-def test_a_transactional_producer_is_told_that_nobody_coordinates(server: Server, name: str) -> None:
+def test_a_transactional_producer_is_told_that_there_is_no_coordinator(server: Server, name: str) -> None:
     load = ("--topic", name, "--num-records", "1", "--record-size", "10", "--throughput", "-1")
     settings = ("--producer-props", f"bootstrap.servers={server.bootstrap}")
     line = command("producer-perf-test", *load, *settings, "--transactional-id", name)

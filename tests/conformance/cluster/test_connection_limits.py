@@ -131,7 +131,7 @@ def is_full(doors: Doors, count: int) -> bool:
     return full
 
 
-def test_who_is_too_many_waits_and_is_served_when_somebody_leaves(doors: Doors) -> None:
+def test_a_connection_too_many_waits_and_is_served_when_another_ends(doors: Doors) -> None:
     doors.alter({"max.connections": "4"})
     until(lambda: is_full(doors, 3))
     clients = [serves(doors.outside()) for _ in range(3)]

@@ -116,7 +116,7 @@ def through_a_rebalance(server: Server) -> list[list[tuple[bytes, bytes]]]:
         return shown
 
 
-def test_who_owned_what_is_shown_while_a_group_rebalances(both: Both) -> None:
+def test_owned_partitions_are_shown_while_a_group_rebalances(both: Both) -> None:
     ours, theirs = (through_a_rebalance(server) for server in both)
     assert ours == theirs
     assert [(b"", b""), (b"", b"mine")] in ours

@@ -58,5 +58,5 @@ def beside_many_that_wait(server: Server) -> int:
         return ask(server.address, large_join("other"), JoinGroupResponse, VERSION).error_code
 
 
-def test_who_waits_for_a_rebalance_holds_up_nobody(both: Both) -> None:
+def test_a_member_that_waits_for_a_rebalance_holds_no_other_up(both: Both) -> None:
     assert [beside_many_that_wait(server) for server in both] == [ErrorCode.NONE, ErrorCode.NONE]

@@ -68,7 +68,7 @@ def lag(nodes: Nodes, node_id: int) -> int:
     return -1
 
 
-def test_whoever_leads_the_others_follow(nodes: Nodes) -> None:
+def test_the_others_follow_whichever_node_leads(nodes: Nodes) -> None:
     create(nodes, "first")
     former = leader(nodes)
     nodes.kill(former)

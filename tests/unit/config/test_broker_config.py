@@ -52,7 +52,7 @@ def test_the_finest_unit_counts(settings: dict[str, str], retention_ms: int) -> 
     assert parse(**settings).log_config.retention_ms == retention_ms
 
 
-def test_listeners_are_parted_by_who_they_are_for() -> None:
+def test_listeners_are_parted_into_those_of_clients_and_controllers() -> None:
     config = parse()
     assert config.listeners == (Listener("PLAINTEXT", "127.0.0.1", 9092),)
     assert config.controller_listeners == (Listener("CONTROLLER", "127.0.0.1", 9093),)

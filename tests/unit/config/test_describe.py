@@ -79,7 +79,7 @@ def test_a_secret_has_no_value_anywhere() -> None:
     assert shown(found) == ["STATIC_BROKER:ssl.key.password=None"]
 
 
-def test_a_key_that_nobody_knows_is_shown_without_its_value() -> None:
+def test_an_unknown_key_is_shown_without_its_value() -> None:
     found = broker("my.plugin.token", layers({"my.plugin.token": "sesame"}))
     assert (found.value, found.sensitive, found.read_only) == (None, True, True)
 
@@ -104,7 +104,7 @@ def test_every_public_topic_config_is_explained() -> None:
     assert {name for name, one in TOPIC_KEYS.items() if not one.internal} <= ABOUT.keys()
 
 
-def test_an_internal_config_is_shown_where_somebody_says_it() -> None:
+def test_an_internal_config_is_shown_where_it_is_set() -> None:
     internal = next(name for name, one in KEYS.items() if one.internal and one.type is ConfigType.INT)
     assert internal not in {one.name for one in describe_broker(layers())}
     assert broker(internal, layers({internal: "7"})).value == "7"

@@ -62,7 +62,7 @@ def test_allowed(name: str, value: str, before: dict[str, str]) -> None:
         ("nope", "1"),
     ],
 )
-def test_a_group_keeps_to_what_brokers_allow(name: str, value: str) -> None:
+def test_a_group_keeps_to_the_bounds_of_brokers(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         check_group({name: value})
     check_group({"consumer.heartbeat.interval.ms": "6000", "share.auto.offset.reset": "by_duration:PT1H30M"})

@@ -68,7 +68,7 @@ def test_each_is_one_line_in_the_log_of_the_start(caplog: pytest.LogCaptureFixtu
     assert [line["key"] for line in lines(caplog)] == ["num.io.threads", "log.preallocate"]
 
 
-def test_what_is_altered_while_it_runs_is_told_by_those_whom_it_concerns(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_altered_config_without_effect_is_logged_by_the_brokers_it_is_for(caplog: pytest.LogCaptureFixture) -> None:
     records = [
         ConfigRecord(BROKER, "1", "num.io.threads", "4"),
         ConfigRecord(BROKER, "2", "num.network.threads", "4"),

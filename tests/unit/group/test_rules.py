@@ -42,7 +42,7 @@ def test_topics_are_told_only_of_consumers_that_have_agreed_on_a_protocol() -> N
     assert subscribed_topics(ClassicGroup("g", protocol_type="consumer", protocol_name="range")) == frozenset()
 
 
-def test_only_a_negative_generation_commits_for_nobody() -> None:
+def test_only_a_negative_generation_commits_without_a_member() -> None:
     world = World()
     assert world.commit("", -1) is ErrorCode.NONE
     assert world.commit("", 0) is ErrorCode.UNKNOWN_MEMBER_ID
@@ -103,7 +103,7 @@ def test_a_tombstone_ends_a_group_while_the_log_is_read() -> None:
     assert not image.groups
 
 
-def test_whoever_is_dropped_has_no_session_any_more() -> None:
+def test_a_member_that_is_dropped_has_no_session() -> None:
     world = World()
     world.join("A")
     world.advance(10_000)

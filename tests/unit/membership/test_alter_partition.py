@@ -105,7 +105,7 @@ def test_a_defect_reaches_who_waits() -> None:
     asyncio.run(scenario())
 
 
-def test_closing_cancels_who_waits() -> None:
+def test_closing_cancels_waiting_callers() -> None:
     async def answer(_: Message) -> Message:
         await for_ever()
         raise AssertionError

@@ -87,7 +87,7 @@ def test_a_new_leader_takes_over_what_waits_for_a_silent_one() -> None:
     asyncio.run(scenario())
 
 
-def test_nobody_leads_until_somebody_does() -> None:
+def test_no_leader_is_known_until_one_is_elected() -> None:
     async def scenario() -> None:
         quorum = FakeQuorum()
         quorum.elect(None)

@@ -49,7 +49,7 @@ async def waits(suspected: Suspects) -> "asyncio.Task[None]":
     return task
 
 
-def test_while_nobody_is_suspected_nobody_waits() -> None:
+def test_no_request_waits_while_no_broker_is_suspected() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
         assert await asks_for_ms(suspected) == 0
         suspected.lost("elsewhere", 9)

@@ -96,7 +96,7 @@ def test_a_request_has_room_for_so_many() -> None:
     play(scenario)
 
 
-def test_nobody_is_there_to_make_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_creation_is_refused_without_a_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CREATE_MS_MAX", 100)
 
     async def scenario(maker: TopicMaker, _: Controller) -> None:

@@ -56,7 +56,7 @@ def test_another_brokers_leadership_is_left_alone() -> None:
     assert state(metadata) == before._replace(isr=(1,), partition_epoch=before.partition_epoch + 1)
 
 
-def test_a_broker_that_leaves_hands_over_what_it_led() -> None:
+def test_a_broker_that_leaves_hands_its_partitions_over() -> None:
     metadata = replicated(1, 2)
     enact(metadata, leave(metadata, 1))
     assert (state(metadata).leader, state(metadata).isr) == (2, (2,))
@@ -78,7 +78,7 @@ def test_leaving_twice_writes_nothing() -> None:
     assert not leave(metadata, 9).records
 
 
-def test_what_apache_kafka_left_without_a_leader_is_led_by_who_is_eligible() -> None:
+def test_a_partition_that_apache_kafka_left_without_a_leader_is_led_by_an_eligible_replica() -> None:
     # Apache Kafka 4.3 stops its only broker with an empty ISR, the replica being eligible and last known.
     metadata = replicated(1)
     left = state(metadata)._replace(isr=(), elr=(1,), last_known_elr=(1,), leader=NO_LEADER)

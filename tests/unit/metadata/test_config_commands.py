@@ -135,7 +135,7 @@ def test_a_replacement_that_cannot_stand_changes_nothing(said: list[tuple[str, s
     assert refused.value.code is code
 
 
-def test_a_value_is_judged_together_with_what_is_altered_for_all_brokers() -> None:
+def test_a_value_is_judged_together_with_those_for_all_brokers() -> None:
     metadata = cluster(1, topics={"t": 1})
     enact(
         metadata, alter_configs(metadata, EVERY_BROKER, [Change("max.connections.per.ip.overrides", SET, "10.0.0.1:1")])

@@ -83,7 +83,7 @@ def test_a_copy_of_a_copy_shares_with_both() -> None:
     assert copies[1] == copies[2] == two_topics()
 
 
-def test_whoever_holds_a_topic_of_the_other_image_sees_it_as_it_was() -> None:
+def test_a_topic_of_the_other_image_stays_as_it_was() -> None:
     image = two_topics()
     copy = image.copy()
     held = copy.topics.by_id(A)

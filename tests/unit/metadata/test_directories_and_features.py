@@ -52,7 +52,7 @@ def test_a_replica_in_a_directory_that_is_not_online_is_out_of_sync(directory: b
     assert (after.leader, after.isr, after.elr, after.directories[0]) == (2, (2,), elr, directory)
 
 
-def test_a_replica_that_is_begun_anew_is_not_eligible() -> None:
+def test_a_replica_with_an_empty_log_is_not_eligible() -> None:
     metadata = replicated(1, 2)
     assigned(metadata, 1, Assign(TOPIC_ID, 0, uuid(99)))
     assert state(metadata).elr == (1,)
@@ -64,7 +64,7 @@ def test_a_replica_that_is_begun_anew_is_not_eligible() -> None:
     assert isinstance(propose(metadata, 2, 1), PartitionState)
 
 
-def test_a_replica_that_is_begun_anew_is_not_the_last_that_led() -> None:
+def test_a_replica_with_an_empty_log_is_not_the_last_leader() -> None:
     """It would be elected where no replica is eligible, and its followers would cut off records that they have."""
     metadata = replicated(1, 2)
     down = state(metadata)._replace(isr=(), elr=(), leader=NO_LEADER, last_known_elr=(1,))
@@ -215,7 +215,7 @@ def test_eligible_replicas_come_with_one_bound_for_all_brokers() -> None:
 
 
 @pytest.mark.parametrize(("resource", "name"), [(TOPIC, "t"), (ALL_BROKERS, "")])
-def test_another_bound_begins_the_count_of_the_eligible_anew(resource: Resource, name: str) -> None:
+def test_another_bound_clears_the_eligible_replicas(resource: Resource, name: str) -> None:
     metadata = replicated(1, 2, 3)
     propose(metadata, 1)
     before = state(metadata)
@@ -272,7 +272,7 @@ def enacted(metadata: Metadata, decision: Decision[None]) -> Sequence[Message]:
     return decision.records
 
 
-def test_another_bound_where_nobody_is_counted_is_only_a_config() -> None:
+def test_another_bound_without_eligible_replicas_is_only_a_config() -> None:
     metadata = replicated(1, 2, 3)
     (record,) = alter_configs(metadata, TOPIC, [Change(MIN_INSYNC, Operation.SET, "3")]).records
     assert isinstance(record, ConfigRecord)
@@ -325,7 +325,7 @@ def test_a_bound_that_all_brokers_have_is_not_written_down_again() -> None:
     assert update_features(metadata, [UpdateFeature(ELR_FEATURE, 1)]).records == [FeatureLevelRecord(ELR_FEATURE, 1)]
 
 
-def test_a_feature_that_nobody_here_knows_can_be_turned_off() -> None:
+def test_an_unknown_feature_can_be_turned_off() -> None:
     metadata = cluster(1)
     metadata.replay(FeatureLevelRecord("no.such", 1))
     off = UpdateFeature("no.such", 0, Direction.SAFE_DOWNGRADE)

@@ -75,7 +75,7 @@ def test_an_unclean_election_by_request() -> None:
     assert codes(metadata, Election.UNCLEAN, ("t", 0)) == [ErrorCode.ELECTION_NOT_NEEDED]
 
 
-def test_nobody_lives_to_be_elected() -> None:
+def test_no_replica_lives_to_be_elected() -> None:
     metadata = leaderless()
     enact(metadata, leave(metadata, 2))
     assert codes(metadata, Election.UNCLEAN, ("t", 0)) == [ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE]
@@ -86,7 +86,7 @@ def test_a_partition_named_twice_is_elected_once() -> None:
     assert (len(decision.records), len(decision.response)) == (1, 1)
 
 
-def test_balance_moves_what_is_out_of_place_and_in_sync() -> None:
+def test_balance_moves_leadership_to_preferred_replicas_in_sync() -> None:
     metadata = away_and_back()
     assert enact(metadata, balance(metadata)) == 1
     assert state(metadata).leader == 1

@@ -55,7 +55,7 @@ def test_a_heartbeat_of_one_that_lives_writes_nothing() -> None:
     assert heartbeat(metadata, Heartbeat(1, epoch_of(metadata, 1), CAUGHT_UP)).records == []
 
 
-def test_who_is_unfenced_may_lead_what_nobody_leads() -> None:
+def test_an_unfenced_broker_may_lead_partitions_without_a_leader() -> None:
     metadata = replicated(1, 2)
     for broker_id in (1, 2):
         enact(metadata, leave(metadata, broker_id))

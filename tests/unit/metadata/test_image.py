@@ -156,7 +156,7 @@ def test_blocks_of_producer_ids_follow_each_other() -> None:
         metadata.replay(ProducerIdsRecord(1, 0, BLOCK_SIZE))
 
 
-def test_what_nobody_acts_on_is_kept_whole() -> None:
+def test_records_that_no_broker_acts_on_are_kept_whole() -> None:
     metadata = Metadata()
     credential = UserScramCredentialRecord("bob", 1, b"salt", b"stored", b"server", 4096)
     metadata.replay(credential)
@@ -166,7 +166,7 @@ def test_what_nobody_acts_on_is_kept_whole() -> None:
     assert not list(metadata.records())
 
 
-def test_a_change_of_a_partition_leaves_what_it_does_not_name() -> None:
+def test_a_change_of_a_partition_leaves_other_fields() -> None:
     metadata = cluster(1, topics={"t": 1})
     topic = metadata.topics.get("t")
     assert topic is not None

@@ -86,7 +86,7 @@ def test_fewer_replicas_than_the_bound_are_bound_by_their_number() -> None:
     assert settled(partition((1,), 1, replicas=(1,)), (), set()).elr == (1,)
 
 
-def test_one_eligible_that_is_elected_and_enough_by_itself_leaves_nobody_eligible() -> None:
+def test_an_elected_eligible_replica_that_is_enough_alone_leaves_no_other_eligible() -> None:
     """The bound was lowered while the ISR was empty: records of this leader alone are committed; only it has them."""
     one_is_enough = Rules(min_insync=1, tracks_eligible=True)
     after = settled(partition((), NO_LEADER, (1, 2), (2,)), (), {1}, one_is_enough)

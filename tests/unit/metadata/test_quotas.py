@@ -89,7 +89,7 @@ def test_a_key_that_is_there_twice_is_refused() -> None:
         alter(Quotas(), Alteration(ALICE, [("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)]))
 
 
-def test_a_rate_may_be_off_a_whole_number_by_what_a_double_is() -> None:
+def test_a_rate_tolerates_the_rounding_of_a_double() -> None:
     set_limits(Quotas(), ALICE, producer_byte_rate=100.0000001)
 
 

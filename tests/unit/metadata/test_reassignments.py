@@ -99,7 +99,7 @@ def test_to_cancel_goes_back() -> None:
     assert cancelled(metadata) is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
-def test_what_is_not_wanted_any_more_stays_while_nobody_else_is_in_sync() -> None:
+def test_a_replica_not_wanted_any_more_stays_while_no_other_is_in_sync() -> None:
     metadata = only_new_in_sync()
     assert moved(metadata, 1, 4) is ErrorCode.NONE
     after = state(metadata)
@@ -144,7 +144,7 @@ AT_LAST = pytest.mark.parametrize("at_last", [only_new_eligible, only_new_known]
 
 
 @AT_LAST
-def test_to_cancel_keeps_whoever_is_eligible(at_last: Callable[..., Metadata]) -> None:
+def test_to_cancel_keeps_eligible_replicas(at_last: Callable[..., Metadata]) -> None:
     metadata = at_last()
     before = state(metadata)
     assert cancelled(metadata) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -154,7 +154,7 @@ def test_to_cancel_keeps_whoever_is_eligible(at_last: Callable[..., Metadata]) -
 
 
 @AT_LAST
-def test_to_replace_keeps_whoever_is_eligible_until_others_have_its_records(at_last: Callable[..., Metadata]) -> None:
+def test_to_replace_keeps_eligible_replicas_until_others_have_their_records(at_last: Callable[..., Metadata]) -> None:
     metadata = at_last()
     assert moved(metadata, 1, 2) is ErrorCode.NONE
     assert set(state(metadata).replicas) == {1, 2, 3, 4}
@@ -165,7 +165,7 @@ def test_to_replace_keeps_whoever_is_eligible_until_others_have_its_records(at_l
     assert (after.replicas, after.isr, is_moving(after)) == ((1, 2), (1,), False)
 
 
-def test_to_cancel_without_eligible_replicas_leads_only_from_what_stays() -> None:
+def test_to_cancel_without_eligible_replicas_elects_only_replicas_that_stay() -> None:
     # As before KIP-966, where the last in sync stays in the ISR: it must not do so once it is no replica.
     metadata = only_new_in_sync(unclean_leader_election_enable="true")
     metadata.replay(FeatureLevelRecord(ELR_FEATURE, 0))

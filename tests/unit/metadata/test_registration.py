@@ -100,7 +100,7 @@ def test_wrong_directories_are_refused(directories: tuple[bytes, ...], problem: 
     assert refusal.value.code is ErrorCode.INVALID_REGISTRATION
 
 
-def test_a_broker_must_know_what_the_cluster_uses() -> None:
+def test_a_broker_must_know_the_features_that_the_cluster_uses() -> None:
     metadata = cluster(1)
     metadata.replay(FeatureLevelRecord("group.version", 1))
     with pytest.raises(BrokerError, match=r"group\.version 1; broker 2 supports 0 to 0") as refusal:
@@ -138,7 +138,7 @@ def test_an_unclean_restart_does_not() -> None:
     assert state(metadata).elr == ()
 
 
-def test_an_unclean_restart_that_nobody_noticed_takes_the_broker_out_of_sync() -> None:
+def test_an_unnoticed_unclean_restart_takes_the_broker_out_of_sync() -> None:
     metadata = replicated(1, 2, 3)
     enact(metadata, register(metadata, introduction(1, incarnation=1)))
     after = state(metadata)

@@ -40,7 +40,7 @@ CHANGED = [*TWO_TOPICS, PartitionChangeRecord(partition_id=0, topic_id=A, leader
         ([BeginTransactionRecord(), *TWO_TOPICS, AbortTransactionRecord()], [3, 2]),
     ],
 )
-def test_steps_come_to_what_the_records_do(records: Sequence[Message], runs: list[int]) -> None:
+def test_steps_make_the_same_image_as_the_records(records: Sequence[Message], runs: list[int]) -> None:
     one_by_one, in_steps = Metadata(), Metadata()
     for record in records:
         one_by_one.replay(record)

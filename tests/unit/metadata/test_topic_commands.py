@@ -147,7 +147,7 @@ def test_where_every_broker_is_fenced_nothing_is_placed() -> None:
     assert isinstance(create(metadata, CreateTopic("t", uuid(1), 1, 1)), BrokerError)
 
 
-def test_brokers_named_by_hand_may_be_fenced_but_for_one() -> None:
+def test_brokers_named_by_hand_may_be_fenced_except_one() -> None:
     metadata = cluster(1, 2)
     enact(metadata, leave(metadata, 2))
     made(metadata, CreateTopic("u", uuid(2), -1, -1, {0: (2, 1)}))

@@ -75,7 +75,7 @@ def test_a_default_gives_each_name_its_own() -> None:
     assert shared.produce("bob", "a", 10_000, 0) == 10_000
 
 
-def test_a_change_holds_from_the_next_request_and_keeps_what_was_recorded() -> None:
+def test_a_change_holds_from_the_next_request_and_keeps_recorded_traffic() -> None:
     changing = producers({Entity("alice"): 1000.0})
     assert changing.produce("alice", "etl", 10_000, 0) == 0
 
@@ -130,7 +130,7 @@ def test_a_batch_larger_than_the_window_goes_through_once_and_is_waited_for() ->
     assert fetching.fetch("alice", "etl", 60_000, 60_000) == 0
 
 
-def test_a_batch_larger_than_the_window_waits_for_what_was_sent_before() -> None:
+def test_a_batch_larger_than_the_window_waits_for_earlier_batches() -> None:
     fetching = consumers({Entity("alice"): 1000.0})
     fetching.fetch("alice", "etl", 10, 0)
 
@@ -243,7 +243,7 @@ def test_counters_of_the_others_never_fall() -> None:
     assert {(line.client_id, line.bytes_total) for line in at_once(quota.usages(10))} == {("c", 7), (OTHER, 400)}
 
 
-def test_a_key_that_is_called_enforced_has_somebody_who_enforces_it() -> None:
+def test_a_key_that_is_called_enforced_is_enforced() -> None:
     quotas = ClientQuotas()
     assert tuple(quotas.by_key) == ENFORCED
     quotas.update({key: {Entity("alice"): 1000.0} for key in QuotaKey})

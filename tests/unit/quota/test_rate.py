@@ -16,7 +16,7 @@ def test_the_first_burst_is_measured_over_ten_whole_samples() -> None:
     assert rate.measure(5) == 1000.0
 
 
-def test_missing_whole_samples_are_added_to_what_has_elapsed() -> None:
+def test_missing_whole_samples_are_added_to_the_elapsed_time() -> None:
     rate = SampledRate(KAFKA)
     rate.record(1, now_ms=0)
 
@@ -96,7 +96,7 @@ def test_a_clock_that_goes_back_a_little_stands_still() -> None:
     assert rate.measured_ms(49_000) == 10_000
 
 
-def test_a_clock_that_was_set_back_makes_the_rate_start_anew() -> None:
+def test_a_clock_that_was_set_back_makes_the_rate_start_again() -> None:
     rate = SampledRate(KAFKA)
     rate.record(1000, now_ms=60_000)
     rate.record(1000, now_ms=63_000)
@@ -175,5 +175,5 @@ def test_the_most_a_fetch_may_return_is_what_the_smallest_window_allows() -> Non
     assert SampledRate(KAFKA).charge(KAFKA.value_max(1024.0) + 1, 0, limit=1024.0) > 0
 
 
-def test_whoever_sends_nothing_waits_for_nothing_even_where_nothing_is_allowed() -> None:
+def test_a_client_that_sends_nothing_never_waits() -> None:
     assert throttle_ms(0, 0, 1000) == 0

@@ -304,7 +304,7 @@ def test_a_leader_that_resigns_as_it_parks_a_fetch_answers_it() -> None:
     assert answers[0].response.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_directory_id_is_part_of_who_votes() -> None:
+def test_a_directory_id_is_part_of_a_voter() -> None:
     world = three()
     process = world.processes[2]
     process.crash()
@@ -314,7 +314,7 @@ def test_a_directory_id_is_part_of_who_votes() -> None:
     assert (process.node.role, process.node.is_voter) == ("Observer", False)
 
 
-def test_an_error_that_nobody_here_knows_is_an_error_like_others() -> None:
+def test_an_unknown_error_code_is_an_error_like_others() -> None:
     """A newer controller has more of them."""
     world = three()
 

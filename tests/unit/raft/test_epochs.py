@@ -69,7 +69,7 @@ def test_an_epoch_that_cannot_be_is_refused(size: int, which: int, epoch: int) -
 
 
 @pytest.mark.parametrize("epoch", [EPOCH_MAX, EPOCH_MAX - 1, EPOCH_MAX - 2])
-def test_a_node_alone_forgets_one_that_was_written_down(epoch: int) -> None:
+def test_a_node_alone_forgets_an_epoch_that_cannot_be(epoch: int) -> None:
     world = quorum(1, QuorumState(epoch, 3))
     leader = world.leader()
     assert leader is not None

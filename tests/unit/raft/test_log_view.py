@@ -82,7 +82,7 @@ def test_what_can_no_longer_be_cut_away_is_forgotten() -> None:
     assert history.versions == [(2, 1)]
 
 
-def test_a_majority_has_what_the_leader_and_enough_others_have() -> None:
+def test_a_majority_has_the_records_of_the_leader_and_enough_voters() -> None:
     replicas = Replicas(start_ms=0)
     three = voters(1, 2, 3)
     assert replicas.committed(three, 1, 10) == 0

@@ -178,13 +178,13 @@ def test_which_addresses_of_a_voter_are_taken(
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_log_that_begins_before_every_snapshot_has_nothing_for_who_stands_at_its_start() -> None:
+def test_a_replica_at_the_start_of_a_log_without_a_snapshot_there_is_too_old() -> None:
     log = MemoryLog(5, 0, [Batch(5, 9, 4, b"")], {SnapshotId(7, 4): b"all of it"})
     assert standing(log, 5, 3) == TooOld(SnapshotId(7, 4))
 
 
 @pytest.mark.parametrize(("epoch", "may"), [(EPOCH_MAX - 2, True), (EPOCH_MAX - 1, False)])
-def test_nobody_stands_for_an_epoch_after_the_last(epoch: int, may: bool) -> None:
+def test_no_node_stands_for_an_epoch_after_the_last(epoch: int, may: bool) -> None:
     node = member(state=QuorumState(epoch))
     role = node.role
     assert isinstance(role, Unattached)
@@ -230,14 +230,14 @@ def test_a_snapshot_that_ends_before_what_was_committed_is_not_taken(end_offset:
             follower._want(node, role, SnapshotId(end_offset, 1))
 
 
-def test_what_a_replica_knows_of_the_watermark_is_what_it_says_or_what_it_was_told() -> None:
+def test_a_replica_knows_the_watermark_that_it_names_or_was_told() -> None:
     replica = Replica(2, directory_of(2), told_high_watermark=7)
     assert leader.known_watermark(FetchPartition(high_watermark=5), replica) == 5
     assert leader.known_watermark(FetchPartition(high_watermark=ANY_WATERMARK), replica) == 7
     assert leader.known_watermark(FetchPartition(high_watermark=ANY_WATERMARK), None) == ANY_WATERMARK
 
 
-def test_only_a_voter_that_is_silent_is_told_again_who_leads() -> None:
+def test_only_a_silent_voter_is_told_the_leader_again() -> None:
     node = member()
     role = Leader(0, Replicas(0), 0)
     interval_ms = leader.begin_interval_ms(node)
@@ -267,7 +267,7 @@ def test_a_version_takes_the_place_of_those_that_are_cut_away() -> None:
     assert (history.versions, history.kraft_version) == ([(-1, 0)], 0)
 
 
-def test_nothing_is_committed_before_somebody_says_so() -> None:
+def test_no_record_is_committed_before_a_leader_says_so() -> None:
     node = member(log=MemoryLog(0, 9, [Batch(0, 9, 1, b"")]))
     assert node.high_watermark == 0
     assert node.commit(1)
@@ -294,7 +294,7 @@ def test_a_voter_that_cannot_be_reached_has_refused() -> None:
 
 
 @pytest.mark.parametrize("followed", [None, LeaderAt(2, voter(2).endpoints)])
-def test_who_asks_for_votes_says_so_only_where_it_follows_nobody(followed: LeaderAt | None) -> None:
+def test_a_prospective_node_reports_that_it_follows_no_leader(followed: LeaderAt | None) -> None:
     node = member()
     become_prospective(node, followed)
     told = [one for one in node.drain() if isinstance(one, Followed)]
@@ -308,7 +308,7 @@ def test_a_follower_names_where_its_leader_is() -> None:
         assert process.node.leader_endpoint == (f"node{node.leader_id}", 9000 + node.leader_id)
 
 
-def test_the_log_ends_behind_what_the_leader_is_about_to_append() -> None:
+def test_the_log_ends_behind_records_that_the_leader_is_about_to_append() -> None:
     node = member(state=QuorumState(1, leader_id=1))
     assert node.append([KRaftVersionRecord(0, 1), KRaftVersionRecord(0, 1)]) == 0
     assert (node.end_offset, node.log.end_offset) == (2, 0)
@@ -351,7 +351,7 @@ def test_voters_that_are_not_committed_keep_others_from_being_changed() -> None:
 
 
 @pytest.mark.parametrize(("version", "has_address"), [(0, True), (1, False)])
-def test_nothing_is_asked_by_who_cannot_be_a_voter_of_the_log(version: int, has_address: bool) -> None:
+def test_a_node_that_cannot_be_a_voter_asks_the_leader_for_nothing(version: int, has_address: bool) -> None:
     identity = Identity(4, directory_of(4), CLUSTER, endpoints=voter(4).endpoints if has_address else ())
     history = VoterHistory.of([voter(1)], kraft_version=version)
     node = NodeState(identity, Settings(), QuorumState(), history, MemoryLog(), lambda low, _: low, 0)
