@@ -57,7 +57,7 @@ class Door:
         far.resume_reading()
 
     def close(self) -> None:
-        """Nobody will take them any more, and the system tells them."""
+        """Refuse new connections, as the system does for waiting ones."""
         while self.waiting:
             far = self.waiting.popleft()
             if far.is_open:
@@ -93,7 +93,7 @@ class LoopAcceptor:
             asyncio.get_running_loop().call_soon(self._take)
 
     def _take(self) -> None:
-        """Somebody has come, or there is room for who waits."""
+        """Take a waiting connection, where there is room for it."""
         door = self._door
         for _ in range(ACCEPTED_PER_TURN_MAX):
             if not door.waiting or not self._is_watching:

@@ -140,7 +140,7 @@ async def besiege(simulation: Simulation) -> None:
 
 
 async def is_whole(simulation: Simulation) -> bool:
-    """Whether all are in sync within a while."""
+    """Wait for all replicas to be in sync; whether that happens within a while."""
     for _ in range(40):
         states = [simulation.invariants.partition_state(place) for place in simulation.places]
         if all(map(is_well, simulation.nodes)) and all(
@@ -152,7 +152,7 @@ async def is_whole(simulation: Simulation) -> bool:
 
 
 def take_out(simulation: Simulation, node: Node, kind: str) -> None:
-    """In this way, until everything is healed."""
+    """Take the node out in this way, until everything is healed."""
     others = [*(one.host for one in simulation.nodes if one is not node), *simulation.client_hosts]
     match kind:
         case "kill":

@@ -105,8 +105,8 @@ class Changer(Client):
         return request, IncrementalAlterConfigsResponse
 
     def alter_min_isr(self) -> tuple[Message, type[Message]]:
-        """Of the main topic, or of one that comes and goes. A lower bound clears who is eligible (KIP-966), and that
-        may be all that knows of records that the one in sync has lost with its power.
+        """Alter the bound of the main or a transient topic. A lower bound clears the eligible replicas (KIP-966), and
+        these may be all that is known of records that the one in sync has lost with its power.
         """
         wanted = self.random.choice(("1", "2"))
         is_refused = wanted == "1" and not self.may_lower()
@@ -129,12 +129,12 @@ class Changer(Client):
         return CreatePartitionsRequest([wanted], 1_000), CreatePartitionsResponse
 
     def unregister(self) -> tuple[Message, type[Message]] | None:
-        """A broker that is down; it comes back all the same."""
+        """Unregister a broker that is down; it comes back all the same."""
         broker_id = self.gone()
         return None if broker_id is None else (UnregisterBrokerRequest(broker_id), UnregisterBrokerResponse)
 
     def move_replica(self) -> tuple[Message, type[Message]]:
-        """To another directory of whichever node is asked."""
+        """Move a replica to another directory of the node that is asked."""
         topic, index = self.random.choice(self.places)
         moved = AlterReplicaLogDir(self.random.choice(self.directories), [AlterReplicaLogDirTopic(topic, [index])])
         return AlterReplicaLogDirsRequest([moved]), AlterReplicaLogDirsResponse

@@ -46,11 +46,11 @@ class Client:
         self._epochs: dict[Place, int] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
         self.topic_ids: dict[str, bytes] = {}
-        # Ids and epochs of producers that anybody has got in this run, and who.
+        # Ids and epochs of producers that any client has got in this run, and the client's name.
         self.given: dict[tuple[int, int], str] = {}
 
     def stream(self, what: str) -> random.Random:
-        """Chance of its own for something new, so that what was drawn before stays as it was."""
+        """A random stream of its own for a new draw, so that earlier draws stay as they were."""
         return random.Random(f"{self._seed} {self.name} {what}")
 
     def peer(self, address: tuple[str, int]) -> Peer:

@@ -196,15 +196,15 @@ class Simulation:
                 *(f"reader{n}" for n in range(self.shape.readers))]  # fmt: skip
 
     def may_lose_power(self, node: Node) -> bool:
-        """Whether what this node has not synced may go now."""
+        """Whether records that this node has not synced may be lost now."""
         if self.is_synced:
             return self.may_end(node) and not node.has_unwritten_logs
         return self.may_lose_records(node)
 
     def may_lose_records(self, node: Node) -> bool:
-        """Whether of this node anything may go now.
+        """Whether any record of this node may be lost now.
 
-        That is so while, of every partition, somebody else has everything that is committed, and the controller knows
+        That is so while, of every partition, another replica has every committed record, and the controller knows
         it: a member of the ISR or the ELR that is well, and that the controller does not take for lossy. Not once
         the bound may be one: the ISR may be this node alone then, and others that have all are not eligible.
         """
@@ -250,7 +250,7 @@ class Simulation:
         return self._is_bound_lowered
 
     def fail(self, why: str) -> None:
-        """The first reason counts."""
+        """Fail the run for this reason; the first one counts."""
         if not self._ended.done():
             self.events.say("-", f"FAILED: {why}")
             self._ended.set_exception(Failed(why))
@@ -310,7 +310,7 @@ class Simulation:
         if isinstance(error, Ended | Failed):
             return
         if isinstance(future, SimFuture) and future.process is not None and not future.process.is_alive:
-            return  # whoever would have asked for it died with its process
+            return  # the client that would have asked for it died with its process
         self.fail(f"nobody caught: {context['message']}: {error!r}\n{traceback_of(error)}")
 
     async def _play(self) -> None:
@@ -377,17 +377,17 @@ class Simulation:
         return running
 
     def _gone(self) -> int | None:
-        """A broker that is down and that nobody needs: what it had may go."""
+        """A broker that is down and not needed: its records may be lost."""
         down = [node for node in self.nodes if not node.is_alive and self.may_lose_records(node)]
         for node in down[:1]:
-            self.invariants.lost_power(node)  # whoever is forgotten counts for nothing
+            self.invariants.lost_power(node)  # a broker that is forgotten counts for nothing
             self.registrations.unregistered[node.node_id] = None
             self.events.counts["played.unregistered"] += 1
             return node.node_id
         return None
 
     def read_anew(self, node: Node) -> None:
-        """A reader comes to this node first and begins at the start, where nobody may have read for long."""
+        """A reader comes to this node first and begins at the start, which may not have been read for long."""
         self._readings += 1
         name = f"reader{self._readings % self.shape.readers}"
         reader = Reader(f"{name}.{self._readings}", self.loop, self.addresses, self.history, self.places)
@@ -449,7 +449,7 @@ class Simulation:
             await asyncio.sleep(0.1)
 
     def where(self) -> str:
-        """In which state the cluster is, for somebody who wonders why it does not get on."""
+        """The state of the cluster, for a reader of a run that does not get on."""
         states = [f"{node.host} {'serves' if node.is_serving else 'does not serve'}" for node in self.nodes]
         states += [f"{one.client.name} is not done" for one in self._waiting_for if not one.task.done()]
         states += [what for workload in self.workloads for what in workload.missing()]
@@ -457,7 +457,7 @@ class Simulation:
 
 
 def is_well(node: Node) -> bool:
-    """Whether others can count on what it has."""
+    """Whether other nodes can count on the data of this one."""
     return node.is_serving and not node.is_disk_faulty and not node.is_damaged
 
 

@@ -41,7 +41,7 @@ class Register:
     place: Place
     attempts: list[Attempt] = field(default_factory=list)
     may_expire: bool = False
-    told: int = NOTHING  # to whoever asked last: a commit that nobody answered may have been taken
+    told: int = NOTHING  # to the member that asked last: an unanswered commit may have been taken
 
     @property
     def last(self) -> int:
@@ -137,11 +137,11 @@ class GroupRecord:
         return self._may_expire and self.forgettings() > self._forgettings
 
     def holds(self, instance: str, member_id: str, now: float) -> None:
-        """A static member has its assignment: whoever had its place before is fenced."""
+        """Note that a static member has its assignment: the member that had its place before is fenced."""
         self._holders.setdefault(instance, []).append((now, member_id))
 
     def _is_replaced(self, instance: str | None, attempt: Attempt) -> bool:
-        """Whether another member had taken the place before this was sent."""
+        """Whether another member had taken the place before this commit was sent."""
         holders = [one for when, one in self._holders.get(instance or "", ()) if when < attempt.began]
         return bool(holders) and attempt.member_id in holders and holders[-1] != attempt.member_id
 

@@ -157,7 +157,7 @@ class Compaction(Workload):
 
     def _lost(self, found: dict[int, str]) -> Iterator[str]:
         last_of = {key_of(name): offset for offset, name in sorted(found.items())}
-        # With a horizon of no time a tombstone goes, and so may one of which nobody knows that it was written.
+        # With a horizon of no time a tombstone goes, also one of which no client knows that it was written.
         unknown = {key_of(send.value) for send in self.history.sends.values() if send.offset is None}
         drops = self._retention_ms == "0"
         for send in self._newest():
@@ -185,7 +185,7 @@ class Compaction(Workload):
 
     def _parted(self) -> Iterator[str]:
         if self._retention_ms == "0":
-            return  # who was away for longer may have missed a tombstone, as in Kafka
+            return  # a reader that was away for longer may have missed a tombstone, as in Kafka
         seen = {node.host: newest_in(log) for node in self.simulation.nodes if (log := log_on(node)) is not None}
         first = next(iter(seen.values()), {})
         for host, newest in seen.items():

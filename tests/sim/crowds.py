@@ -28,7 +28,7 @@ CONNECTIONS_MAX: Final = "max.connections"
 LISTENER_MAX: Final = "listener.name.plaintext.max.connections"
 PER_IP_MAX: Final = "max.connections.per.ip"
 STRANGERS_PER_NODE: Final = 25
-BOUND: Final = "24"  # twice of what all others hold
+BOUND: Final = "24"  # twice as many as all other clients hold
 UNBOUND: Final = str(2**31 - 1)
 HOSTS: Final = ("crowd", "few")
 STAY_SECONDS: Final = (0.05, 0.6)
@@ -56,7 +56,7 @@ class Stranger(Client):
 
 
 class Guard(Client):
-    """Looks now and then whether somebody waits who need not."""
+    """Looks now and then whether a connection waits that need not."""
 
     is_stopping = False
 
@@ -113,7 +113,7 @@ class Crowds(Workload):
         return bounds_of(node.config, {})
 
     def _doors(self, process: Process) -> dict[int, Door]:
-        """Of this process, but for that of the controller."""
+        """Doors of this process, except that of the controller."""
         doors = self.simulation.network.doors
         found = {port: doors.get((process.host, port)) for port in (CLIENT_PORT, INTERNAL_PORT)}
         return {port: door for port, door in found.items() if door is not None and door.server.process is process}
@@ -122,7 +122,7 @@ class Crowds(Workload):
         return {port: door.held for port, door in self._doors(process).items()}
 
     def look(self) -> None:
-        """Who waits, and since when there is room for him."""
+        """Look which connections wait, and since when there is room for them."""
         now, before = self.loop.time(), self._waiting_since
         self._waiting_since = {}
         for node in self.simulation.nodes:

@@ -273,7 +273,7 @@ async def damaged_files(simulation: Simulation) -> None:
 
 
 def unread_epoch(simulation: Simulation, node: Node, path: str) -> int | None:
-    """The epoch in which it leads what it cannot read, though nothing keeps it from handing over; else None."""
+    """The epoch in which a node leads a log that it cannot read, though it could hand over; otherwise None."""
     name = parse_partition(path.split("/")[2])
     state = None if name is None else simulation.invariants.partition_state(tuple(name))
     if state is None:

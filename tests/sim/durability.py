@@ -16,7 +16,7 @@ from tests.sim.node import as_written, whole_batches
 
 @invariant("CommittedIsSynced")
 def committed_is_synced(invariants: Any, seen: Seen) -> Iterator[str]:
-    """Else a loss of power everywhere takes what was acknowledged, or what a consumer has read."""
+    """Acknowledged records, and those that a consumer has read, survive a loss of power everywhere."""
     before, high_watermark = seen.before, seen.high_watermark
     if not invariants.simulation.is_synced or seen.place == METADATA or before is None or before.life != seen.life:
         return

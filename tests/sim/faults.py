@@ -241,7 +241,7 @@ async def full_disk(simulation: Simulation) -> None:
 
 @fault
 async def failing_directory(simulation: Simulation) -> None:
-    """One of several: the node stays, without the replicas that it had there, until it is started anew."""
+    """One of several directories fails: the node stays, without the replicas in it, until it is started again."""
     node = some_node(simulation)
     directories = node.config.log_dirs
     if len(directories) < 2 or not allow(simulation, "failing_directory", simulation.may_end(node)):

@@ -98,7 +98,7 @@ class Grouped(Client):
         return self.coordinator
 
     async def call(self, request: Message, response: type[Message], timeout_ms: int = ANSWER_MS) -> Any:
-        """Raises Again where nobody answers."""
+        """Send a request to the coordinator. Raises Again where no node answers."""
         address = await self.find()
         self.doing = f"waits for {response.__name__}"
         try:
@@ -108,14 +108,14 @@ class Grouped(Client):
             raise Again("nobody answers") from None
 
     async def try_call(self, request: Message, response: type[Message]) -> Any:
-        """None where nobody answers."""
+        """Send a request to the coordinator; None where no node answers."""
         try:
             return await self.call(request, response)
         except Again:
             return None
 
     def refused(self, code: int) -> None:
-        """Raises Again."""
+        """Take note of an error code. Raises Again."""
         if code in ELSEWHERE:
             self.coordinator = None
         raise Again(ErrorCode(code).name)
@@ -230,7 +230,7 @@ class Member(Reader, Grouped):
         return answer
 
     async def _term(self) -> Term | None:
-        """Of the coordinator that it speaks to, as somebody sees it from outside."""
+        """The term of the coordinator that it speaks to, as seen from outside."""
         return self.term_of(await self.find())
 
     async def _sync(self, joined: JoinGroupResponse) -> None:
@@ -442,7 +442,7 @@ class Groups(Workload):
             member.is_calm = True
         if self.random.random() < 0.5:
             self.simulation.say(f"{self.members[0].name} is gone for good")
-            self.members[0].process.die()  # the others have to take over what it had
+            self.members[0].process.die()  # the other members have to take over its partitions
 
     def missing(self) -> list[str]:
         """A group that stands still is an error, with its cause named."""

@@ -53,7 +53,7 @@ class History:
 
     sends: dict[str, Send] = field(default_factory=dict)
     polls: dict[tuple[str, Place], Poll] = field(default_factory=dict)
-    given_up: int = 0  # times that a producer began anew, with what was under way unknown
+    given_up: int = 0  # times that a producer began again, with batches in flight of unknown fate
     notes: list[str] = field(default_factory=list)
     # Called with place and offset of what a producer was told is committed.
     told: Callable[[Place, int], None] = lambda place, offset: None
@@ -97,7 +97,7 @@ class History:
         self.starts[place] = start
 
     def note(self, what: str) -> None:
-        """Something that no client should ever be told."""
+        """Note an answer that no client should ever get."""
         self.notes.append(what)
 
     @property
@@ -107,7 +107,7 @@ class History:
     # --- the judgement ------------------------------------------------------------------------------------------
 
     def anomalies(self) -> list[str]:
-        """What cannot be, the worst kinds first, at most `WORST_MAX` of each."""
+        """Anomalies, the worst kinds first, at most `WORST_MAX` of each."""
         found: list[str] = []
         for rule in (
             self._inconsistent,

@@ -165,7 +165,7 @@ def no_committed_record_lost(_: "Invariants", seen: Seen) -> Iterator[str]:
 
 @invariant("LeaderCandidateCompleteness")
 def leader_candidate_completeness(invariants: "Invariants", seen: Seen) -> Iterator[str]:
-    """Whoever may be elected, as a member of the ISR or the ELR, has everything that is committed."""
+    """A replica that may be elected, as a member of the ISR or the ELR, has every committed record."""
     if invariants.may_lack_now(seen):
         yield from invariants.candidates_lacking(seen.place)
 
@@ -212,7 +212,7 @@ class Invariants:
         self._damaged: dict[int, None] = {}  # all of which a file has been damaged
 
     def counting(self, seen: Seen) -> tuple[list[int] | None, int]:
-        """Who counts for what the leader commits (None: everybody), and how many of them have to have it."""
+        """Voters that count for what the leader commits (None: all), and how many of them must have it."""
         shape = self.simulation.shape
         if seen.place != METADATA:
             return None, self._least_in_sync(seen)
@@ -244,7 +244,7 @@ class Invariants:
         self.lost_power(node)
 
     def _doubtful(self, *, is_synced: bool) -> Mapping[int, None]:
-        """Who may lack something; where all is synced, a loss of power takes nothing."""
+        """Nodes that may lack records; where all is synced, a loss of power takes none."""
         return self._damaged if is_synced else self._lost
 
     def _incarnation(self, node_id: int) -> bytes | None:

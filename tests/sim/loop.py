@@ -33,7 +33,7 @@ TIME_DIGITS = 9
 
 
 class Deadlock(Exception):
-    """Nothing is ready and nothing is scheduled: everybody waits for somebody."""
+    """Nothing is ready and nothing is scheduled: every task waits for another."""
 
 
 class Escaped(Exception):
@@ -367,7 +367,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """There is no selector."""
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps."""
+        """There is no sleeping selector to wake."""
 
 
 def number_in(loop: asyncio.AbstractEventLoop) -> int:
@@ -377,7 +377,7 @@ def number_in(loop: asyncio.AbstractEventLoop) -> int:
 
 @contextmanager
 def keeping_quiet() -> Iterator[None]:
-    """Nothing is said of coroutines that nobody will await any more."""
+    """Suppress warnings of coroutines that will not be awaited any more."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         yield

@@ -113,7 +113,7 @@ class Network:
             pipe.arm()
 
     def power_off(self, host: str) -> None:
-        """Its connections are gone, and nobody hears of it."""
+        """Cut the power: its connections are gone, and their peers are not told."""
         self._dark[host] = None
 
     def power_on(self, host: str) -> None:
@@ -334,7 +334,7 @@ class Pipe:
         return behind
 
     def _answer_with_reset(self, piece: Piece) -> None:
-        """Nobody is there for it, and the system says so."""
+        """The system answers with a reset, since no process is there."""
         self._pieces.clear()
         if isinstance(piece, bytes) and self.source.is_open:
             self.target.out.push(RESET, urgent=True)

@@ -260,7 +260,7 @@ class Node:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether its logs have lost something on the medium, and nobody has found it yet."""
+        """Whether its logs have lost data on the medium, and no check has found it yet."""
         if self.has_flipped:
             self.has_flipped = not all(is_sound(files) for _, _, files in self.logs())
         return self.has_flipped

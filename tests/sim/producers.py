@@ -44,7 +44,7 @@ class Refused(Exception):
 
 
 class OutOfOrder(Exception):
-    """The broker does not remember what was sent before."""
+    """The broker does not remember the batches sent before."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Batch:
 
 
 class Producer(Client):
-    """Sends values to all partitions of a topic until told to stop, then waits for what is under way."""
+    """Sends values to all partitions of a topic until told to stop, then waits for the batches under way."""
 
     def __init__(
         self, name: str, loop: SimLoop, addresses: Sequence[tuple[str, int]], history: History, places: Sequence[Place]

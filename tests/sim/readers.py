@@ -84,7 +84,7 @@ class Reader(Client):
         self._with_follower.pop(place, None)
 
     async def fetch(self, place: Place) -> list[tuple[int, str]]:
-        """The next records; none where there are none, or nobody answers."""
+        """The next records; none where there are none, or no broker answers."""
         peer = await self.leader(place)
         position, epoch = self.positions[place], self._epochs.get(place, -1)
         wanted = FetchTopic(
@@ -143,7 +143,7 @@ class Reader(Client):
         return (batch for header, batch in batches if not header.is_control)
 
     async def _out_of_range(self, place: Place) -> None:
-        """Go on where the log begins, as `auto.offset.reset=earliest` says; nobody else may be out of range."""
+        """Go on where the log begins, as `auto.offset.reset=earliest` says; no other reader may be out of range."""
         if not self.starts_over:
             self.history.note(f"out-of-range: {self.name} at {place_text(place)}@{self.positions[place]}")
             return
@@ -154,7 +154,7 @@ class Reader(Client):
             self.history.started_over(self.name, place, start)
 
     async def _first_offset(self, place: Place) -> int:
-        """As the leader says; -1 where nobody does."""
+        """The first offset as the leader says; -1 where no leader answers."""
         wanted = ListOffsetsTopic(place[0], [ListOffsetsPartition(place[1], -1, EARLIEST)])
         peer = await self.leader(place)
         try:

@@ -36,7 +36,7 @@ class Registrations:
         self._pause_max = int(simulation.shape.settings.get(SESSION_MS, 9_000)) / 2_000
         self._known: dict[int, Known] = {}
         self._ended_at: dict[tuple[Process, Process], float] = {}  # when a connection between them was lost
-        self.unregistered: dict[int, None] = {}  # brokers that somebody wanted to be forgotten
+        self.unregistered: dict[int, None] = {}  # brokers that a client has asked to forget
         simulation.network.on_request[HEARTBEAT] = self._heard
         simulation.network.on_end = self._lost
 

@@ -201,7 +201,7 @@ class StableReader(Reader):
 
 
 class Transactions(Workload):
-    """Two who write, one who reads what is committed, and one more when all is over."""
+    """Two producers, a reader of committed records, and another reader when all is over."""
 
     share = 0.25
 

@@ -177,7 +177,7 @@ class Recreator(Client):
 
 
 class Transients(Workload):
-    """Two who write and read, and one who makes topics anew."""
+    """Two clients that write and read, and one that creates the topics again."""
 
     def clients(self) -> Iterable[Client]:
         self.contents = Contents()
