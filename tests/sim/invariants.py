@@ -294,9 +294,7 @@ class Invariants:
         """Whether each partition that waits for a replica that lost something has a candidate among these."""
         for topic in self._topics_that_last():
             for state in topic.partitions.values():
-                if all(
-                    replica in state.isr for replica in state.replicas if replica in self._doubtful(is_synced=is_synced)
-                ):
+                if all(node in state.isr for node in state.replicas if node in self._doubtful(is_synced=is_synced)):
                     continue
                 candidates = {*state.isr, *state.elr}
                 if not any(one in candidates and not self._is_unclean(one) for one in well):
@@ -445,9 +443,8 @@ class Invariants:
         """A leader that is damaged, or whose topic goes, may commit within the step that takes its log away: enough
         others have it, then.
         """
-        is_deleted = all(
-            place_of(topic.name, topic.topic_id, truth.place[1]) != truth.place for topic in self.image.topics
-        )
+        topics = self.image.topics
+        is_deleted = all(place_of(topic.name, topic.topic_id, truth.place[1]) != truth.place for topic in topics)
         views = [
             self.views[leader, truth.place] for leader in truth.leaders.values() if (leader, truth.place) in self.views
         ]
