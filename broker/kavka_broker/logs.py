@@ -35,7 +35,7 @@ class EventLog:
         self._log(logging.ERROR, event, fields)
 
     def exception(self, event: str, error: BaseException, **fields: object) -> None:
-        """An error with its traceback."""
+        """Log an error with its traceback."""
         self._log(logging.ERROR, event, fields, error)
 
     def _log(self, level: int, event: str, fields: dict[str, object], error: BaseException | None = None) -> None:
@@ -44,5 +44,5 @@ class EventLog:
 
 
 def get(area: str) -> EventLog:
-    """The log of one area of the broker: `net`, `replica`, `controller` ..."""
+    """Return the log of one area of the broker: `net`, `replica`, `controller` ..."""
     return EventLog(logging.getLogger(f"{LOGGER_NAME}.{area}"))

@@ -16,9 +16,9 @@ R = TypeVar("R", bound=Message)
 
 
 class Unreachable(Exception):
-    """There was no answer: no connection, a lost one, or too long a wait. Whether the request was served is not known.
+    """No answer: no connection, a lost one, or too long a wait. Whether the request was served is not known.
 
-    `refused`: the other side's system said that nobody listens there, so a process that did listen there is gone.
+    `refused`: the other side's system said that no process listens there, so one that did listen is gone.
     """
 
     def __init__(self, reason: str, *, refused: bool = False) -> None:
@@ -27,27 +27,27 @@ class Unreachable(Exception):
 
 
 class Peer(Protocol):
-    """One connection to one node: opened by the first question, and anew by the next after a loss."""
+    """A connection to one node: opened by the first request, and again by the next after a loss."""
 
     def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> Awaitable[R]:
-        """The answer, in the newest version that both sides know. Several questions may be under way; they are sent in
-        the order of the calls, each within its call where the connection stands and nobody waits for it. Whoever awaits
-        an answer gets Unreachable where there is none; a question that was not answered in time ends the connection.
+        """Return the answer, in the newest version that both sides know. Several requests may be under way; they are
+        sent in the order of the calls, each within its call where the connection stands and no request waits for it.
+        The answer raises Unreachable where there is none; a request not answered in time ends the connection.
         """
         ...
 
     def close(self) -> None:
-        """Give the connection up; who still waits for an answer gets Unreachable."""
+        """Close the connection; requests that still wait for an answer get Unreachable."""
         ...
 
 
 class Peers(Protocol):
-    """Where connections come from."""
+    """A source of connections."""
 
     def to(self, host: str, port: int, *, client_id: str) -> Peer:
-        """A connection of the caller's own; nothing is sent yet."""
+        """Return a connection of the caller's own; nothing is sent yet."""
         ...
 
     async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:
-        """True: somebody listens there. False: nobody does. None: nothing is known, since nothing came back."""
+        """Return True where a process listens, False where none does, None where nothing came back."""
         ...

@@ -11,9 +11,9 @@ class Clock(Protocol):
     """Wall time for records and logs, monotonic time for waiting."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the Unix epoch."""
+        """Return milliseconds since the Unix epoch."""
         ...
 
     def monotonic_ms(self) -> float:
-        """Milliseconds from an arbitrary start; never goes back."""
+        """Return milliseconds from an arbitrary start; never goes back."""
         ...

@@ -25,7 +25,7 @@ UNITS_PER_SLICE: Final = 2_500
 
 
 def at_once(work: Work[T]) -> T:
-    """What the work comes to, for who may take the time: a thread, or a start."""
+    """Do all of the work now, for a caller that may take the time: a thread, or a start."""
     while True:
         try:
             next(work)
@@ -35,7 +35,7 @@ def at_once(work: Work[T]) -> T:
 
 
 def as_long_as(holds: Callable[[], bool], work: Work[T]) -> Work[T | None]:
-    """The work, which is given up for None where what it is about does not hold any more after a turn of others."""
+    """Return the work, which is given up for None when `holds` is false after a turn of others."""
     while True:
         try:
             next(work)
@@ -48,7 +48,7 @@ def as_long_as(holds: Callable[[], bool], work: Work[T]) -> Work[T | None]:
 
 
 class Pace:
-    """How much may still be done in this slice."""
+    """The work that may still be done in this slice."""
 
     __slots__ = ("_left",)
 
@@ -56,7 +56,7 @@ class Pace:
         self._left = UNITS_PER_SLICE
 
     def spent(self, units: int) -> bool:
-        """Count what was done; True where the slice is used up: yield, and the next one begins."""
+        """Count units of work; True where the slice is used up: yield, and the next one begins."""
         self._left -= units
         if self._left > 0:
             return False
@@ -65,10 +65,10 @@ class Pace:
 
 
 class Slices:
-    """The long work of one loop."""
+    """Long work of one loop, cut into slices."""
 
     def __init__(self) -> None:
-        self._turn = asyncio.Lock()  # given to whoever waits longest
+        self._turn = asyncio.Lock()  # the longest waiting task has the next turn
 
     @property
     def is_at_work(self) -> bool:
@@ -76,19 +76,19 @@ class Slices:
         return self._turn.locked()
 
     async def turn(self) -> None:
-        """Wait for the next turn: what its caller does before it waits again should be no more than a slice."""
+        """Wait for the next turn: until it waits again the caller should do no more than a slice."""
         async with self._turn:
             await asyncio.sleep(0)
 
     async def pieces(self, items: Sequence[T], per_turn: int) -> AsyncIterator[Sequence[T]]:
-        """The items in their order, so many at a time, each time in a turn of its own."""
+        """Yield the items in their order, `per_turn` at a time, each time in a turn of its own."""
         for start in range(0, len(items), per_turn):
             if start:
                 await self.turn()
             yield items[start : start + per_turn]
 
     def run(self, work: Work[T]) -> "T | asyncio.Task[T]":
-        """What the work comes to, or a task for it where it takes more than a slice."""
+        """Return the work's result, or a task for it where it takes more than a slice."""
         try:
             next(work)
         except StopIteration as end:
@@ -97,7 +97,7 @@ class Slices:
         return asyncio.get_running_loop().create_task(self._finish(work))
 
     async def whole(self, work: Work[T]) -> T:
-        """As `run`, for who is in a task of its own."""
+        """Return the work's result, as `run` does, for a caller in a task of its own."""
         result = self.run(work)
         return await result if isinstance(result, asyncio.Task) else result
 

@@ -48,12 +48,12 @@ class Timer:
         return str(getattr(self._callback, "__qualname__", type(self._callback).__qualname__))
 
     def fire(self) -> None:
-        """Call back. For `Timers` alone."""
+        """Call back; only `Timers` may do this."""
         self._callback(*self._arguments)
 
 
 class Timers:
-    """The timers of one loop, by the clock's monotonic time."""
+    """Timers of one loop, by the clock's monotonic time."""
 
     def __init__(self, clock: Clock, loop: AbstractEventLoop) -> None:
         self._monotonic_ms = clock.monotonic_ms
@@ -68,11 +68,11 @@ class Timers:
 
     @property
     def doing(self) -> str:
-        """What fired last, for who asks what holds the loop."""
+        """Name the callback that fired last, for the watchdog."""
         return "" if self._fired is None else self._fired.name
 
     def __len__(self) -> int:
-        """How many timers wait."""
+        """Return how many timers wait."""
         return sum(map(len, self._buckets.values()))
 
     def after(self, delay_ms: float, callback: Callable[[*Arguments], object], *arguments: *Arguments) -> Timer:
@@ -117,7 +117,7 @@ class Timers:
         try:
             self._fire_due()
         finally:
-            # A callback that raised has left its bucket; what is left of it fires in the next turn of the loop.
+            # A callback that raised has left its bucket; the rest of the bucket fires in the next turn of the loop.
             self._is_firing = False
             if self._ticks:
                 self._arm(self._ticks[0])
@@ -133,7 +133,7 @@ class Timers:
                 del bucket[timer]
                 self._fired = timer
                 timer.fire()
-            if not self._ticks:  # a callback has closed us
+            if not self._ticks:  # a callback has closed the timers
                 return
             del self._buckets[heappop(self._ticks)]
 

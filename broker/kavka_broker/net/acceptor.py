@@ -20,30 +20,30 @@ RETRY_SECONDS: Final = 1.0
 
 
 class Admission(Protocol):
-    """Who decides: the listener."""
+    """The listener, which decides on connections."""
 
     @property
     def has_room(self) -> bool:
         """Whether one more connection may be made."""
 
     def admit(self) -> asyncio.BaseProtocol:
-        """The protocol of a connection that is made now, which counts from now on."""
+        """Return the protocol of a connection that is made now, which counts from now on."""
 
     def give_back(self) -> None:
-        """A connection that was admitted could not be made."""
+        """Give back the place of an admitted connection that could not be made."""
 
 
 class Acceptor(Protocol):
-    """What a listener listens with."""
+    """The sockets of a listener, or what a simulation has for them."""
 
     async def bind(self, host: str | None, port: int) -> int:
-        """Take the address without serving it yet; the port (`port` 0 takes a free one). Raises OSError."""
+        """Take the address without serving it yet; returns the port (`port` 0 takes a free one). Raises OSError."""
 
     async def start(self) -> None:
         """Take connections from now on."""
 
     def look_again(self) -> None:
-        """There may be room again."""
+        """Look for waiting connections: there may be room again."""
 
     async def close(self) -> None:
         """Stop listening."""
@@ -62,11 +62,11 @@ class SocketAcceptor:
         self._retry: asyncio.TimerHandle | None = None
 
     async def bind(self, host: str | None, port: int) -> int:
-        """Take the address without serving it yet; the port (`port` 0 takes a free one). Raises OSError."""
+        """Take the address without serving it yet; returns the port (`port` 0 takes a free one). Raises OSError."""
         # asyncio resolves and binds; its server is never started, and holds the sockets.
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
-        self._sockets = [one.dup() for one in self._server.sockets]
+        self._sockets = [listening.dup() for listening in self._server.sockets]
         return int(self._sockets[0].getsockname()[1])
 
     async def start(self) -> None:
@@ -78,7 +78,7 @@ class SocketAcceptor:
         self.look_again()
 
     def look_again(self) -> None:
-        """There may be room again."""
+        """Look for waiting connections: there may be room again."""
         if self._is_started and not self._is_watching and self._retry is None and self._admission.has_room:
             self._is_watching = True
             for listening in self._sockets:
@@ -91,7 +91,7 @@ class SocketAcceptor:
                 asyncio.get_running_loop().remove_reader(listening)
 
     def _take_from(self, listening: socket.socket) -> None:
-        """Take who waits. The rest is told of again in the next turn of the loop."""
+        """Take the waiting connections. The loop tells of the rest again in its next turn."""
         for _ in range(ACCEPTED_PER_TURN_MAX):
             if not self._admission.has_room:
                 self._pause()

@@ -63,13 +63,13 @@ class Connection(asyncio.BufferedProtocol):
         self._is_blocked = False
         self._is_paused = False
         self._has_had_its_turn = False
-        self._has_ended = False  # the peer sends nothing more
+        self._has_ended = False  # the client sends nothing more
         self._mute: Timer | None = None
-        self._held: HeldTime  # of the share that it is muted for
+        self._held: HeldTime  # the held time of the quota's share for which the connection is muted
         self._muted_until_ms = 0.0
         self.last_active_ms = 0.0
-        self.doing = ""  # the API served last, for who asks what holds the loop
-        self._taken_bytes = 0  # by the peer, at the last sweep
+        self.doing = ""  # the API served last, for the watchdog
+        self._taken_bytes = 0  # bytes taken by the client, at the last sweep
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -108,8 +108,8 @@ class Connection(asyncio.BufferedProtocol):
         return self._owes_a_begin()
 
     def _owes_a_begin(self) -> bool:
-        """Whether something that was sent whole is yet to be begun, and that for no answer: a producer that uses acks=0
-        may leave as soon as it has sent. Whoever leaves before an answer wants none, nor what it sent behind it.
+        """Whether a request that was sent whole is yet to begin, and gets no answer: a producer that uses acks=0
+        may leave as soon as it has sent. A client that leaves before an answer wants none, nor the requests behind it.
         """
         if self._is_blocked:
             return self._exchanges[-1].client.is_holding
@@ -131,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def idle_ms(self, now_ms: float) -> float:
-        """How long nothing has come in or gone out. Asked once a sweep: what the peer took since then counts as now."""
+        """Return how long nothing has come in or gone out. Called once a sweep: bytes taken since then count as now."""
         taken_bytes = self.outbox.sent_bytes - self._transport.get_write_buffer_size()
         if taken_bytes != self._taken_bytes:
             self._taken_bytes, self.last_active_ms = taken_bytes, now_ms
@@ -139,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_muted(self) -> bool:
-        """Its client is over a quota, and is not read from for now."""
+        """Whether the client is over a quota, and is not read from for now."""
         return self._mute is not None
 
     def _is_held_back(self) -> bool:
@@ -160,7 +160,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close(str(violation))
             return
         except Exception:
-            # A defect of ours: the request is gone, and what follows would be taken for its answer.
+            # A defect of ours: the request is gone, and the next answer would be taken for its own.
             self.abort()
             raise
         self._inbox.give_back()
@@ -174,7 +174,7 @@ class Connection(asyncio.BufferedProtocol):
             self._read_or_pause()
 
     def _hurry(self) -> None:
-        """Another request has come behind the one that waits: tell it, if it can do with less time."""
+        """Tell the waiting request, if it can do with less time, that another has come behind it."""
         client = self._exchanges[-1].client
         client.is_hurried = True
         if client.hurry is not None:
@@ -194,7 +194,7 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 begun += 1
                 if len(frame) > GATHERED_BYTES_MAX:
-                    # It takes a while: what is answered already must not wait for it.
+                    # The work takes a while: finished answers must not wait for it.
                     outbox.flush()
                 self._begin(frame)
         finally:
@@ -244,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close(str(violation))
             return
         except Exception:
-            # An answer that cannot be written is a defect of ours; what waits behind it must not wait for ever.
+            # An answer that cannot be written is a defect of ours; the answers behind it must not wait forever.
             self.abort()
             raise
         self._mute_if_charged(exchange)
@@ -254,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
         self._give_back_copy(exchange)
         if not exchange.api.pipelined or exchange.client.is_holding:
             self._is_blocked = False
-        # They hold the exchange, which holds them. Without cycles nothing is left for the collector.
+        # Tasks hold the exchange, which holds them. Without cycles the garbage collector has nothing to do.
         exchange.client.on_request_forgotten = exchange.client.on_let_go = None
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
@@ -262,13 +262,13 @@ class Connection(asyncio.BufferedProtocol):
             self._advance()
 
     def _give_back_copy(self, exchange: Exchange) -> None:
-        """What was copied of its request is not needed any more."""
+        """Give back the copy of a request that is not needed any more."""
         counted_bytes, exchange.counted_bytes = exchange.counted_bytes, 0
         if counted_bytes:
             self._listener.limits.memory.take_back(counted_bytes)
 
     def _let_go(self, exchange: Exchange) -> None:
-        """What held the requests behind it has done what had to come first, and has been charged for it."""
+        """Let the next requests begin: this one has done what had to come first, and has been charged for it."""
         if not self._transport.is_closing():
             self._mute_if_charged(exchange)
             self._is_blocked = False
@@ -279,7 +279,7 @@ class Connection(asyncio.BufferedProtocol):
             self.outbox.send(exchange.pieces)
 
     def _mute_if_charged(self, exchange: Exchange) -> None:
-        """Take no more requests where the client is over a quota; a shorter delay does not end a longer one."""
+        """Take no more requests from a client that is over a quota; a shorter delay does not end a longer one."""
         held, exchange.client.held = exchange.client.held, None
         if held is None:
             return

@@ -32,16 +32,16 @@ class Inbox:
 
     def __init__(self, frame_bytes_max: int, memory: RequestMemory) -> None:
         self.frame_bytes_max = frame_bytes_max
-        self.is_starved = False  # of a buffer for its next frame, by the bound over all connections
+        self.is_starved = False  # lacks a buffer for its next frame, by the bound over all connections
         self._memory = memory
         self._view = memory.shared
         self._is_own = False
-        self._promised_bytes = 0  # counted in the bound
+        self._promised_bytes = 0  # bytes counted in the bound
         self._start = self._end = 0
 
     @property
     def waiting_bytes(self) -> int:
-        """Received and not yet handed out."""
+        """Bytes received and not yet handed out."""
         return self._end - self._start
 
     @property
@@ -49,7 +49,7 @@ class Inbox:
         return not self._is_own or self._start > 0 or self._end < len(self._view)
 
     def room(self) -> memoryview:
-        """Where the next bytes go. Never empty, unless a frame is waiting that nobody takes."""
+        """Return the memory for the next bytes. Never empty, unless a frame waits to be taken."""
         if self._end == len(self._view) and self._start:
             self._move_to_front()
         return self._view[self._end :]
@@ -58,7 +58,7 @@ class Inbox:
         self._end += count
 
     def next_frame(self) -> memoryview | None:
-        """The next whole frame without its size, or None. Raises ProtocolViolation for an impossible size."""
+        """Return the next whole frame without its size, or None. Raises ProtocolViolation for an impossible size."""
         start, end = self._start, self._end
         if end - start < SIZE.size:
             if start == end:
@@ -75,8 +75,8 @@ class Inbox:
         return self._view[body : body + size]
 
     def keep(self, frame: memoryview) -> memoryview:
-        """The frame that was handed out last, for as long as it is needed: a large one with the buffer that it came in,
-        since to copy 16 MiB holds the loop for some ten milliseconds.
+        """Keep the frame that was handed out last as long as it is needed: a large one with the buffer that it came in,
+        since a copy of 16 MiB holds the loop for some ten milliseconds.
         """
         if not self._is_own or len(frame) < max(KEPT_BYTES_MIN, len(self._view) // KEPT_SHARE):
             return memoryview(bytearray(frame))
@@ -90,7 +90,7 @@ class Inbox:
         return frame
 
     def give_back(self) -> None:
-        """Every frame that may be begun was: leave the shared buffer to others, give back what nothing waits in."""
+        """Give the shared buffer back, and buffers in which nothing waits: every frame that may be begun was."""
         if self._start == self._end:
             self._start = self._end = 0
             self._give_back()
@@ -129,12 +129,12 @@ class Inbox:
                 self._move_to_front()
             return
         if self._is_own and self._end - self._start < capacity // 2:
-            return  # it grows with what arrives
+            return  # the buffer grows with the bytes that arrive
         if self._promised_bytes < needed_bytes:
             self._memory.take_back(self._promised_bytes)
             self._promised_bytes = 0
             if self._end - self._start < KEY_END:
-                return  # whose frame it is decides
+                return  # the frame's API decides
             self.is_starved = self._memory.is_full and not self._is_of_fetch(needed_bytes)
             if self.is_starved:
                 return
@@ -143,7 +143,7 @@ class Inbox:
         self._move_to(self._memory.take(size_bytes), needed_bytes)
 
     def _is_of_fetch(self, size_bytes: int) -> bool:
-        """Whether it may be a follower's: those wait for no client. Nothing to hold for long, and never large."""
+        """Whether the frame may be a follower's fetch: small, and answered without waiting for a client."""
         (key,) = KEY.unpack_from(self._view, self._start + SIZE.size)
         return key == FETCH and size_bytes <= SIZE.size + FETCH_BYTES_MAX
 

@@ -30,20 +30,20 @@ Versions = Mapping[int, tuple[int, int]]
 Told = Callable[[str, int], None]
 
 SIZE: Final = Struct(">i")
-#: Answers as small as most are shared a buffer; a larger one is received into a buffer of its own.
+#: Answers up to this size share a buffer; a larger one is received into a buffer of its own.
 SHARED_BYTES: Final = 64 * 1024
 FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
 IN_FLIGHT_MAX: Final = 1_000
 CORRELATION_ID_MAX: Final = 2**31 - 1
-#: Kafka 2.4 and later understand it; later ones add nothing that we look at.
+#: The version of ApiVersions that Kafka 2.4 and later understand; later ones add nothing that is used here.
 API_VERSIONS_VERSION: Final = 3
 SOFTWARE: Final = ("kavka", "0.1.0")
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 
 
 class Outbound:
-    """`peers.Peers` by real connections. Who listens hears of those that stand, and of those that
-    the other side has broken while it owed an answer.
+    """`peers.Peers` by real connections. Listeners hear of connections that stand, and of those that the
+    other side has broken while it owed an answer.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Outbound:
         return Remote(host, port, client_id, self)
 
     async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:
-        """Open a connection and close it. A process that is stopped or busy still listens: its system answers."""
+        """Open a connection and close it. A stopped or busy process is still found: its system answers."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -64,13 +64,13 @@ class Outbound:
         except OSError as problem:
             return False if is_refused(problem) else None
         except ValueError:
-            return None  # the host is no name; see `Remote._open`
+            return None  # the host is not a valid name; see `Remote._open`
         transport.abort()
         return True
 
 
 class Remote:
-    """One node at an address, with the connection to it while there is one."""
+    """A node at an address, with the connection to it while there is one."""
 
     def __init__(self, host: str, port: int, client_id: str, outbound: Outbound) -> None:
         self._address = (host, port)
@@ -78,7 +78,7 @@ class Remote:
         self._outbound = outbound
         self._link: Link | None = None
         self._opening: asyncio.Task[Link] | None = None
-        self._line: dict[object, None] = {}  # who waits for the connection, or has it and comes behind others that wait
+        self._line: dict[object, None] = {}  # requests that wait for the connection, and those behind them in line
 
     def __str__(self) -> str:
         return "{}:{}".format(*self._address)
@@ -102,7 +102,7 @@ class Remote:
                     await asyncio.sleep(0)
         except TimeoutError:
             if self._opening is not None:
-                self._opening.cancel()  # the system asks for the connection ever less often: better begin anew
+                self._opening.cancel()  # the system retries the connection ever less often: better begin again
             raise Unreachable(limit.exceeded(str(self), request.NAME)) from None
         finally:
             del self._line[ticket]
@@ -123,7 +123,7 @@ class Remote:
             opening = self._opening = asyncio.create_task(self._open(), name=f"connect to {self}")
             opening.add_done_callback(self._opened)
         try:
-            # Shielded: one who gives up must not take the connection from the others.
+            # Shielded: a request that is given up must not take the connection from the others.
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
             if opening.cancelled():
@@ -145,7 +145,7 @@ class Remote:
         except OSError as problem:
             raise Unreachable(f"{self}: {problem.strerror or problem}", refused=is_refused(problem)) from None
         except ValueError as problem:
-            # An empty label, one that is too long, a null: others name the hosts, so this is no mistake of ours.
+            # An empty label, a too long one, a null: hosts are named by others, so this is no defect of ours.
             raise Unreachable(f"{self} is no address: {problem}") from None
         try:
             await link.greet()
@@ -160,7 +160,7 @@ class Remote:
 
 
 class Limit(NamedTuple):
-    """Until when an answer is waited for, by the loop's clock, and how long that was when the question was asked."""
+    """The time until which an answer is waited for, by the loop's clock, and the length of that wait."""
 
     seconds: float
     timeout_ms: float
@@ -177,7 +177,7 @@ NO_LIMIT: Final = Limit(inf, inf)
 
 
 class Asked(NamedTuple):
-    """A question that waits for its answer."""
+    """A request that waits for its answer."""
 
     name: str
     response: type[Message]
@@ -188,7 +188,7 @@ class Asked(NamedTuple):
 
 
 class Link(asyncio.BufferedProtocol):
-    """One TCP connection. It is used until it is lost, and then never again."""
+    """A TCP connection. It is used until it is lost, and then never again."""
 
     def __init__(self, client_id: str, name: str, on_broken: Callable[[], None]) -> None:
         self._client_id = client_id
@@ -199,19 +199,19 @@ class Link(asyncio.BufferedProtocol):
         self._correlation_id = 0
         self._versions: Versions = {}
         self._transport: asyncio.Transport | None = None
-        self._watch: asyncio.TimerHandle | None = None  # for the first limit of those that wait, or one before it
+        self._watch: asyncio.TimerHandle | None = None  # for the first limit of the waiting requests, or one before it
         self.is_lost = False
 
     async def greet(self) -> None:
-        """Learn which versions the other side speaks."""
+        """Learn which versions the node speaks."""
         request = ApiVersionsRequest(*SOFTWARE)
         answer = await self._send(request, ApiVersionsResponse, API_VERSIONS_VERSION, NO_LIMIT)
         if answer.error_code != ErrorCode.NONE:
             raise Unreachable(f"{self._name} answers ApiVersions with {ErrorCode(answer.error_code).name}")
-        self._versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+        self._versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
 
     def version_of(self, request: Message) -> int:
-        """The newest version that both sides know. Raises Unreachable where there is none."""
+        """Return the newest version that both sides know. Raises Unreachable where there is none."""
         assert request.API_KEY is not None
         low, high = request.VERSIONS
         if request.LATEST_UNSTABLE:
@@ -223,7 +223,7 @@ class Link(asyncio.BufferedProtocol):
         return version
 
     def ask(self, request: Message, response: type[R], limit: Limit) -> "asyncio.Future[R]":
-        """Send a question now. Raises Unreachable where that cannot be done."""
+        """Send a request now. Raises Unreachable where that cannot be done."""
         return self._send(request, response, self.version_of(request), limit)
 
     def _send(self, request: Message, response: type[R], version: int, limit: Limit) -> "asyncio.Future[R]":
@@ -250,19 +250,19 @@ class Link(asyncio.BufferedProtocol):
             self._watch = asyncio.get_running_loop().call_at(seconds, self._look_at_limits)
 
     def _look_at_limits(self) -> None:
-        """Lose the connection where somebody has waited for too long; else look again when the next one would have.
-        Once in a while for all questions: nearly all are answered, and a timer for each would cost more than the rest.
+        """Lose the connection where a request has waited for too long, otherwise look again at the next limit.
+        One timer serves all requests: nearly all are answered, and a timer for each would cost more than the rest.
         """
         self._watch, now = None, asyncio.get_running_loop().time()
-        waiting = [one for one in self._asked.values() if not one.answer.done()]
-        late = next((one for one in waiting if one.limit.seconds <= now), None)
+        waiting = [asked for asked in self._asked.values() if not asked.answer.done()]
+        late = next((asked for asked in waiting if asked.limit.seconds <= now), None)
         if late is not None:
             self.lose(late.limit.exceeded(self._name, late.name))
         elif waiting:
-            self._watch_until(min(one.limit.seconds for one in waiting))
+            self._watch_until(min(asked.limit.seconds for asked in waiting))
 
     def lose(self, reason: str) -> None:
-        """No more of it; who waits is told."""
+        """Drop the connection and fail all pending requests."""
         if self.is_lost:
             return
         self.is_lost = True
@@ -270,16 +270,16 @@ class Link(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
         asked, self._asked = self._asked, {}
-        for one in asked.values():
-            if not one.answer.done():
-                one.answer.set_exception(Unreachable(reason))
+        for request in asked.values():
+            if not request.answer.done():
+                request.answer.set_exception(Unreachable(reason))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._asked and not self.is_lost:  # else it was idle for long, and nobody misses it
+        if self._asked and not self.is_lost:  # otherwise the connection was idle for long, and nothing waits for it
             self._on_broken()
         self.lose(f"the connection to {self._name} is lost" + (f": {exc}" if exc else ""))
 
@@ -303,7 +303,7 @@ class Link(asyncio.BufferedProtocol):
         if asked is None:
             raise ProtocolViolation("an answer that nobody asked for")
         if asked.answer.done():
-            return  # who asked has given up
+            return  # the caller has given up
         try:
             _, body = read_response_header(asked.api_key, asked.version, frame)
             answer, _ = decoder(asked.response, asked.version)(frame, body)
@@ -318,15 +318,15 @@ class Frames:
 
     def __init__(self) -> None:
         self._shared = memoryview(bytearray(SHARED_BYTES))
-        self._end = 0  # of what is received and not handed out, in the shared buffer
-        self._own: memoryview | None = None  # of a frame too large for it
+        self._end = 0  # of the bytes received and not handed out, in the shared buffer
+        self._own: memoryview | None = None  # memory of a frame too large for it
         self._own_end = 0
 
     def room(self) -> memoryview:
         return self._shared[self._end :] if self._own is None else self._own[self._own_end :]
 
     def received(self, count: int) -> list[memoryview]:
-        """The frames that are whole now. Raises ProtocolViolation for an impossible size."""
+        """Return the frames that are whole now. Raises ProtocolViolation for an impossible size."""
         if self._own is None:
             self._end += count
             return self._take()
@@ -369,12 +369,12 @@ async def _unreachable(problem: Unreachable) -> Any:
 
 
 def _nothing(host: str, port: int) -> None:
-    """Nobody listens."""
+    """Ignore a refused connection."""
     del host, port
 
 
 def is_refused(problem: OSError) -> bool:
-    """Whether every address of the host said that nobody listens. The loop tells of several in words only."""
+    """Whether every address of the host refused. The loop tells of several addresses in words only."""
     if isinstance(problem, ConnectionRefusedError):
         return True
     numbers = _ERRNO.findall(str(problem))

@@ -22,7 +22,7 @@ GATHERED_BYTES_MAX = 64 * 1024
 
 
 class Outbox:
-    """What waits to be sent on one connection."""
+    """Answers that wait to be sent on one connection."""
 
     __slots__ = ("_descriptor", "_gathered", "_pieces", "_transport", "sent_bytes", "waiting_bytes")
 
@@ -38,17 +38,17 @@ class Outbox:
         self._descriptor: int | None = socket.fileno() if socket is not None else None
 
     def gather(self) -> None:
-        """From now until `flush`, small answers wait for each other."""
+        """Gather small answers from now until `flush`."""
         self._gathered = []
 
     def flush(self) -> None:
-        """Send what was gathered, and gather no more."""
+        """Send the gathered answers, and gather no more."""
         pieces, self._gathered = self._gathered, None
         if pieces:
             self._send(pieces)
 
     def send(self, pieces: Sequence[Buffer]) -> None:
-        """Send now what the socket takes, keep the rest. A lost connection drops everything."""
+        """Send as much as the socket takes now, keep the rest. A lost connection drops everything."""
         if self._gathered is None:
             self._send(pieces)
             return
@@ -69,7 +69,7 @@ class Outbox:
             self._hand_over()
 
     def resume(self) -> None:
-        """The transport has sent its chunk: go on with the rest."""
+        """Go on with the rest: the transport has sent its chunk."""
         while self._pieces:
             wanted = [self._pieces[i] for i in range(min(PIECES_MAX, len(self._pieces)))]
             sent = self._write(wanted)

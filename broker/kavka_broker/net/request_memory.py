@@ -26,14 +26,14 @@ AT_ONCE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class RequestMemory:
-    """Buffers for what is received. `bytes_max` of 0 or less is no bound."""
+    """Buffers for received requests. `bytes_max` of 0 or less is no bound."""
 
     def __init__(self, bytes_max: int = -1) -> None:
         self.shared = memoryview(bytearray(SHARED_BYTES))
         self.used_bytes = 0
         self.retained_bytes = 0
         self._bytes_max = bytes_max
-        self._retained: dict[int, list[memoryview]] = {}  # by size
+        self._retained: dict[int, list[memoryview]] = {}  # free buffers by size
         self._waiting: dict[Callable[[], None], None] = {}
         self._is_waking = False
 
@@ -42,11 +42,11 @@ class RequestMemory:
         return 0 < self._bytes_max <= self.used_bytes
 
     def promise(self, size_bytes: int) -> None:
-        """Count what a connection may receive until it gives its buffer back."""
+        """Count the bytes that a connection may receive until it gives its buffer back."""
         self.used_bytes += size_bytes
 
     def take(self, size_bytes: int) -> memoryview:
-        """A buffer of at least that size."""
+        """Return a buffer of at least that size."""
         capacity = capacity_of(size_bytes)
         retained = self._retained.get(capacity)
         if retained:
@@ -55,7 +55,7 @@ class RequestMemory:
         return memoryview(mmap.mmap(-1, capacity) if capacity >= MAPPED_BYTES_MIN else bytearray(capacity))
 
     def give(self, buffer: memoryview, promised_bytes: int = 0) -> None:
-        """Nothing waits in it any more; whoever had it needs none of what was promised."""
+        """Give back a buffer in which nothing waits, and the promise of those bytes."""
         capacity = len(buffer)
         if capacity >= MAPPED_BYTES_MIN and self.retained_bytes + capacity <= RETAINED_BYTES_MAX:
             self.retained_bytes += capacity
@@ -63,14 +63,14 @@ class RequestMemory:
         self.take_back(promised_bytes)
 
     def take_back(self, promised_bytes: int) -> None:
-        """So much of what was promised is not needed, or has to be asked for again."""
+        """Take back promised bytes that are not needed, or have to be asked for again."""
         self.used_bytes -= promised_bytes
         if self._waiting and not self._is_waking and not self.is_full:
             self._is_waking = True
             asyncio.get_running_loop().call_soon(self._wake)
 
     def wait(self, tell: Callable[[], None]) -> None:
-        """Call `tell` once there is room, after those who wait already."""
+        """Call `tell` once there is room, after the connections that wait already."""
         self._waiting[tell] = None
 
     def forget(self, tell: Callable[[], None]) -> None:
@@ -87,7 +87,7 @@ class RequestMemory:
 
 
 def capacity_of(size_bytes: int) -> int:
-    """Small ones as they are; large ones in few sizes, so that one that was given back fits the next."""
+    """Return the buffer's size for a frame: small ones exact, large ones in few sizes, so that buffers are reused."""
     if size_bytes < MAPPED_BYTES_MIN // 2:
         return size_bytes
     return max(MAPPED_BYTES_MIN, 1 << (size_bytes - 1).bit_length())
