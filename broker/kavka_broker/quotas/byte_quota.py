@@ -35,7 +35,7 @@ class Overflow:
 
 
 class ByteQuota:
-    """One of producer_byte_rate and consumer_byte_rate."""
+    """The quota producer_byte_rate or consumer_byte_rate."""
 
     def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX, series_max: int = SERIES_MAX) -> None:
         self._window = window
@@ -51,7 +51,7 @@ class ByteQuota:
         self.delay_ms_total = 0
 
     def charge(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
-        """Record what cannot be taken back, and give the milliseconds to wait."""
+        """Record bytes that cannot be taken back; returns the milliseconds to wait."""
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         sensor.bytes_total += size_bytes
@@ -64,9 +64,9 @@ class ByteQuota:
         return delay_ms
 
     def admit(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
-        """Record what may still be withheld: where the client has to wait, nothing has been recorded.
+        """Record bytes that may still be withheld: where the client has to wait, nothing has been recorded.
 
-        A single answer that is larger than the whole window allows could never pass. It goes through when nothing else
+        An answer that is larger than the whole window allows could never pass. It goes through when nothing else
         was sent lately, and the client then waits for as long as its bytes take at the limit.
         """
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
@@ -82,13 +82,13 @@ class ByteQuota:
         return delay_ms
 
     def clamp(self, user: str, client_id: str, bytes_max: int, now_ms: int) -> int:
-        """No more than a window that is empty has room for; an answer beyond that would surely be withheld."""
+        """Return at most the room of an empty window; an answer beyond that would surely be withheld."""
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         return bytes_max if sensor.limit is None else min(bytes_max, int(self._window.value_max(sensor.limit)))
 
     def held(self, user: str, client_id: str, now_ms: int) -> HeldTime:
-        """Where the time is counted for which a connection of this client is held back."""
+        """Return the counter of the time for which this client's connections are held back."""
         return (self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)).held
 
     def update(self, limits: Mapping[Entity | IpEntity, float]) -> None:
@@ -104,7 +104,7 @@ class ByteQuota:
             sensor.apply(effective if applies else None, self._window)
 
     def expire(self, now_ms: int) -> None:
-        """Forget who has not been here for an hour."""
+        """Forget clients that have been idle for an hour."""
         idle = [key for key, sensor in self._sensors.items() if now_ms - sensor.last_used_ms >= IDLE_MS_MAX]
         for key in idle:
             sensor = self._sensors.pop(key)
@@ -116,7 +116,7 @@ class ByteQuota:
             self._resolved.clear()
 
     def usages(self, now_ms: int) -> Work[list[Usage]]:
-        """A line for each share that has a name, and one for all others once there are any."""
+        """Return a line for each share that has a name, and one for all others once there are any."""
         lines, other, pace = list[Usage](), self._expired, Pace()
         for sensor in list(self._sensors.values()):
             if sensor.is_named:
@@ -166,9 +166,9 @@ class ByteQuota:
         return self._sensors.setdefault(overflow, Sensor(None, client))
 
     def _name(self, sensor: Sensor, now_ms: int) -> None:
-        """A series of its own, while there is room, and unless another share looks the same in labels.
+        """Give the share a series of its own, while there is room, and unless another has the same labels.
 
-        Clients without a quota leave half of the room to those with one. What was counted before stays in the sum of
+        Clients without a quota leave half of the room to those with one. Earlier bytes stay in the sum of
         the others, so that no counter ever falls.
         """
         room = self._series_max if sensor.limit is not None else self._series_max // 2
@@ -183,7 +183,7 @@ class ByteQuota:
 
 
 def labels_of(sensor: Sensor) -> tuple[str, str]:
-    """The names of the share; "" for a part that does not matter, as Apache Kafka tags its metrics."""
+    """Return the names of the share; "" for a part that does not matter, as Apache Kafka tags its metrics."""
     if sensor.share is None:
         return OTHER, OTHER
     return sensor.share.user or "", sensor.share.client_id or ""

@@ -28,7 +28,7 @@ Limits = Mapping[str, Mapping[Entity | IpEntity, float]]
 
 
 class ClientQuotas:
-    """What clients may produce and fetch. `by_type` is what the metrics read."""
+    """The quotas of clients' produce and fetch requests. The metrics read `by_type`."""
 
     def __init__(self, window: SampleWindow | None = None, sensors_max: int = SENSORS_MAX) -> None:
         window = window or SampleWindow()
@@ -41,11 +41,11 @@ class ClientQuotas:
         }
 
     def produce(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
-        """Record a produce request; the `throttle_time_ms` of its answer."""
+        """Record a produce request; returns the `throttle_time_ms` of its answer."""
         return self._produce.charge(user, client_id, size_bytes, now_ms)
 
     def held(self, quota_type: str, user: str, client_id: str, now_ms: int) -> HeldTime:
-        """Where the time is counted for which a connection of this client is held back."""
+        """Return the counter of the time for which this client's connections are held back."""
         return self.by_type[quota_type].held(user, client_id, now_ms)
 
     def fetch(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
@@ -53,15 +53,15 @@ class ClientQuotas:
         return self._fetch.admit(user, client_id, size_bytes, now_ms)
 
     def fetch_clamp(self, user: str, client_id: str, bytes_max: int, now_ms: int) -> int:
-        """How much of `bytes_max` a fetch should read."""
+        """Return how much of `bytes_max` a fetch should read."""
         return self._fetch.clamp(user, client_id, bytes_max, now_ms)
 
     def update(self, limits: Limits) -> None:
-        """The limits as the metadata now has them; hold from the next request on."""
+        """Take over the metadata's limits from the next request on."""
         for key in ENFORCED:
             self.by_key[key].update(limits.get(key, {}))
 
     def expire(self, now_ms: int) -> None:
-        """Forget clients that have been idle for an hour; to be called every few minutes."""
+        """Forget clients that have been idle for an hour; called every few minutes."""
         self._produce.expire(now_ms)
         self._fetch.expire(now_ms)

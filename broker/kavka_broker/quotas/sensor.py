@@ -13,10 +13,10 @@ from kavka_broker.core.quota.resolve import Effective, Share
 
 
 class HeldTime:
-    """The time for which connections are held back because of one share, those that still are counted until now.
+    """The time for which a share's connections are held back; those that still are count until now.
 
-    Each connection counts for itself, and never for more than the time that goes by: what it is told to wait for
-    several requests overlaps, what it really waits does not. In whole milliseconds: a sum of fractions could fall by
+    Each connection counts for itself, and never for more than the time that goes by: the delays of several
+    requests overlap, the real wait does not. In whole milliseconds: a sum of fractions could fall by
     the last digit, which a counter must not.
     """
 
@@ -27,12 +27,12 @@ class HeldTime:
         self._offset_ms = 0
 
     def begin(self, now_ms: int) -> None:
-        """One more connection is held."""
+        """Count one more held connection."""
         self._connections += 1
         self._offset_ms -= now_ms
 
     def end(self, now_ms: int) -> None:
-        """One of them is held no longer."""
+        """Count one held connection less."""
         assert self._connections, "nobody is held"
         self._connections -= 1
         self._offset_ms += now_ms
@@ -41,12 +41,12 @@ class HeldTime:
         return self._connections * now_ms + self._offset_ms
 
     def reset(self, now_ms: int) -> None:
-        """Count from now on."""
+        """Count from zero again."""
         self._offset_ms -= self.total_ms(now_ms)
 
 
 class Sensor:
-    """The counters and the rate of one share."""
+    """Counters and rate of one share."""
 
     __slots__ = (
         "bytes_total",
@@ -65,7 +65,7 @@ class Sensor:
 
     def __init__(self, share: Share | None, client: tuple[str, str]) -> None:
         self.share = share
-        self.client = client  # the client that came first: stands for all of the share
+        self.client = client  # the client that came first stands for all of the share
         self.is_named = False
         self.effective: Effective | None = None
         self.limit: float | None = None
@@ -82,7 +82,7 @@ class Sensor:
         self.held.reset(now_ms)
 
     def apply(self, effective: Effective | None, window: SampleWindow) -> None:
-        """A limit was set, changed or taken away. What has been recorded stays."""
+        """Take over a limit that was set, changed or taken away. Recorded bytes stay."""
         limit = None if effective is None else effective.limit
         if limit != self.limit:
             self.held_until_ms = 0
@@ -91,7 +91,7 @@ class Sensor:
             self.rate = SampledRate(window)
 
     def throttled(self, delay_ms: int, now_ms: int, window: SampleWindow) -> None:
-        """A request of this share has to wait."""
+        """Count a request of this share that has to wait."""
         self.throttled_requests_total += 1
         if self.delays is None:
             self.delays = Delays(SampledRate(window), SampledRate(window))
@@ -101,7 +101,7 @@ class Sensor:
 
 @dataclass(slots=True)
 class Delays:
-    """The delays of the last window, for their average."""
+    """Delays of the last window, for their average."""
 
     total_ms: SampledRate
     requests: SampledRate
@@ -113,7 +113,7 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one share has used until now, and what it may use."""
+    """Bytes that one share has used until now, and its limit."""
 
     user: str  # "" where any user is meant
     client_id: str  # "" where any client id is meant

@@ -28,7 +28,7 @@ class StartError(Exception):
 
 
 class Addresses:
-    """The listeners of one node. They are bound early, so that the ports are known, and serve when all else stands."""
+    """Listeners of one node. They are bound early, so that the ports are known, and serve when all else stands."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Addresses:
         self._clock = clock
         self._timers = timers
         self._acceptor = acceptor
-        # As in Apache Kafka controllers are counted apart, and bound by what the file says.
+        # As in Apache Kafka connections of controllers are counted apart, and bound by the configuration file.
         self._bounding_brokers = Bounding(ConnectionQuotas(protected=config.inter_broker_listener_name), timers)
         self._bounding_controllers = Bounding(ConnectionQuotas(), timers)
         self.of_brokers: list[Listener] = []
@@ -60,12 +60,14 @@ class Addresses:
             bounding = self._bounding_controllers
             ports = await self._bind_all(self._config.controller_listeners, self.of_controllers, bounding)
             self.controllers = tuple(
-                replace(one, port=one.port or ports[one.name]) for one in self._config.advertised_controllers
+                replace(listener, port=listener.port or ports[listener.name])
+                for listener in self._config.advertised_controllers
             )
         if "broker" in roles:
             ports = await self._bind_all(self._config.listeners, self.of_brokers, self._bounding_brokers)
             self.advertised = tuple(
-                replace(one, port=one.port or ports[one.name]) for one in self._config.advertised_listeners
+                replace(listener, port=listener.port or ports[listener.name])
+                for listener in self._config.advertised_listeners
             )
 
     async def _bind_all(
@@ -94,7 +96,7 @@ class Addresses:
             await listener.serve()
 
     def limit_brokers(self, config: BrokerConfig) -> None:
-        """How many connections the listeners of brokers take from now on."""
+        """Take over the bound of connections of the brokers' listeners."""
         self._bounding_brokers.follow(config)
 
     async def close_brokers(self) -> None:
@@ -110,7 +112,7 @@ class Addresses:
 
 
 def check(config: BrokerConfig) -> None:
-    """What this version cannot be. Raises StartError."""
+    """Check the configuration for what this version does not support. Raises StartError."""
     for address in config.all_listeners:
         if address.security_protocol not in SERVED_PROTOCOLS:
             raise StartError(f"listeners: {address.name} is {address.security_protocol}; this version serves PLAINTEXT")

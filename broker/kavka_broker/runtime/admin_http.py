@@ -32,7 +32,7 @@ JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What goes back."""
+    """An HTTP answer."""
 
     status: HTTPStatus
     body: bytes
@@ -46,7 +46,7 @@ class AdminHttp:
         self._sources = sources
         self._server: asyncio.Server | None = None
         self._connections = 0
-        self._silent: dict[asyncio.StreamWriter, None] = {}  # that have not asked yet, the oldest first
+        self._silent: dict[asyncio.StreamWriter, None] = {}  # connections without a request so far, the oldest first
         self._started_ms = sources.clock.monotonic_ms()
         self._pages: dict[str, Callable[[], Awaitable[HttpAnswer]]] = {
             "/metrics": self._metrics,
@@ -55,7 +55,7 @@ class AdminHttp:
         }
 
     async def open(self, address: str) -> int:
-        """Listen on `host:port`; the port that was bound. Raises OSError, or ValueError for no such address."""
+        """Listen on `host:port`; returns the bound port. Raises OSError, or ValueError for a malformed address."""
         host, port = parse_address(address)
         self._server = await asyncio.start_server(self._serve, host or None, port, limit=HEAD_BYTES_MAX)
         return int(self._server.sockets[0].getsockname()[1])
@@ -78,14 +78,14 @@ class AdminHttp:
                 writer.writelines(frame(answer, with_body=method != "HEAD"))
                 await writer.drain()
         except (TimeoutError, OSError, EOFError):
-            pass  # whoever asked is gone, or never finished asking
+            pass  # the client is gone, or never finished its request
         finally:
             self._silent.pop(writer, None)
             self._connections -= 1
             writer.close()
 
     def _drop_one(self) -> bool:
-        """Make room for one more. False where every connection is being answered."""
+        """Make room for one more connection. False where every connection is being answered."""
         for writer in self._silent:
             del self._silent[writer]
             writer.transport.abort()
@@ -111,7 +111,7 @@ class AdminHttp:
         return method, await page()
 
     async def _metrics(self) -> HttpAnswer:
-        # Not before the first scrape: a start has better things to import.
+        # Imported at the first scrape: a start has better things to do.
         from kavka_broker.runtime.metrics import CONTENT_TYPE, render
 
         return HttpAnswer(HTTPStatus.OK, await render(self._sources), CONTENT_TYPE)
@@ -135,7 +135,7 @@ class AdminHttp:
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """`127.0.0.1:9644`, `[::1]:9644` or `:9644` for every address."""
+    """Parse `127.0.0.1:9644`, `[::1]:9644` or `:9644` (every address). Raises ValueError."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise ValueError(f'kavka.admin.listener: "{address}" is no address; write host:port, like 127.0.0.1:9644')

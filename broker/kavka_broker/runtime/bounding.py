@@ -22,7 +22,7 @@ ASK_AGAIN_MS: Final = 30_000
 
 
 class Bounding:
-    """Keeps `quotas` to what a configuration says."""
+    """Keeps `quotas` to the configuration's bounds."""
 
     def __init__(self, quotas: ConnectionQuotas, timers: Timers) -> None:
         self.quotas = quotas
@@ -42,7 +42,7 @@ class Bounding:
         self._ask()
 
     def close(self) -> None:
-        """Ask for no more names."""
+        """Stop resolving names."""
         if self._asking is not None:
             self._asking.cancel()
         if self._again is not None:
@@ -74,7 +74,7 @@ class Bounding:
 
 
 def bounds_of(config: BrokerConfig, addresses: Mapping[str, tuple[str, ...]]) -> ConnectionBounds:
-    """What a configuration allows, where the hosts that it names have these addresses."""
+    """Return the bounds of a configuration, where the hosts that it names have these addresses."""
     per_address: dict[str, int] = {}
     for host, count in overrides_of(config).items():
         address = literal(host)
@@ -88,13 +88,13 @@ def bounds_of(config: BrokerConfig, addresses: Mapping[str, tuple[str, ...]]) ->
 
 
 def overrides_of(config: BrokerConfig) -> dict[str, int]:
-    """How many connections each host or address may have that is named."""
+    """Return the connections allowed to each host or address that the configuration names."""
     pairs = (item.rpartition(":") for item in split_list(config["max.connections.per.ip.overrides"]))
     return {host.strip().strip("[]"): int(count) for host, _, count in pairs}
 
 
 def literal(host: str) -> str | None:
-    """The address that stands there, as the kernel writes it; None for a name."""
+    """Return the address as the kernel writes it; None for a name."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:

@@ -14,7 +14,7 @@ from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 
 
 class ClusterCounts:
-    """Plain numbers since the start of this node."""
+    """Plain counts since the start of this node."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
@@ -22,7 +22,7 @@ class ClusterCounts:
         self.elections = self.unclean_elections = 0
 
     def count(self, records: Iterable[Message], replicas: ReplicaManager | None) -> None:
-        """`replicas` stand where they stood before these records."""
+        """Count these records; `replicas` stand where they stood before them."""
         for record in records:
             if type(record) is PartitionChangeRecord:
                 self._count_election(record)

@@ -25,7 +25,7 @@ log = get("runtime")
 EXIT_CRASH: Final = 70  # EX_SOFTWARE
 FILE_NAME: Final = "failed-assertions"
 REPORTS_MAX: Final = 20
-#: A file beyond this is not ours.
+#: Largest file that is taken for one of ours.
 FILE_BYTES_MAX: Final = 1 << 20
 TEXT_CHARACTERS_MAX: Final = 1_000
 TELL: Final = "this is a defect of Kavka: open an issue with this report and the lines before it"
@@ -34,7 +34,7 @@ Facts = Callable[[], Mapping[str, object]]
 
 
 class Crash:
-    """Ends the process for an error, once somebody calls it. `failed_total` counts the assertions that have failed on
+    """Ends the process for an error when it is called. `failed_total` counts the assertions that have failed on
     this node before; `facts` gives what is worth knowing of it.
     """
 
@@ -46,7 +46,7 @@ class Crash:
         self.facts: Facts = dict
 
     def __call__(self, error: BaseException) -> NoReturn:
-        """Say so, write a failed assertion down, and end."""
+        """Log the error, write a failed assertion down, and end the process."""
         try:
             report = {"where": where(error), **self._who, **self._facts()}
             if isinstance(error, AssertionError):
@@ -59,14 +59,14 @@ class Crash:
             os._exit(EXIT_CRASH)
 
     def _facts(self) -> Mapping[str, object]:
-        """What the node can still say of itself; whatever is broken may be broken here too."""
+        """Return what the node can still say of itself; anything may be broken here too."""
         try:
             return self.facts()
         except Exception as problem:  # noqa: BLE001 - the report is worth more without them than not at all
             return {"facts": repr(problem)}
 
     def _write(self, report: Mapping[str, object]) -> None:
-        """A disk that is full or gone must not keep the process from ending."""
+        """Write the report. A disk that is full or gone must not keep the process from ending."""
         lines = [*self._lines, json.dumps(report, default=str)][-REPORTS_MAX:]
         with suppress(OSError):
             with open(f"{self._path}.tmp", "w", encoding="utf-8") as file:
@@ -77,21 +77,21 @@ class Crash:
 
 
 def read_lines(path: str) -> list[str]:
-    """The reports of former runs; none where they cannot be read."""
+    """Return the reports of former runs; none where they cannot be read."""
     with suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as file:
         return file.read(FILE_BYTES_MAX).splitlines()[-REPORTS_MAX:]
     return []
 
 
 def count_of(lines: list[str]) -> int:
-    """How many assertions have failed, by the last report."""
+    """Return how many assertions have failed, by the last report."""
     with suppress(ValueError, KeyError, TypeError, IndexError):
         return max(0, int(json.loads(lines[-1])["failed_total"]))
     return len(lines)
 
 
 def where(error: BaseException) -> str:
-    """File, line and function of the code that raised."""
+    """Return file, line and function of the code that raised."""
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return "unknown"
@@ -100,7 +100,7 @@ def where(error: BaseException) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """What the error says; without words, the line that failed."""
+    """Return the error's message; without one, the line that failed."""
     frames = traceback.extract_tb(error.__traceback__)
     text = str(error) or (frames[-1].line if frames else "") or ""
     return f"{type(error).__name__}: {text}"[:TEXT_CHARACTERS_MAX]

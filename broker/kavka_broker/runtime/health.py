@@ -18,7 +18,7 @@ from kavka_broker.seams import Clock
 
 FENCED = "fenced by the controller, which waits for heartbeats"
 
-#: Why this stands in the way, as long as it does; asked anew each time.
+#: Returns why the obstacle stands, as long as it does; called again each time.
 Condition = Callable[[], str | None]
 
 
@@ -40,19 +40,19 @@ class Health:
         return {**self._obstacles, **{name: reason for name, reason in found.items() if reason is not None}}
 
     def watch(self, name: str, condition: Condition) -> None:
-        """From now on `name` stands in the way whenever `condition` gives a reason."""
+        """Watch a condition: `name` stands in the way whenever `condition` gives a reason."""
         self._conditions[name] = condition
 
     def blocked(self, name: str, reason: str) -> None:
-        """`name` stands in the way; saying so again changes the reason."""
+        """Note an obstacle; the same name again changes the reason."""
         self._obstacles[name] = reason
 
     def cleared(self, name: str) -> None:
-        """`name` no longer does."""
+        """Remove an obstacle."""
         self._obstacles.pop(name, None)
 
 
-#: What a broker waits for when it starts; a controller alone waits for the quorum only.
+#: The obstacles of a broker that starts; a controller alone waits for the quorum only.
 STARTING = {
     "quorum": "the controller quorum has no leader that is known here, or this node has not caught up with it",
     "logs": "log directories are being loaded",
@@ -63,16 +63,16 @@ STARTING = {
 
 
 def starting(roles: Iterable[str]) -> dict[str, str]:
-    """The obstacles at the beginning."""
+    """Return the obstacles at the beginning."""
     return dict(STARTING) if "broker" in roles else {"quorum": STARTING["quorum"]}
 
 
-#: The roles in the quorum of one that leads, or has heard of the leader within the fetch timeout.
+#: The roles of a node that leads the quorum, or has heard of the leader within the fetch timeout.
 IN_TOUCH = frozenset({"Leader", "Follower", "Observer"})
 
 
 class Membership(Protocol):
-    """What health needs to know of the broker's membership."""
+    """The broker's membership, as health sees it."""
 
     @property
     def is_unfenced(self) -> bool: ...
@@ -82,13 +82,13 @@ class Membership(Protocol):
 
 
 class MetadataFeed(Protocol):
-    """Who is told when the cluster's metadata has changed."""
+    """The feed of changes of the cluster's metadata."""
 
     subscribers: list[Callable[[Sequence[Message]], None]]
 
 
 class Quorum(Protocol):
-    """What health needs to know of this node's place in the quorum."""
+    """Place of this node in the quorum, as health sees it."""
 
     leader_listeners: list[Callable[[], None]]
 
@@ -110,21 +110,21 @@ class Contact:
         quorum.leader_listeners.append(self._look)
 
     def no_leader(self) -> str | None:
-        """The obstacle of a node that knows of no leader of the quorum."""
+        """Return the obstacle of a node that knows of no leader of the quorum."""
         self._look()
         if self._lost_ms is None:
             return None
         return self._too_long("no leader of the controller quorum is known", self._clock.monotonic_ms() - self._lost_ms)
 
     def no_answer(self, member: Membership) -> str | None:
-        """The obstacle of a broker that is not heard by any controller."""
+        """Return the obstacle of a broker that no controller hears."""
         return self._too_long("no controller has answered a heartbeat", member.silent_ms)
 
     def _too_long(self, what: str, silent_ms: float) -> str | None:
         return None if silent_ms <= self._silence_ms_max else f"{what} for {silent_ms / 1000:.0f} s"
 
     def _look(self) -> None:
-        """A node that stands for election, in vain perhaps, still knows whom it followed before."""
+        """Look at the node's role: a candidate that never wins still knows which leader it followed before."""
         if self._quorum.leader_id < 0 or self._quorum.role not in IN_TOUCH:
             if self._lost_ms is None:
                 self._lost_ms = self._clock.monotonic_ms()
@@ -133,7 +133,7 @@ class Contact:
 
 
 def watch_fence(health: Health, member: Membership, image: MetadataFeed) -> None:
-    """From now on a fenced broker is not ready: others lead its partitions, and clients are sent there."""
+    """Watch the fence: a fenced broker is not ready, since others lead its partitions and clients are sent there."""
 
     def look(_: Sequence[Message] = ()) -> None:
         if member.is_unfenced:

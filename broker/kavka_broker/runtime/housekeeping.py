@@ -26,7 +26,7 @@ log = get("runtime")
 FLUSH_MS = 1_000
 REMOVAL_MS = 2_000
 QUOTA_EXPIRY_MS = 300_000
-#: What it takes to see whether a log is as it was written down.
+#: Units to see whether a log has changed since it was written down.
 SETTLE_UNITS = 5
 #: Recovery point, log start and high watermark.
 Points = tuple[int, int, int]
@@ -34,7 +34,7 @@ Points = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """Something to do every `interval_ms`."""
+    """A job that is done every `interval_ms`."""
 
     name: str
     interval_ms: int
@@ -42,7 +42,7 @@ class Chore:
 
 
 class Housekeeping:
-    """The chores of one broker, as tasks that end with `stop`."""
+    """Chores of one broker, as tasks that end with `stop`."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Housekeeping:
         self._quotas = quotas
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
-        self._checkpointed: dict[PartitionName, Points] = {}  # of the logs that have changed
+        self._checkpointed: dict[PartitionName, Points] = {}  # points of the logs that have changed
         self._slices = Slices()
 
     def start(self) -> None:
@@ -74,7 +74,7 @@ class Housekeeping:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def high_watermark_of(self, one: Log) -> int:
-        """The high watermark of the partition that a log belongs to."""
+        """Return the high watermark of the partition that a log belongs to."""
         partition = self._replicas.get(*one.name)
         return one.log_start_offset if partition is None else partition.high_watermark
 
@@ -89,8 +89,8 @@ class Housekeeping:
         ]
 
     async def repeat(self, chore: Chore) -> None:
-        """Do it for ever. Whatever fails is told and comes round again: a chore that ended in silence would be missed
-        only when a disk is full.
+        """Do the chore forever. A failure is logged and the chore comes round again: one that ended in silence would be
+        missed only when a disk is full.
         """
         while True:
             await asyncio.sleep(chore.interval_ms / 1000)
@@ -105,11 +105,11 @@ class Housekeeping:
                 log.exception("housekeeping.failed", error, chore=chore.name)  # noqa: TRY401
 
     async def _flush(self) -> None:
-        if any(one.durability.unflushed_messages for one in self._logs.changed):
+        if any(changed.durability.unflushed_messages for changed in self._logs.changed):
             await asyncio.to_thread(self._logs.flush_due, self._clock.now_ms())
 
     async def _checkpoint(self) -> None:
-        points = {one.name: self._points_of(one) for one in self._logs.changed}
+        points = {changed.name: self._points_of(changed) for changed in self._logs.changed}
         if points == self._checkpointed and not self._logs.have_left and not self._logs.have_unnamed:
             return
         if await asyncio.to_thread(self._logs.write_checkpoints, self.high_watermark_of):
@@ -120,14 +120,14 @@ class Housekeeping:
         return one.recovery_point, one.log_start_offset, self.high_watermark_of(one)
 
     def _note_written(self, written: dict[PartitionName, Points]) -> Work[None]:
-        """Of these logs it was written down how they were. Whose end is committed stays so until it changes."""
+        """Note that these logs were written down. A log whose end is committed stays so until it changes."""
         pace = Pace()
-        for one in self._logs.changed:
-            if one.name in written:
-                self._logs.settle(one, partial(self._is_settled, written[one.name]))
+        for changed_log in self._logs.changed:
+            if changed_log.name in written:
+                self._logs.settle(changed_log, partial(self._is_settled, written[changed_log.name]))
             if pace.spent(SETTLE_UNITS):
                 yield
-        changed = {one.name for one in self._logs.changed}
+        changed = {changed_log.name for changed_log in self._logs.changed}
         self._checkpointed = {name: points for name, points in written.items() if name in changed}
 
     def _is_settled(self, written: Points, one: Log) -> bool:

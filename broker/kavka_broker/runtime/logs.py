@@ -23,12 +23,12 @@ PLAIN_WORD = re.compile(r"[\w.:/@%+*<>,\[\]()-]+")
 
 
 def configure(config: BrokerConfig) -> None:
-    """Logs of this process, as `kavka.log.format` and `kavka.log.level` say."""
+    """Set up the logs of this process, as `kavka.log.format` and `kavka.log.level` say."""
     install(sys.stderr, config["kavka.log.format"], config["kavka.log.level"])
 
 
 def install(stream: TextIO, style: str, level: str) -> None:
-    """One handler for everything; libraries speak from warnings on."""
+    """Install one handler for everything; libraries log from warnings on."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if style == "json" else KeyValues())
     root = logging.getLogger()
@@ -74,7 +74,7 @@ def area_of(record: logging.LogRecord) -> str:
 
 
 def event_of(record: logging.LogRecord) -> str:
-    """The event's name; a library's message is quoted, since it may be any text."""
+    """Return the event's name; a library's message is quoted, since it may be any text."""
     message = record.getMessage()
     return message if hasattr(record, "fields") else text_of(message)
 

@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric with all its series."""
+    """A metric with all its series."""
 
     name: str
     kind: Kind

@@ -43,8 +43,8 @@ HEAD_LINES: Final = 2
 
 
 async def render(sources: Sources) -> bytes:
-    """Everything, as one page."""
-    await asyncio.to_thread(import_module, "prometheus_client")  # 60 ms that the loop should not stand still
+    """Return all metrics as one page."""
+    await asyncio.to_thread(import_module, "prometheus_client")  # takes 60 ms, which would hold the loop
     slices = Slices()
     by_family: dict[str, list[Sample]] = {}
     for sample in await slices.whole(samples(sources)):
@@ -52,12 +52,12 @@ async def render(sources: Sources) -> bytes:
     pages: list[bytes] = []
     for family in FAMILIES:
         pages += [page async for page in pages_of(family, by_family.get(family.name, ()), slices)]
-    # In a thread, since a file is open for each connection and each log, and to count them takes a while.
+    # In a thread: a file is open for each connection and each log, and counting them takes a while.
     return b"".join([*pages, *map(text_of, await asyncio.to_thread(process_families))])
 
 
 async def pages_of(family: Family, found: Sequence[Sample], slices: Slices) -> AsyncIterator[bytes]:
-    """The samples of a family, some a turn; the first have its name and help above them."""
+    """Yield the samples of a family, some a turn; the first have its name and help above them."""
     from prometheus_client import Metric
 
     async for some in slices.pieces(found, SAMPLES_PER_TURN):
@@ -84,7 +84,7 @@ def text_of(metric: "Metric") -> bytes:
 
 
 def process_families() -> list["Metric"]:
-    """Memory, CPU, open files and start time of this process."""
+    """Return memory, CPU, open files and start time of this process."""
     from prometheus_client import CollectorRegistry, ProcessCollector
 
     return list(ProcessCollector(registry=CollectorRegistry()).collect())
@@ -95,7 +95,7 @@ def labels_of(family: Family, name: str) -> tuple[str, ...]:
 
 
 def names_of(family: Family) -> list[str]:
-    """What its samples are called."""
+    """Return the names of its samples."""
     if family.kind is Kind.HISTOGRAM:
         return [family.name + suffix for suffix in ("_bucket", "_sum", "_count")]
     return [family.name]
@@ -105,7 +105,7 @@ FAMILY_OF: Final = {name: family.name for family in FAMILIES for name in names_o
 
 
 def samples(sources: Sources) -> Work[list[Sample]]:
-    """Every figure, in no particular order."""
+    """Collect every sample, in no particular order."""
     found = [*node_samples(sources)]
     for quota_type, quota in sources.quotas.by_type.items():
         usages = yield from quota.usages(int(sources.clock.monotonic_ms()))
@@ -148,7 +148,7 @@ def request_samples(counted: Iterable[tuple[str, ApiStats]]) -> Iterator[Sample]
 
 
 def memory_samples() -> Iterator[Sample]:
-    """What is really taken from the machine; nothing where the system does not say."""
+    """Yield the memory that is really taken from the machine; nothing where the system does not say."""
     with suppress(OSError), open("/proc/self/status", encoding="ascii") as status:
         for line in status:
             if line.startswith("RssAnon:"):
@@ -222,9 +222,9 @@ def cleaner_samples(cleaner: LogCleaner, logs: LogManager, now_ms: int) -> Itera
     yield f"{of_logs}max_dirty_percent", (), round(100 * figures.dirty_ratio_max)
     yield "kavka_cleaner_since_last_run_seconds", (), (now_ms - figures.looked_ms) / 1000
     for directory in logs.directories:
-        left = [one for one in cleaner.uncleanable if logs.directory_of(*one.name) is directory]
+        left = [uncleanable for uncleanable in cleaner.uncleanable if logs.directory_of(*uncleanable.name) is directory]
         yield "kavka_cleaner_uncleanable_partitions", (directory.path,), len(left)
-        yield f"{of_logs}uncleanable_bytes", (directory.path,), sum(one.size_bytes for one in left)
+        yield f"{of_logs}uncleanable_bytes", (directory.path,), sum(uncleanable.size_bytes for uncleanable in left)
     yield "kavka_cleaner_runs_total", (), figures.runs_total
     yield "kavka_cleaner_read_bytes_total", (), figures.bytes_read_total
     yield "kavka_cleaner_written_bytes_total", (), figures.bytes_written_total

@@ -18,11 +18,11 @@ Sample = tuple[str, tuple[str, ...], float]  # name, values of its labels, value
 
 
 class ReplicaFigures:
-    """What is summed up over the partitions of this broker."""
+    """Sums over the partitions of this broker."""
 
     def __init__(self) -> None:
         self.leaders = self.under_replicated = self.under_min_isr = self.at_min_isr = 0
-        self.lags: dict[int, int] = {}  # by follower, how much it lacks of the partition that it lacks most of
+        self.lags: dict[int, int] = {}  # by follower: its largest lag of all partitions
         self.topics: dict[str, list[int]] = {}  # bytes in, bytes out, messages in
 
     def add(self, partition: Partition) -> None:
@@ -45,7 +45,7 @@ class ReplicaFigures:
             self._add_lags(partition)
 
     def _add_lags(self, partition: Partition) -> None:
-        """A replica that is dead lags as well, and more and more: so this is looked at from the leader's side."""
+        """Add the followers' lags, as the leader sees them: a dead replica lags as well, and more and more."""
         log, leadership = partition.log, partition.leadership
         assert leadership is not None
         for follower_id, follower in leadership.followers.items():
@@ -116,7 +116,7 @@ def controller_samples(metadata: Metadata, *, is_active: bool) -> Work[list[Samp
 
 
 def chunks(states: Iterable[PartitionState]) -> Iterator[list[PartitionState]]:
-    """As they are now, some at a time."""
+    """Yield the states as they are now, some at a time."""
     rest = iter(list(states))
     while some := list(islice(rest, PARTITION_SERIES_MAX)):
         yield some

@@ -26,7 +26,7 @@ from kavka_broker.runtime.server import Server, StartError
 
 log = get("runtime")
 
-#: What accept says where there is no descriptor or no memory left for one more connection.
+#: Errors of accept where there is no descriptor or no memory left for one more connection.
 OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 WARNING_INTERVAL_S = 10.0
 
@@ -42,12 +42,12 @@ GC_THRESHOLDS = (5_000, 5, 10_000)
 # again beside a thread that prepares, reads or cleans; below 1 ms little is gained.
 SWITCH_INTERVAL_S = 0.001
 
-#: For all that blocks, beside the threads that sync the logs of a directory. One is made when none is free.
+#: Threads for all that blocks, beside those that sync the logs of a directory. One is made when none is free.
 THREADS_MAX: Final = 16
 
 
 def run_until_stopped(config: BrokerConfig) -> int:
-    """Run a broker in this process. The exit code."""
+    """Run a broker in this process; returns the exit code."""
     configure(config)
     log.info("open_files.allowed", open_max=allow_open_files())
     try:
@@ -59,8 +59,8 @@ def run_until_stopped(config: BrokerConfig) -> int:
 
 
 def allow_open_files() -> int:
-    """Take what the hard limit grants; how many that is. Shells start processes with 1,024, which a broker needs for
-    its first thousand partitions and clients; Java takes the hard limit by itself.
+    """Take the open files that the hard limit grants; returns how many. Shells start processes with 1,024, which a
+    broker needs for its first thousand partitions and clients; Java takes the hard limit by itself.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -72,8 +72,8 @@ def allow_open_files() -> int:
 
 
 def threads_max(config: BrokerConfig) -> int:
-    """How many threads there may be. A disk that hangs holds all that sync its logs, and the metadata log, which may be
-    on another disk, needs one still. asyncio's own number goes by the processors: six, where there are two.
+    """Return how many threads there may be. A disk that hangs holds all that sync its logs, and the metadata log, which
+    may be on another disk, still needs one. asyncio's own number goes by the processors: six, where there are two.
     """
     return THREADS_MAX + SYNCS_PER_DIRECTORY_MAX * len(config.log_dirs)
 
@@ -98,24 +98,24 @@ async def _serve(config: BrokerConfig, crash: Crash) -> None:
     crash.facts = server.facts
     server.watchdog.watch()
     starting = asyncio.create_task(server.start(), name="start")
-    # A start may wait for others for ever, and must end when it is asked to.
+    # A start may wait for other nodes forever, and must end when it is asked to.
     stopping = Stopping(starting.cancel)
     try:
         await starting
-        gc.freeze()  # without a search for garbage: among very many logs that holds the loop for seconds
+        gc.freeze()  # without a search for garbage, which among very many logs holds the loop for seconds
         await stopping.requested.wait()
     except asyncio.CancelledError:
         if not stopping.requested.is_set():
             raise
     except AssertionError as error:
-        crash(error)  # and not by way of a clean stop
+        crash(error)  # the node does not stop cleanly
     finally:
         await server.stop(stopping.reason)
         server.watchdog.unwatch()
 
 
 class Stopping:
-    """Turns signals into the wish to stop, of which `tell` is told."""
+    """Turns signals into the wish to stop, which `tell` passes on."""
 
     def __init__(self, tell: Callable[[], object]) -> None:
         self._tell = tell
@@ -137,7 +137,7 @@ class Stopping:
 def failed_on_loop(
     crash: Callable[[BaseException], object], _: asyncio.AbstractEventLoop, context: dict[str, Any]
 ) -> None:
-    """Nobody caught it: a timer, a callback, a task. A broken invariant ends the process here as in a request."""
+    """Handle an uncaught error of a timer, a callback or a task. A broken invariant ends the process."""
     error, reason = context.get("exception"), context["message"]
     if "socket" in context and isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES:
         out_of_resources(reason, error)
@@ -154,7 +154,7 @@ _quiet = Quiet(WARNING_INTERVAL_S)
 
 
 def out_of_resources(reason: str, error: OSError) -> None:
-    """Connections wait in the kernel for a descriptor; the loop tries again each second, for each listener."""
+    """Warn that connections wait in the kernel for a descriptor; the loop tries again each second, per listener."""
     hushed = _quiet.hushed()
     if hushed is not None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

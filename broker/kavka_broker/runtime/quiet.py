@@ -14,7 +14,7 @@ class Quiet:
         self._hushed = 0
 
     def hushed(self) -> int | None:
-        """How many were kept back since the last one, if the next may be said now."""
+        """Return how many warnings were kept back since the last one, if the next may be logged now."""
         if self._clock() < self._until_s:
             self._hushed += 1
             return None

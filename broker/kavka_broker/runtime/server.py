@@ -45,9 +45,9 @@ __all__ = ["Server", "StartError"]
 
 log = get("runtime")
 
-#: For each part that is stopped.
+#: The time to stop each part.
 STOP_MS_MAX = 30_000
-#: For what this broker leads to be moved to others.
+#: The time to move the partitions that this broker leads to others.
 LEAVE_MS_MAX = 25_000
 
 
@@ -78,8 +78,8 @@ class Server:
         self._timers = Timers(self._clock, asyncio.get_running_loop())
         self._addresses = Addresses(config, self._clock, self._timers, world.acceptor)
         self._logs_are_loaded = False
-        self._broker_epoch: Callable[[], int] = lambda: -1  # the newest
-        # What has to be undone, the last first.
+        self._broker_epoch: Callable[[], int] = lambda: -1  # of the newest registration
+        # Parts to be stopped, the last first.
         self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
 
     @property
@@ -89,11 +89,11 @@ class Server:
 
     @property
     def controllers(self) -> tuple[Address, ...]:
-        """Where the controller of this node listens."""
+        """The addresses on which the controller of this node listens."""
         return self._addresses.controllers
 
     async def start(self) -> None:
-        """Start everything in order. Raises StartError; what was started until then is stopped by `stop`."""
+        """Start everything in order. Raises StartError; the parts started until then are stopped by `stop`."""
         check(self.config)
         started_ms = self._clock.monotonic_ms()
         try:
@@ -105,7 +105,7 @@ class Server:
             node=self.broker.node_id,
             roles=",".join(self.config.roles),
             cluster=self.broker.cluster_id,
-            listeners=",".join(str(one) for one in (*self.advertised, *self.controllers)),
+            listeners=",".join(str(address) for address in (*self.advertised, *self.controllers)),
             took_ms=round(self._clock.monotonic_ms() - started_ms),
         )
 
@@ -139,7 +139,7 @@ class Server:
         )
         self._logs = logs
         self._stops.append(("logs", lambda: self._close_logs(logs)))
-        if any(one.path == config.metadata_log_dir and not one.is_online for one in logs.directories):
+        if any(directory.path == config.metadata_log_dir and not directory.is_online for directory in logs.directories):
             raise StartError(f"{config.metadata_log_dir} holds the metadata log and cannot be used; repair it")
         self._stops.append(("addresses", self._addresses.close))
         await self._addresses.bind()
@@ -164,7 +164,7 @@ class Server:
             self.config,
             MetadataLog.open(world.disk, self.config, now_ms=clock.now_ms()),
             clock,
-            endpoints=[(one.name, one.host, one.port) for one in self.controllers],
+            endpoints=[(address.name, address.host, address.port) for address in self.controllers],
             timers=self._timers,
             peers=peers,
             random_bytes=world.random_bytes,
@@ -183,7 +183,7 @@ class Server:
         if broker.controller is not None:
             self._register_controller(broker)
         await quorum.caught_up()
-        # From here on it is news. Ahead of the replicas, which are to stand where they stood.
+        # Records from here on are news. Ahead of the replicas, which are to stand where they stood.
         replicas = None if broker.serving is None else broker.serving.replicas
         quorum.subscribers.append(lambda records: node.counts.count(records, replicas))
         self.health.cleared("quorum")
@@ -221,8 +221,8 @@ class Server:
         self.health.cleared("logs")
 
     async def _register(self, node: Node) -> None:
-        """Before any replica takes its role: until then the image may say that this broker leads, and it has lost what
-        it led with its power. The answer is behind what the controller makes of that.
+        """Register before any replica takes its role: until then the image may say that this broker leads, although it
+        may have lost records in a loss of power. The answer comes after what the controller makes of that.
         """
         self._stops.append(("registration", lambda: self._stop_membership(node)))
         lifecycle = node.broker.lifecycle
@@ -252,7 +252,7 @@ class Server:
         self.health.watch("heartbeats", lambda: self.contact.no_answer(broker.lifecycle))
 
     async def _open_admin(self) -> None:
-        """Health and metrics first, so that a probe sees what a start is waiting for."""
+        """Open health and metrics first, so that a probe sees what a start is waiting for."""
         address = self.config["kavka.admin.listener"]
         if not address:
             return
@@ -273,7 +273,7 @@ class Server:
             health=self.health,
             metadata=broker.metadata,
             quotas=broker.quotas,
-            requests=[(APIS[key].name, one) for key, one in counted],
+            requests=[(APIS[key].name, stats) for key, stats in counted],
             listeners=self._addresses,
             partitions=() if broker.serving is None else broker.serving.replicas,
             is_active_controller=lambda: broker.leads,
@@ -286,7 +286,7 @@ class Server:
         )
 
     def facts(self) -> Mapping[str, object]:
-        """What a report of a crash should say of this node. Raises AttributeError before it has one to speak of."""
+        """Return what a crash report should say of this node. Raises AttributeError before there is a node."""
         broker, quorum = self.broker, self.broker.quorum
         return {
             "roles": ",".join(self.config.roles),

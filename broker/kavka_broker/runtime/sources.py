@@ -19,7 +19,7 @@ from kavka_broker.storage.log_manager import LogManager
 
 @dataclass(slots=True)
 class Sources:
-    """What a probe or a scrape looks at."""
+    """Parts that a probe or a scrape looks at."""
 
     node_id: int
     cluster_id: str

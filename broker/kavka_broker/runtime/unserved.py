@@ -12,13 +12,13 @@ log = get("runtime")
 
 
 def tell_altered(configs: Configs, node_id: int) -> None:
-    """Name what was altered before this broker started. Promises among it were made by another product's controller."""
+    """Log the names of configs altered before this broker started. Another product's controller may have taken some."""
     for name in without_effect((*configs.all_brokers(), *configs.broker(node_id))):
         log.warning("config.unserved", key=name, promise=plain_name(name) in PROMISES)
 
 
 def tell(records: Sequence[Message], node_id: int) -> None:
-    """Name what these records alter."""
+    """Log the names of configs that these records alter."""
     for record in records:
         if type(record) is not ConfigRecord or record.value is None:
             continue

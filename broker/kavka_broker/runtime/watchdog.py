@@ -28,7 +28,7 @@ OTHER: Final = "__other__"
 
 
 class Watchdog:
-    """How often, and for how long in all, callbacks have held the loop, by their names."""
+    """Counts how often, and for how long in all, callbacks have held the loop, by their names."""
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
@@ -59,7 +59,7 @@ class Watchdog:
             self._run = None
 
     def count(self, callback: Any, seconds: float) -> None:
-        """Note that it has held the loop for so long."""
+        """Note that the callback has held the loop for so long."""
         name = name_of(callback)
         key = name if name in self.held or len(self.held) < NAMES_MAX else OTHER
         count, total = self.held.get(key, (0, 0.0))
@@ -70,7 +70,7 @@ class Watchdog:
 
 
 def name_of(callback: Any) -> str:
-    """What a callback of the loop is, for a reader of the log."""
+    """Return the callback's name for a reader of the log."""
     while isinstance(callback, partial):
         callback = callback.func
     owner = getattr(callback, "__self__", None)

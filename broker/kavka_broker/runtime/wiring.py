@@ -51,7 +51,7 @@ Crash = Callable[[BaseException], None]
 
 @dataclass(slots=True)
 class Node:
-    """Everything that is started and stopped."""
+    """Parts that are started and stopped."""
 
     broker: Broker
     of_brokers: Dispatcher
@@ -64,7 +64,7 @@ class Node:
 
 
 class Wiring:
-    """Makes the parts of one node out of what it stands on."""
+    """Makes the parts of one node."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Wiring:
         self._crash = crash
 
     def node(self) -> Node:
-        """All of it."""
+        """Make all parts."""
         config, clock, quorum = self._config, self._world.clock, self._quorum
         broker = Broker(
             node_id=config.node_id,
@@ -130,7 +130,7 @@ class Wiring:
         effective = EffectiveConfig(self._config, broker.metadata.configs)
 
         def stable_offset_of(one: Log) -> int | None:
-            """Up to where a log may be cleaned; None while it is not in service, damaged, or being copied."""
+            """Return up to where a log may be cleaned; None while it is not in service, damaged, or being copied."""
             partition = broker.replicas.get(*one.name)
             if partition is None or partition.log is not one or one.damage or broker.replicas.moves.get(*one.name):
                 return None
@@ -145,7 +145,7 @@ class Wiring:
         )
 
     def follow_metadata(self, broker: Broker) -> None:
-        """From now on what is committed is done here. The replicas that the image has already must be loaded."""
+        """Act on committed records from now on. The replicas that the image has already must be loaded."""
         metadata, quotas = broker.metadata, broker.quotas
 
         def limit(records: Sequence[Message]) -> None:
@@ -216,7 +216,7 @@ class Wiring:
 
     def _directory_lost(self, lifecycle: Lifecycle) -> Callable[[bytes], None]:
         def lost(directory_id: bytes) -> None:
-            """The controller lets others lead what was there. A broker without any directory ends, as Kafka's does."""
+            """Let the controller choose other leaders. A broker without any directory ends, as Kafka's does."""
             if directory_id not in lifecycle.offline_directories:
                 lifecycle.offline_directories.append(directory_id)
                 lifecycle.tell()
@@ -253,7 +253,7 @@ def times_of(config: BrokerConfig) -> Times:
 
 
 def other_controllers(quorum: Quorum, node_id: int) -> list[tuple[str, int]]:
-    """Where the other voters listen."""
+    """Return where the other voters listen."""
     return [
         (host, port) for voter in quorum.voters if voter.node_id != node_id for _, host, port in voter.endpoints[:1]
     ]

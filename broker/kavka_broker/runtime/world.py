@@ -21,7 +21,7 @@ INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What is not of the broker's own making."""
+    """Chance, time and files: everything that the broker does not make itself."""
 
     disk: Disk
     clock: Clock
@@ -32,14 +32,14 @@ class World:
     """What a listener listens with."""
 
     def integer(self, low: int, high: int) -> int:
-        """One of `low` to `high`, all as likely, but for a bias of 2^-32 where the span is that of an int32."""
+        """Return one of `low` to `high`, all as likely, except for a bias of 2^-32 for the span of an int32."""
         return low + int.from_bytes(self.random_bytes(8), "big") % (high - low + 1)
 
     def session_id(self) -> int:
         return self.integer(1, INT32_MAX)
 
     def suffix(self) -> str:
-        """What makes a member id unlike any other: 128 bits, as text."""
+        """Return the suffix that makes a member id unique: 128 bits, as text."""
         drawn = self.random_bytes(16).hex()
         return "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:]))
 
