@@ -41,11 +41,11 @@ from kavka_broker.storage.record_check import check_records, check_times, steps_
 # Base offset and length, epoch, magic and CRC: a length below this cannot be a batch of any format.
 _BATCH_LENGTH_MIN: Final = 14
 
-#: What a client's batch may have, packed and unpacked, to be looked at one record after the other, and to be packed
-#: anew, on the loop: two or three milliseconds.
+#: Most records and bytes of a client's batch that the loop unpacks, checks one after the other, and packs
+#: again: two or three milliseconds.
 ON_LOOP_BYTES_MAX: Final = 16 * 1024
 ON_LOOP_RECORDS_MAX: Final = 2000
-#: The same where it is unpacked only, and judged in columns.
+#: The same bound where the batch is only unpacked, and checked in columns.
 UNPACKED_ON_LOOP_BYTES_MAX: Final = 128 * 1024
 
 _LENGTH: Final = Struct(">i")
@@ -54,18 +54,18 @@ _TIMESTAMP: Final = Struct(">q")
 
 
 class NotOnLoop(Exception):
-    """To make the batch ready takes too long for the loop: `prepare_in_thread`, and append what comes of it."""
+    """The batch takes too long for the loop: `prepare_in_thread`, and append the result."""
 
 
 class Prepared(NamedTuple):
-    """A batch as it shall be written to a log of this configuration."""
+    """A batch as it is written to a log of this configuration."""
 
     batch: memoryview
     config: LogConfig
 
 
 class Origin(Enum):
-    """Who hands in a batch. Only clients are mistrusted."""
+    """The sender of a batch. Only clients are mistrusted."""
 
     CLIENT = auto()
     COORDINATOR = auto()
@@ -82,13 +82,13 @@ def corrupt(message: str) -> BrokerError:
 
 
 def unsupported(magic: int) -> BrokerError:
-    """Formats 0 and 1 were once good; any other magic is noise."""
+    """Return the error for a magic: formats 0 and 1 were once good; any other magic is noise."""
     refuse = invalid if magic in (0, 1) else corrupt
     return refuse(f"batches of magic {magic} are not supported, only magic {MAGIC}")
 
 
 def first_batch(batches: memoryview) -> tuple[BatchHeader, memoryview]:
-    """The first batch and its header. Raises BrokerError where there is no whole one."""
+    """Return the first batch and its header. Raises BrokerError where no batch is whole."""
     if len(batches) < HEADER_BYTES:
         if len(batches) > 16 and batches[16] != MAGIC:
             raise unsupported(batches[16])
@@ -128,12 +128,12 @@ def judged(
 
 
 def prepare(batch: memoryview, header: BatchHeader, config: LogConfig, origin: Origin, now_ms: int) -> memoryview:
-    """The batch as it shall be written. Raises BrokerError with Kafka's code, and NotOnLoop for a client's."""
+    """Return the batch as it is written. Raises BrokerError with Kafka's code, and NotOnLoop for a client's."""
     return _prepare(batch, header, config, origin, now_ms, is_on_loop=origin is Origin.CLIENT)
 
 
 def prepare_in_thread(batches: memoryview, config: LogConfig, now_ms: int) -> Prepared:
-    """A client's batch, for which `prepare` was not the place; `batches` stays as it is. Raises BrokerError."""
+    """Prepare a client's batch that is too long for `prepare`; `batches` stays as it is. Raises BrokerError."""
     header, batch = first_batch(memoryview(bytearray(batches)))
     return Prepared(_prepare(batch, header, config, Origin.CLIENT, now_ms, is_on_loop=False), config)
 
@@ -152,7 +152,7 @@ def _prepare(
     if not config.log_append_time:
         _check_timestamp_type(header)
     codec = header.codec if config.compression_type == "producer" else Compression.named(config.compression_type)
-    # What the broker itself writes is as it says.
+    # Batches that the broker itself writes are not checked.
     if codec != header.codec or origin is Origin.CLIENT:
         batch = _rewrite(batch, header, codec, config, now_ms, is_on_loop=is_on_loop)
     if config.log_append_time:
@@ -221,7 +221,7 @@ def _rewrite(
 
 
 def _on_loop(batch: memoryview, header: BatchHeader, *, is_walked: bool) -> tuple[int, int]:
-    """The bytes that the records may unpack to on the loop, and the steps to look at them. Raises NotOnLoop."""
+    """Return the bytes that the loop may unpack, and the steps to check the records. Raises NotOnLoop."""
     bytes_max = ON_LOOP_BYTES_MAX if is_walked else UNPACKED_ON_LOOP_BYTES_MAX
     if is_walked and header.records_count > ON_LOOP_RECORDS_MAX:
         raise NotOnLoop
@@ -233,7 +233,7 @@ def _on_loop(batch: memoryview, header: BatchHeader, *, is_walked: bool) -> tupl
 def _repack(
     batch: memoryview, header: BatchHeader, codec: int, config: LogConfig, max_timestamp_ms: int, bytes_max: int
 ) -> memoryview:
-    """The same records with another codec; the header says their largest timestamp, whatever it has said."""
+    """Pack the same records with another codec; the header gets their largest timestamp, whatever it said."""
     assert codec != header.codec
     records = decompress(header.codec, batch[HEADER_BYTES:], bytes_max)
     packed = compress(Compression(codec), records, _level(config, codec))

@@ -38,7 +38,7 @@ _EMPTY: Final = memoryview(b"")
 
 
 class Damage(ProtocolViolation):
-    """There is no sound batch at `position`, where one should begin with `next_offset` or later."""
+    """No sound batch stands at `position`, where one should begin with `next_offset` or later."""
 
     def __init__(self, path: str, position: int, next_offset: int, reason: str) -> None:
         super().__init__(f"{path}: no sound batch at position {position}, offset {next_offset}: {reason}")
@@ -47,11 +47,11 @@ class Damage(ProtocolViolation):
 
 
 class OtherEpoch(Damage):
-    """The batch is sound, but for its leader epoch, which another one reigned over: or so the epoch file says."""
+    """The batch is sound, except for its leader epoch: by the epoch file another epoch reigned over its offset."""
 
 
 class Place(NamedTuple):
-    """A batch in a segment."""
+    """A batch's place in a segment."""
 
     position: int
     base_offset: int
@@ -84,7 +84,7 @@ class Walk:
         self._window_bytes = window_bytes
 
     def peek(self) -> Place | None:
-        """The batch at hand; None at the end of the file. Raises Damage."""
+        """Return the next batch; None at the end of the file. Raises Damage."""
         position, size = self.position, self._size
         if size - position < HEADER_BYTES:
             if position == size:
@@ -114,7 +114,7 @@ class Walk:
 
 
 def find(file: File, position: int, offset: int, floor: int, ceiling: int = ANY_OFFSET) -> Place | None:
-    """The first batch at or behind `position` that ends at or after `offset`; None where the file ends before it.
+    """Return the first batch at or behind `position` that ends at or after `offset`; None where the file ends before.
 
     The batch at `position` begins between `floor` and `ceiling`. Raises Damage.
     """
@@ -122,7 +122,7 @@ def find(file: File, position: int, offset: int, floor: int, ceiling: int = ANY_
 
 
 def _found_near(file: File, position: int, offset: int, floor: int, ceiling: int) -> Place | None:
-    """As `find`, within one window, as for most fetches. None where it is not so plain, and a walk has to say why."""
+    """Find within one window, as for most fetches. None where that is not possible, and a walk has to say why."""
     left = file.size - position
     if left < HEADER_BYTES:
         return None
@@ -142,7 +142,7 @@ def _found_near(file: File, position: int, offset: int, floor: int, ceiling: int
 
 
 def find_by_walk(file: File, position: int, offset: int, floor: int, ceiling: int) -> Place | None:
-    """As `find`. Raises Damage."""
+    """Find as `find` does, by a walk over headers. Raises Damage."""
     walk = Walk(file, position, floor)
     place = walk.peek()
     if place is not None and place.base_offset > ceiling:
@@ -154,7 +154,7 @@ def find_by_walk(file: File, position: int, offset: int, floor: int, ceiling: in
 
 
 def whole_until(file: File, position: int, limit: int, floor: int) -> tuple[int, int]:
-    """Where the last whole batch before `limit` ends, from `position` on, and the offset after it. Raises Damage."""
+    """Return where the last whole batch before `limit` ends, and the offset after it. Raises Damage."""
     walk = Walk(file, position, floor)
     while (place := walk.peek()) is not None:
         if place.position + place.size_bytes > limit:
@@ -180,7 +180,7 @@ def whole_in(view: memoryview, at: int, limit: int, floor: int, room: int) -> tu
 
 
 def end_at(file: File, begun: int, position: int, floor: int) -> int:
-    """The offset at which the batch before `position` ends, as the walk from `begun` says. Raises Damage."""
+    """Return the offset at which the batch before `position` ends, by a walk from `begun`. Raises Damage."""
     walk = Walk(file, begun, floor)
     while walk.position < position and (place := walk.peek()) is not None:
         walk.step(place)
@@ -190,7 +190,7 @@ def end_at(file: File, begun: int, position: int, floor: int) -> int:
 
 
 def headers(file: File, position: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch, as they stand there. Raises ProtocolViolation where one is not whole."""
+    """Yield position and header of each batch, unchecked. Raises ProtocolViolation where a batch is not whole."""
     size = file.size
     view, begin, end = _EMPTY, position, position
     while position < size:
@@ -208,7 +208,7 @@ def headers(file: File, position: int) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def resync(file: File, damage: Damage, ceiling: int, bytes_max: int | None = None) -> Place | None:
-    """The first sound batch behind `damage` that begins at most at `ceiling`. Its CRC is right."""
+    """Return the first sound batch behind `damage` that begins at most at `ceiling`. Its CRC is right."""
     size = file.size if bytes_max is None else min(file.size, damage.position + bytes_max)
     at = damage.position + 1
     while at + HEADER_BYTES <= size:
@@ -237,7 +237,7 @@ def _sound_at(file: File, position: int, floor: int, ceiling: int) -> Place | No
 
 
 def what_is_wrong(header: BatchHeader, batch: memoryview, floor: int, ceiling: int) -> str:
-    """Why this cannot be a batch between these offsets; nothing where it can."""
+    """Return why this cannot be a batch between these offsets; an empty string where it can."""
     if header.magic != MAGIC:
         return f"its magic is {header.magic}"
     if not crc_is_valid(batch):

@@ -24,12 +24,12 @@ _VERSION: Final = "0"
 
 
 class MalformedCheckpoint(Exception):
-    """A checkpoint cannot be read. What it says can be worked out from the logs."""
+    """A checkpoint cannot be read. Its offsets can be worked out from the logs."""
 
 
 def _lines(path: str, data: bytes) -> list[list[str]]:
     if not data.endswith(b"\n"):
-        # Power was lost before all of it was written out: half a number is a number too.
+        # A loss of power may have cut the file: half a number is a number too.
         raise MalformedCheckpoint(f"{path}: the last line is cut")
     try:
         version, count, *lines = data.decode().splitlines()
@@ -45,7 +45,7 @@ def _text(lines: list[str]) -> bytes:
 
 
 def read_offsets(disk: Disk, path: str) -> dict[PartitionName, int]:
-    """The offsets by partition; none where there is no file, or the empty one of Kafka's cleaner that never cleaned."""
+    """Read the offsets by partition; none where there is no file, or an empty one of Kafka's cleaner."""
     try:
         data = disk.read_file(path)
     except FileNotFoundError:
@@ -64,7 +64,7 @@ def write_offsets(disk: Disk, path: str, offsets: Mapping[PartitionName, int]) -
 
 
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]] | None:
-    """Epochs with their first offsets; None where there is no file, or an empty one as Kafka makes it first."""
+    """Read epochs with their first offsets; None where there is no file, or an empty one as Kafka makes it first."""
     try:
         data = disk.read_file(path)
     except FileNotFoundError:

@@ -14,7 +14,7 @@ log = get("storage")
 
 
 class DiscardedFiles:
-    """Those of one log. `remove` may run in a thread beside `add`."""
+    """Discarded files of one log. `remove` may run in a thread beside `add`."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -24,7 +24,7 @@ class DiscardedFiles:
         return len(self._paths)
 
     def add(self, path: str) -> None:
-        """Take the file out of the log; one that is not there is fine. Raises OSError."""
+        """Take the file out of the log; a missing file is fine. Raises OSError."""
         assert not path.endswith(DELETED), path
         try:
             self._disk.rename(path, path + DELETED)

@@ -38,16 +38,16 @@ Buffer = bytes | bytearray | memoryview
 
 # Below this a read of bytes that are not mapped yet costs less as a copy than as a map.
 PREAD_BYTES_MAX: Final = 64 * 1024
-#: So much of a small file at a time.
+#: Bytes read at a time of a small file.
 READ_BYTES: Final = 64 * 1024
 # Ends of names of files that are not finished, or not wanted any more: a start removes them.
 UNFINISHED_SUFFIXES: Final = (".tmp", ".cleaned", ".deleted")
 _EMPTY: Final = memoryview(b"")
-_MADV_POPULATE_READ: Final = 22  # which Python has no name for
+_MADV_POPULATE_READ: Final = 22  # Python has no name for it
 
 
 def _can_populate() -> bool:
-    """Whether this kernel brings pages in by request."""
+    """Whether this kernel maps pages in by request."""
     try:
         with mmap.mmap(-1, mmap.PAGESIZE) as probe:
             probe.madvise(_MADV_POPULATE_READ, 0, mmap.PAGESIZE)
@@ -59,7 +59,7 @@ def _can_populate() -> bool:
 MAPS: Final = _can_populate()
 
 
-# The disk is well; there is no room, or something that processes share is used up, just now.
+# The disk is well, but has no room, or the processes' share of something is used up just now.
 _PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
@@ -69,7 +69,7 @@ def is_passing(problem: OSError) -> bool:
 
 
 def is_out_of_files(problem: OSError) -> bool:
-    """Whether there was no descriptor to open a file with, so that nothing was done to it."""
+    """Whether there was no descriptor to open a file with, so that the file was not touched."""
     return problem.errno in (errno.EMFILE, errno.ENFILE)
 
 
@@ -81,19 +81,19 @@ class File(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """The bytes in the file."""
         ...
 
     def append(self, piece: Buffer) -> None:
-        """Write all of `piece` at the end, or raise OSError and leave the file as it was."""
+        """Write all of `piece` at the end. Raises OSError, and then leaves the file as it was."""
         ...
 
     def read(self, position: int, size: int) -> memoryview:
-        """Exactly these bytes, which must have been written; readable for as long as they are held."""
+        """Return exactly these bytes, which must have been written; readable for as long as they are held."""
         ...
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size`; views of what is cut stay readable."""
+        """Cut the file to `size`; views of the cut bytes stay readable."""
         ...
 
     def sync(self) -> None:
@@ -101,27 +101,27 @@ class File(Protocol):
         ...
 
     def release(self) -> None:
-        """Let go of maps and descriptors; the next use takes them up again."""
+        """Close maps and descriptors; the next use opens them again."""
         ...
 
     def close(self) -> None: ...
 
 
 class Lock(Protocol):
-    """A lock that another process respects."""
+    """A lock that other processes respect."""
 
     def release(self) -> None: ...
 
 
 class Disk(Protocol):
-    """Files and directories by path. Everything raises OSError as the operating system would."""
+    """Files and directories by path. All methods raise OSError as the operating system would."""
 
     def open(self, path: str) -> File:
-        """Open `path` for appending and reading; it is made where it does not exist."""
+        """Open `path` for appending and reading; the file is made where it does not exist."""
         ...
 
     def open_to_read(self, path: str) -> File:
-        """A handle of its own on a file that is there, for a thread: it takes up no map, and goes on reading the file
+        """Return a handle of its own on an existing file, for a thread: it takes no map, and goes on reading the file
         that it was opened on under whatever name.
         """
         ...
@@ -131,11 +131,11 @@ class Disk(Protocol):
     def is_directory(self, path: str) -> bool: ...
 
     def names(self, path: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
         ...
 
     def make_directory(self, path: str) -> None:
-        """Make it and its parents; an existing one is fine."""
+        """Make the directory and its parents; an existing one is fine."""
         ...
 
     def read_file(self, path: str) -> bytes: ...
@@ -157,11 +157,11 @@ class Disk(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def space(self, path: str) -> tuple[int, int]:
-        """How many bytes the volume of `path` has, and how many are left; -1 where that is not known."""
+        """Return the bytes of the volume of `path`, and how many are left; -1 where that is not known."""
         ...
 
     def lock(self, path: str) -> Lock:
-        """Take the lock file, or raise BlockingIOError where another process holds it."""
+        """Take the lock file. Raises BlockingIOError where another process holds it."""
         ...
 
 
@@ -180,7 +180,7 @@ class RealFile:
         self.path = path
         self._fd = fd
         self._borrowers = 0  # threads that sync with the descriptor just now
-        self._kept_fds: tuple[int, ...] = ()  # which they may still use: as another file's they would sync that
+        self._kept_fds: tuple[int, ...] = ()  # to be closed after use: reused they would sync another file
         self._closed = False
         self._map: mmap.mmap | None = None
         # Maps that were let go and may have slices that are held, and up to where each still shows the file.
@@ -207,7 +207,7 @@ class RealFile:
         try:
             written = os.pwrite(fd, piece, self.size)
             if written != size:
-                # A nearly full disk takes a part; the next write says why.
+                # A nearly full disk takes a part; the next write raises the error.
                 self._append_rest(fd, memoryview(piece), written)
         except OSError:
             self._cut_torn_append(fd)
@@ -252,7 +252,7 @@ class RealFile:
         assert len(self._view) == self.size
 
     def _bring_in(self, position: int, end: int) -> None:
-        """Raises OSError where a page cannot be read, which would be a SIGBUS for whoever touches it."""
+        """Bring pages in. Raises OSError where a page cannot be read, which would be a SIGBUS for its reader."""
         if self._map is None or position == end:
             return
         start = position & -mmap.PAGESIZE
@@ -262,7 +262,7 @@ class RealFile:
             raise self._unreadable(f"{end - position} bytes at {position}: {problem.strerror}") from problem
 
     def _unreadable(self, what: str) -> OSError:
-        """The system says EFAULT or EHWPOISON of a map, and of a file that somebody has cut it just reads less."""
+        """Return the error of a page: the system says EFAULT or EHWPOISON of a map, and reads less of a cut file."""
         return OSError(errno.EIO, f"{os.strerror(errno.EIO)}: {what}", self.path)
 
     def truncate(self, size: int) -> None:
@@ -314,7 +314,7 @@ class RealFile:
             os.close(fd)
 
     def _close_kept(self) -> None:
-        """The last thread that borrowed descriptors closes those that the loop has let go of meanwhile."""
+        """Close descriptors that the loop has let go of, in the last thread that borrowed one."""
         if not self._borrowers:
             kept, self._kept_fds = self._kept_fds, ()
             for fd in kept:
@@ -361,7 +361,7 @@ class RealLock:
 
 
 class RealDisk:
-    """The operating system's files."""
+    """Files of the operating system."""
 
     def open(self, path: str) -> RealFile:
         return RealFile(path)

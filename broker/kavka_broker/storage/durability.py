@@ -30,15 +30,15 @@ from kavka_broker.storage.segments import Segments
 
 
 class Cut(NamedTuple):
-    """A cut that is planned: what is kept ends at `offset`, or the log forgets everything and begins at `begins_at`."""
+    """A planned cut: the log ends at `offset`, or forgets everything and begins at `begins_at`."""
 
     offset: int
     begins_at: int
-    recovery_point: int  # as it was before
+    recovery_point: int  # before the cut
 
 
 class Durability:
-    """What of one log is synced. `flush`, `sync_records` and `secure` may run in a thread beside the loop."""
+    """The synced part of one log. `flush`, `sync_records` and `secure` may run in a thread beside the loop."""
 
     def __init__(
         self,
@@ -62,15 +62,15 @@ class Durability:
         self.recovery_point = recovery_point
         self.sync_wanted_offset = 0  # up to where appends want a sync, by `flush.messages`
         self.flushed_ms = segments.active.created_ms
-        # Whether the topic's id is known to survive a loss of power; with it, no record can outlive it.
+        # Whether the topic's id is synced, so that no record can outlive it.
         self.is_secured = is_secured
         # Called when the recovery point went back, so that the checkpoint never promises more than was synced.
         self.on_recovery_point_lowered: Callable[[], None] = _nothing
         self.planned: Cut | None = None
-        self._is_lowering = False  # the disk says still that more is synced than the cut will leave
-        self._unsealed: Segment | None = None  # was cut, and a loss of power might bring back what has gone
+        self._is_lowering = False  # the disk still says that more is synced than the cut will leave
+        self._unsealed: Segment | None = None  # was cut: a loss of power might bring its records back
         self._recovery_lock = threading.Lock()
-        # Held while something is synced: who comes meanwhile must not count as durable what is only being synced.
+        # Held during a sync: records appended meanwhile must not count as durable.
         self._sync_lock = threading.Lock()
         self._unsynced_paths = [os.path.join(directory, PARTITION_METADATA)]
         self._are_indexes_unsynced = False
@@ -84,12 +84,12 @@ class Durability:
 
     @property
     def has_unflushed_segments(self) -> bool:
-        """A segment was rolled, and not everything before the active one is synced."""
+        """Whether a segment was rolled, and not everything before the active one is synced."""
         return self.recovery_point < self._segments.active_base
 
     @property
     def awaits_sync(self) -> bool:
-        """Whether something was appended that may not be answered before a sync (`flush.messages`), or the next step of
+        """Whether records were appended that may not be answered before a sync (`flush.messages`), or the next step of
         a cut is a thread's.
         """
         if self.planned is not None:
@@ -98,7 +98,7 @@ class Durability:
 
     @property
     def answerable_end(self) -> int:
-        """Below it are the records that this replica may answer for, to clients and to its leader."""
+        """The end of the records that this replica may answer for, to clients and to its leader."""
         return self.recovery_point if self.recovery_point < self.sync_wanted_offset else self._state.end_offset
 
     @property
@@ -107,14 +107,14 @@ class Durability:
 
     @property
     def untouched_end(self) -> int:
-        """Up to where a cut that is under way leaves the segments as they are; the log's end where there is none."""
+        """The offset up to which a planned cut leaves the segments as they are; the log's end where none is planned."""
         if self.planned is not None:
             return self.planned.offset
         return self._state.end_offset if self._unsealed is None else self._unsealed.base_offset
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether a cut is planned, and the disk promises no more than it leaves."""
+        """Whether a cut is planned, and the checkpoint on the disk promises no more than it leaves."""
         return self.planned is not None and not self._is_lowering
 
     # --- flush --------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Durability:
             if not (is_behind or (has_indexes and self._are_indexes_unsynced)):
                 return
             truncations, end_offset = state.truncations, state.end_offset
-            # The segment that ends at the recovery point too: a roll has added to its indexes.
+            # The segment that ends at the recovery point is synced too: a roll has added to its indexes.
             segments = self._segments.from_offset(self.recovery_point - 1)
             self._try_sync(lambda: self._sync(segments, has_indexes=has_indexes))
             if state.is_closed:
@@ -181,7 +181,7 @@ class Durability:
             if self._are_names_unsynced:
                 self._sync_names()
         except OSError:
-            # Whoever tries again syncs all of it, and what the loop has added meanwhile.
+            # The next flush syncs all of it, and what the loop has added meanwhile.
             self._unsynced_paths = [*paths, *self._unsynced_paths]
             self._are_indexes_unsynced = self._epoch_file.is_unsynced = True
             raise
@@ -203,7 +203,7 @@ class Durability:
                 self._disk.sync_file(path)
 
     def sync_later(self, path: str, *, is_named: bool = False) -> None:
-        """With the next flush this file is synced, and its name, unless that is counted already (`is_named`)."""
+        """Sync this file with the next flush, and its name, unless that is counted already (`is_named`)."""
         assert path.startswith(self._directory), f"{path} is no file of {self._directory}"
         self._unsynced_paths.append(path)
         self._segments.name_changes += not is_named
@@ -222,7 +222,7 @@ class Durability:
                 self.is_secured = True
 
     def sync_id(self, *, is_named: bool) -> None:
-        """What `secure` does; where `is_named`, another syncs the log directory, for many logs. Raises OSError."""
+        """Sync the topic's id; where `is_named`, the caller syncs the log directory, for many logs. Raises OSError."""
         with suppress(FileNotFoundError):
             self._disk.sync_file(os.path.join(self._directory, PARTITION_METADATA))
         self._disk.sync_directory(self._directory)
@@ -236,7 +236,7 @@ class Durability:
         self.note_secured(changes)
 
     def note_secured(self, changes: int) -> None:
-        """The topic's id was synced, and the names as they were at so many changes of them."""
+        """Note that the topic's id was synced, and the names as they were at that count of changes."""
         assert changes <= self._segments.name_changes
         self.is_secured = True
         self._names_synced = max(self._names_synced, changes)
@@ -248,10 +248,10 @@ class Durability:
     # --- the parts of a cut that block --------------------------------------------------------------------------
 
     def plan(self, offset: int, begins_at: int = -1) -> None:
-        """Raises KAFKA_STORAGE_ERROR, on a full disk too: that has to be found before anything is gone."""
+        """Plan a cut. Raises KAFKA_STORAGE_ERROR, on a full disk too: that has to be found before anything is gone."""
         self.give_up_cut()
         try:
-            self._epoch_file.write(durable=False)  # as it has to be written again afterwards
+            self._epoch_file.write(durable=False)  # not synced, as it is written again after the cut
         except OSError as problem:
             raise self._not_cut(problem) from problem
         state = self._state
@@ -265,7 +265,7 @@ class Durability:
         state.note_changed()
 
     def give_up_cut(self) -> None:
-        """Nothing of what was planned has been cut yet, and nothing will be."""
+        """Give the planned cut up, of which nothing was carried out yet."""
         with self._recovery_lock:
             if self.planned is not None:
                 self.recovery_point = max(self.recovery_point, self.planned.recovery_point)
@@ -287,14 +287,14 @@ class Durability:
                 self._is_lowering = False
 
     def note_cut(self) -> None:
-        """It was carried out; until `seal` the log takes no records."""
+        """Note that the cut was carried out; until `seal` the log takes no records."""
         state = self._state
         assert self.may_be_cut, f"{state.name} was cut, and nobody has asked for it"
         with self._recovery_lock:
-            # At the end, when nothing of the former history can be taken for what a sync has made durable.
+            # Noted last, when no sync of the former records can be taken for one of the new.
             state.truncations += 1
             self.sync_wanted_offset = min(self.sync_wanted_offset, state.end_offset)
-            # The disk may have lost more of the last batches than the plan has known.
+            # The disk may have lost more of the last batches than was known at the plan.
             self.recovery_point = min(self.recovery_point, state.end_offset)
             self._unsealed, self.planned = self._segments.active, None
         state.has_begun = False
@@ -324,10 +324,10 @@ class Durability:
         state.note_changed()
 
     def seal_names(self) -> None:
-        """Raises OSError."""
+        """Sync the names of the log's files. Raises OSError."""
         self._epoch_file.is_unsynced = False
         try:
-            self._epoch_file.write(durable=True)  # and with it the names in the directory
+            self._epoch_file.write(durable=True)  # this syncs the names in the directory, too
         except OSError as problem:
             if problem.errno != ENOSPC:
                 raise
@@ -335,7 +335,7 @@ class Durability:
             self._epoch_file.write(durable=True)
 
     def _not_cut(self, problem: OSError) -> BrokerError:
-        """What a step of a cut comes to for which there was no room, or no descriptor; else the log has failed."""
+        """Return the error of a cut without room or descriptor; otherwise the log has failed."""
         if problem.errno != ENOSPC and not is_out_of_files(problem):
             self._state.fail()
         return self._state.storage_error("truncate", problem)

@@ -9,7 +9,7 @@ from kavka_broker.storage.disk import Disk, File
 
 
 class EntryFile:
-    """What the indexes of a segment have in common. `_file` is None where there is no file before the first entry."""
+    """Common part of a segment's indexes. `_file` is None where there is no file before the first entry."""
 
     __slots__ = ("_disk", "_file", "_is_closed", "_lock", "_pending", "path")
 
@@ -22,7 +22,7 @@ class EntryFile:
         self._lock = threading.Lock()
 
     def spill(self) -> None:
-        """Write out what waits in memory. Raises OSError, and then it waits on."""
+        """Write out the entries that wait in memory. Raises OSError, and then they wait on."""
         with self._lock:
             ready = bytes(self._pending)
             if not ready or self._is_closed:
@@ -35,10 +35,10 @@ class EntryFile:
             del self._pending[: len(ready)]
 
     def _stored_more(self, size_bytes: int) -> None:
-        """So much was written out."""
+        """Note that so many bytes were written out."""
 
     def _try_spill(self) -> None:
-        # What the entries speak of is in the log already: they just wait on.
+        # The batches of these entries are in the log already: the entries just wait on.
         try:
             self.spill()
         except OSError:
@@ -50,7 +50,7 @@ class EntryFile:
             self._file.sync()
 
     def release(self) -> None:
-        """Let go of the descriptor; an index that is looked up rarely need not hold one."""
+        """Close the descriptor; an index that is looked up rarely need not hold one."""
         # Under the lock: a descriptor that is closed under a thread's write may be another file's by then.
         with self._lock:
             if self._file is not None:

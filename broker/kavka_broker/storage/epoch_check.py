@@ -19,7 +19,7 @@ HEADER_UNITS: Final = 3
 
 
 def epochs_in(segments: Iterable[Segment], log_start_offset: int) -> LeaderEpochs:
-    """The epochs as the batches have them. A walk over every header."""
+    """Return the epochs by the batches' headers, walking over every one."""
     epochs, last = at_once(_walk(segments))
     if last is not None:
         _note(epochs, last)
@@ -28,7 +28,7 @@ def epochs_in(segments: Iterable[Segment], log_start_offset: int) -> LeaderEpoch
 
 
 def with_former(known: LeaderEpochs, segments: Sequence[Segment], log_start_offset: int) -> LeaderEpochs:
-    """`known`, and what the batches say of the epochs in front of it.
+    """Return `known`, with the epochs that the batches have in front of it.
 
     A start that moves on takes the epochs below it out of their file. A crash may bring the start back, as its
     checkpoint is written later: then there are records again whose epoch nobody would know, and a follower that has
@@ -37,7 +37,7 @@ def with_former(known: LeaderEpochs, segments: Sequence[Segment], log_start_offs
     first = next(iter(known.entries), None)
     if first is None or first.start_offset <= log_start_offset:
         return known
-    former = epochs_in((one for one in segments if one.base_offset < first.start_offset), log_start_offset)
+    former = epochs_in((segment for segment in segments if segment.base_offset < first.start_offset), log_start_offset)
     former.truncate_from_end(first.start_offset)
     for entry in known.entries:
         former.assign(*entry)
@@ -45,7 +45,7 @@ def with_former(known: LeaderEpochs, segments: Sequence[Segment], log_start_offs
 
 
 def _walk(segments: Iterable[Segment]) -> Work[tuple[LeaderEpochs, BatchHeader | None]]:
-    """The epochs of all but the last batch, and that: nothing behind it says that its epoch is right."""
+    """Return the epochs of all batches except the last, and the last: no later batch confirms its epoch."""
     epochs, held, pace = LeaderEpochs(), None, Pace()
     for segment in segments:
         for _, header in segment.sound_batches():
@@ -67,7 +67,7 @@ def _note(epochs: LeaderEpochs, header: BatchHeader) -> None:
 def corrected(
     known: LeaderEpochs, segments: Iterable[Segment], log_start_offset: int, log_end_offset: int
 ) -> Work[LeaderEpochs | None]:
-    """What the batches say, where `known` says otherwise; None where it is right, and a single batch may be wrong."""
+    """Return the batches' epochs where `known` differs; None where it is right, or only the last batch differs."""
     assert log_start_offset <= log_end_offset
     found, last = yield from _walk(segments)
     found.truncate_from_start(log_start_offset)
@@ -79,7 +79,7 @@ def corrected(
     if before == list(found.entries):
         return None
     for ahead in known.entries:
-        # Of a leader that has written nothing yet; only the file knows of it.
+        # The epoch of a leader that has written nothing yet is only in the file.
         if ahead.start_offset >= log_end_offset and ahead.epoch > found.latest:
             found.assign(*ahead)
     return found

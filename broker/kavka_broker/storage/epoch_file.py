@@ -24,7 +24,7 @@ log = get("storage")
 
 
 class _LookedAt(NamedTuple):
-    """What must stay as it is while somebody walks over the log's headers in slices."""
+    """Log ends that must stay as they are during a walk over the log's headers in slices."""
 
     segments: list[Segment]
     end_offset: int
@@ -34,7 +34,7 @@ class _LookedAt(NamedTuple):
 
 
 def read_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochs, bool]:
-    """What the file of a log says, and whether it says anything."""
+    """Read the file of a log; returns its epochs, and whether it has any."""
     try:
         entries = checkpoints.read_epochs(disk, os.path.join(directory, LEADER_EPOCHS))
     except checkpoints.MalformedCheckpoint as problem:
@@ -67,7 +67,7 @@ class EpochFile:
         self._are_checked = False
 
     def begin(self, epoch: int, start_offset: int) -> None:
-        """The first record of an epoch comes."""
+        """Begin an epoch with its first record."""
         assert epoch > self.epochs.begun, f"{self._directory}: epoch {epoch} begins behind {self.epochs.begun}"
         assert start_offset >= self._state.start_offset, f"{self._directory}: an epoch begins at {start_offset}"
         self.epochs.assign(epoch, start_offset)
@@ -79,30 +79,30 @@ class EpochFile:
             self.write(durable=False)
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """The log ends at `end_offset` now."""
+        """Forget epochs behind the log's new end."""
         assert end_offset >= 0
         self.is_unsynced |= self.epochs.truncate_from_end(end_offset)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log begins at `start_offset` now."""
+        """Forget epochs in front of the log's new start."""
         assert start_offset <= self._state.end_offset, f"{self._directory} would begin behind its end"
         self.is_unsynced |= self.epochs.truncate_from_start(start_offset)
 
     def write(self, *, durable: bool) -> None:
-        """Raises OSError."""
+        """Write the epochs to the file. Raises OSError."""
         if self._state.is_closed:
-            return  # a thread comes late: another log may have the directory's name by now
+            return  # the thread comes late: another log may have the directory's name by now
         path = os.path.join(self._directory, LEADER_EPOCHS)
         checkpoints.write_epochs(self._disk, path, [*self.epochs.entries], durable=durable)
 
     # --- doubts -------------------------------------------------------------------------------------------------
 
     def were_wrong(self) -> bool:
-        """Whether the batches say otherwise than the epoch file. It is a walk over the whole log, and taken once."""
+        """Whether the batches contradict the epoch file, which is then corrected. Walks over the whole log, once."""
         return at_once(self.correct())
 
     def correct(self) -> Work[bool]:
-        """As `were_wrong`, in slices; nothing comes of it where the log changes in between."""
+        """Correct the epochs as `were_wrong` does, in slices; nothing changes where the log changes in between."""
         if self._are_checked:
             return False
         before = self._looked_at
@@ -117,7 +117,7 @@ class EpochFile:
         return True
 
     def drop_unwritten(self) -> Work[None]:
-        """Forget the epochs that have no record, if the batches bear the others out. Raises OSError."""
+        """Forget the epochs that have no record, if the batches confirm the others. Raises OSError."""
         yield from self.correct()
         if self._are_checked:
             self.truncate_from_end(self._state.end_offset)

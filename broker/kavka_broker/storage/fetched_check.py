@@ -14,14 +14,14 @@ from kavka_broker.storage.log_state import LogState
 
 
 class Fetched(NamedTuple):
-    """Whole batches. The first `begins_within` a log that is empty: it holds the offset at which that begins."""
+    """Whole batches. The first `begins_within` an empty log: it holds the offset at which the log begins."""
 
     batches: list[tuple[BatchHeader, memoryview]]
     begins_within: bool
 
 
 def judge_fetched(batches: memoryview, state: LogState, epoch_file: EpochFile, leader_epoch: int) -> Fetched:
-    """The batches, each of them fit to be appended. Raises BrokerError as `Log.append_as_follower` does."""
+    """Return the batches, each of them fit to be appended. Raises BrokerError as `Log.append_as_follower` does."""
     end_offset, latest_epoch = state.end_offset, epoch_file.epochs.latest
     whole = _whole(batches, state)
     begins_within = bool(whole) and 0 <= whole[0][0].base_offset < end_offset <= whole[0][0].last_offset
@@ -34,7 +34,7 @@ def judge_fetched(batches: memoryview, state: LogState, epoch_file: EpochFile, l
             raise _unexpected(state, header, f"the log ends at {end_offset}")
         if not latest_epoch <= header.leader_epoch <= leader_epoch:
             if header.leader_epoch < epoch_file.epochs.latest:
-                epoch_file.were_wrong()  # the leader knows of no divergence; the next fetch names what is true
+                epoch_file.were_wrong()  # the leader knows of no divergence; the next fetch names the true epoch
             raise _unexpected(state, header, f"the log is at epoch {latest_epoch}, the leader at {leader_epoch}")
         end_offset, latest_epoch = header.next_offset, header.leader_epoch
     assert end_offset >= state.start_offset

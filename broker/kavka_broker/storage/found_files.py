@@ -8,7 +8,7 @@ from kavka_broker.storage.names import LOG, SEGMENT_FILES, SWAP, offset_file, pa
 
 
 def clean_up(disk: Disk, directory: str) -> list[str]:
-    """Remove what a crash left half done; returns what else is there."""
+    """Remove files that a crash left half done; returns the other names."""
     try:
         names = disk.names(directory)
     except FileNotFoundError:
@@ -24,7 +24,7 @@ def clean_up(disk: Disk, directory: str) -> list[str]:
 
 
 def offset_files(names: list[str]) -> list[tuple[int, str]]:
-    """The files of segments and the snapshots, by offset."""
+    """Return the files of segments and the snapshots, by offset."""
     return [found for found in map(parse_offset_file, names) if found is not None]
 
 

@@ -66,13 +66,13 @@ class Unusable:
 
     @property
     def cause(self) -> OSError | None:
-        """What the disk has said, where it was the disk."""
+        """The error of the disk, if the disk was the reason."""
         cause = self.problem if isinstance(self.problem, OSError) else self.problem.__cause__
         return cause if isinstance(cause, OSError) else None
 
     @property
     def has_failed(self) -> bool:
-        """Whether nothing more is to be had from this disk."""
+        """Whether this disk has failed for good."""
         return self.cause is not None and not is_passing(self.cause)
 
     @property
@@ -80,12 +80,12 @@ class Unusable:
         return self.cause is not None and is_passing(self.cause)
 
     def may_be_of(self, topic_id: bytes) -> bool:
-        """Whether it is this topic's, or nobody can tell whose."""
+        """Whether the log is this topic's, or its topic is unknown."""
         return self.found.owner in (topic_id, ZERO)
 
 
 class Search:
-    """One look through the log directories. `failed` is told of one that cannot be read."""
+    """A search through the log directories. `failed` is told of a directory that cannot be read."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Search:
         self._known_id = known_id
 
     def logs(self, directories: list[LogDirectory], *, are_all: bool = True) -> list[FoundLog]:
-        """The logs in service, in the order of their directories; `are_all` unless others of the broker are offline."""
+        """Return the logs in service, in the order of their directories; `are_all` unless others are offline."""
         by_name: dict[PartitionName, list[FoundLog]] = {}
         for directory in directories:
             for one in self._try_list(directory):
@@ -111,7 +111,7 @@ class Search:
         made = (self._made(twins, are_all=are_all) for twins in by_name.values())
         kept = [one for twins in made for one in self._tell_apart(twins)]
         order = {directory.path: index for index, directory in enumerate(directories)}
-        return sorted(kept, key=lambda one: order[one.directory.path])
+        return sorted(kept, key=lambda found: order[found.directory.path])
 
     def _try_list(self, directory: LogDirectory) -> list[FoundLog]:
         try:
@@ -141,8 +141,8 @@ class Search:
         try:
             topic_id = partition_metadata.read(self._disk, path)
         except BrokerError:
-            return FoundLog(directory, name, None, self._owner(name))  # opening it says why
-        # What names a topic is a directory: very many need not be asked.
+            return FoundLog(directory, name, None, self._owner(name))  # opening the log says why
+        # A name of a topic's partition is a directory: very many need not be asked.
         if topic_id == ZERO and not self._disk.is_directory(path):
             return None
         if topic_id == ZERO and partition_metadata.is_removed(self._disk, path):
@@ -153,8 +153,8 @@ class Search:
         return FoundLog(directory, name, topic_id, topic_id)
 
     def _made(self, twins: list[FoundLog], *, are_all: bool) -> list[FoundLog]:
-        """Those of one name, without what was only begun."""
-        made = [one for one in twins if not one.is_half_made]
+        """Return the logs of one name, without those that were only begun."""
+        made = [twin for twin in twins if not twin.is_half_made]
         is_only_one = are_all and len(twins) == 1
         for one in twins:
             if one.is_half_made and one.directory.is_online:
@@ -176,7 +176,7 @@ class Search:
             self._disk.remove_tree(begun.path)
             return []
         partition_metadata.write(self._disk, begun.path, begun.owner)
-        begun.directory.recovery_points.pop(begun.name, None)  # which says that its id is synced
+        begun.directory.recovery_points.pop(begun.name, None)  # the recovery point says that its id is synced
         return [replace(begun, topic_id=begun.owner, is_half_made=False)]
 
     def _owner(self, name: PartitionName) -> bytes:
@@ -186,9 +186,9 @@ class Search:
         if len(twins) < 2:
             return twins
         wanted = self._owner(twins[0].name)
-        known = [one for one in twins if one.topic_id and one.topic_id != ZERO and wanted in (ZERO, one.topic_id)]
+        known = [twin for twin in twins if twin.topic_id and twin.topic_id != ZERO and wanted in (ZERO, twin.topic_id)]
         kept = known or twins[:1]
-        assert len({one.path for one in twins}) == len(twins), "a log is found twice"
+        assert len({twin.path for twin in twins}) == len(twins), "a log is found twice"
         for one in twins:
             if one not in kept and one.directory.is_online:
                 log.warning("log.duplicated", log=str(one.name), kept=kept[0].path, set_aside=one.path)

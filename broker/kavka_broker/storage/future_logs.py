@@ -60,7 +60,7 @@ class FutureLogs:
         self._found: list[FoundCopy] = []
 
     def find(self, directory: LogDirectory, path: str, name: PartitionName) -> None:
-        """A start has come across a copy. Raises OSError."""
+        """Note a copy that the start has found. Raises OSError."""
         try:
             topic_id = partition_metadata.read(self._disk, path)
         except BrokerError as problem:
@@ -70,12 +70,12 @@ class FutureLogs:
             self._found.append(FoundCopy(directory, path, name, topic_id))
 
     def take_found(self) -> Iterable[FoundCopy]:
-        """What the start has found; told once."""
+        """Return the copies that the start has found; only once."""
         found, self._found = self._found, []
         return found
 
     def make(self, one: Log, directory: LogDirectory, now_ms: int) -> Log:
-        """An empty log in `directory`, to become a copy of `one` and take its place. Raises KAFKA_STORAGE_ERROR."""
+        """Make an empty log in `directory`, to take the place of `one` as its copy. Raises KAFKA_STORAGE_ERROR."""
         base = aside_directory(one.name, self._random_bytes(16).hex(), FUTURE_DIRECTORY)
         if parse_future(base) != one.name:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{one.name}: its name is too long for a copy beside it")
@@ -88,7 +88,7 @@ class FutureLogs:
         return future
 
     def open(self, found: FoundCopy, config: LogConfig, now_ms: int) -> Log:
-        """A copy from an earlier life, every batch of it checked. Blocks: call it in a thread. Raises
+        """Open a copy from an earlier start, every batch of it checked. Blocks: call it in a thread. Raises
         KAFKA_STORAGE_ERROR.
         """
         try:
@@ -121,13 +121,13 @@ class FutureLogs:
             with suppress(OSError):
                 self._disk.rename(path, future.directory)
             raise _refused(future.name, "move", problem) from problem
-        # Files have the last batch of each producer. The ones before it, too, may be sent again.
+        # The files have the last batch of each producer. Earlier batches, too, may be sent again.
         opened.producer_files.states = former.producers
         opened.state.cleaned_offset = min(former.state.cleaned_offset, end_offset)
         return opened
 
     def set_aside(self, found: FoundCopy) -> None:
-        """Nobody knows what this is a copy of: it is kept under another name."""
+        """Keep a copy of an unknown topic under another name."""
         self._aside.put(found.directory, found.name, found.path, STRAY_DIRECTORY)
 
 

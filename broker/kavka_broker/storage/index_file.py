@@ -21,7 +21,7 @@ NEAR_ENTRIES: Final = 512
 
 
 class IndexFile(EntryFile):
-    """Entries of two integers each. The columns ascend; subclasses know what they mean."""
+    """Entries of two integers each. Both columns ascend; subclasses know what they mean."""
 
     ENTRY: ClassVar[Struct]
     _file: File
@@ -53,7 +53,7 @@ class IndexFile(EntryFile):
 
     @property
     def is_cut(self) -> bool:
-        """The file ends inside an entry."""
+        """Whether the file ends inside an entry."""
         return self._file.size != self._stored * self.ENTRY.size
 
     def _read(self, index: int) -> tuple[int, int]:
@@ -76,7 +76,7 @@ class IndexFile(EntryFile):
         self._stored += size_bytes // self.ENTRY.size
 
     def _floor(self, column: int, target: int) -> tuple[int, int] | None:
-        """The last entry whose `column` is not above `target`."""
+        """Return the last entry whose `column` is not above `target`."""
         if self._last is None:
             return None
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
@@ -89,7 +89,7 @@ class IndexFile(EntryFile):
             return first, second
 
     def _floors(self, column: int, target: int, count: int) -> list[tuple[int, int]]:
-        """That entry, and those before it, `count` in all, the last first. Whatever the file holds."""
+        """Return that entry and those before it, `count` in all, the last first. Works on any file."""
         assert count > 0
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         with self._lock:
@@ -137,7 +137,7 @@ class IndexFile(EntryFile):
                 self._last = (first, second)
 
     def _count_below(self, data: Buffer, column: int, limit: int) -> int:
-        """How many entries of `data` come before the first whose `column` is `limit` or more."""
+        """Return how many entries of `data` come before the first whose `column` is `limit` or more."""
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         low, high = 0, len(data) // size
         while low < high:
@@ -150,7 +150,7 @@ class IndexFile(EntryFile):
         return low
 
     def clear(self) -> None:
-        """Start anew, before a rebuild."""
+        """Start again, before a rebuild."""
         with self._lock:
             self._pending.clear()
             self._file.truncate(0)

@@ -64,7 +64,7 @@ def keep_behind(mapped: mmap.mmap, fd: int, size: int, end: int) -> int:
 
 
 def _copy(fd: int, start: int, length: int, target: int) -> None:
-    # By reads of the file: a sector that cannot be read is an error there, and the end of the process in the map.
+    # The file is read, since a sector that cannot be read is an error there, and a SIGBUS in the map.
     done = 0
     while done < length:
         piece = os.pread(fd, min(_PIECE_BYTES, length - done), start + done)

@@ -62,7 +62,7 @@ from kavka_broker.storage.segments import Segments
 
 __all__ = ["Appended", "Chunk", "Log", "Origin"]
 
-# A batch with one of these is not ordinary.
+# A batch with one of these attributes is not ordinary.
 _UNUSUAL: Final = LOG_APPEND_TIME_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
 EPOCH_MAX: Final = 2**31 - 1
 
@@ -71,7 +71,7 @@ _pack_place = struct.Struct(">qii").pack_into
 
 
 class Appended(NamedTuple):
-    """Where batches were written. `log_append_time_ms` is -1 where the producers' own timestamps count."""
+    """Offsets of appended batches. `log_append_time_ms` is -1 where the producers' own timestamps count."""
 
     base_offset: int
     last_offset: int
@@ -80,7 +80,7 @@ class Appended(NamedTuple):
 
 
 class Log:
-    """One partition's log. Made by `recovery.open_log`."""
+    """The log of one partition. Made by `recovery.open_log`."""
 
     def __init__(
         self,
@@ -102,13 +102,13 @@ class Log:
         self.name = name
         self.topic_id = topic_id
         self.found_end_offset = log_end_offset
-        self.damage = ""  # what the start found, of what was synced once
-        self.is_foreign = False  # and that it is another partition's
+        self.damage = ""  # damage that the start found in synced records
+        self.is_foreign = False  # the start found that the log is another partition's
         is_secured = is_as_left or log_end_offset > 0
         self.state = state = LogState(name, log_start_offset, log_end_offset, has_begun=is_secured)
         self.segments = Segments(disk, directory, segments, name_changes=int(not is_as_left))
         self.epochs = epochs
-        # Nothing of a log that was closed and opened again needs a sync.
+        # A log that was closed and opened again needs no sync.
         is_unsynced = not is_as_left and (bool(epochs.entries) or log_end_offset > log_start_offset)
         self.epoch_file = EpochFile(disk, directory, state, self.segments, epochs, is_unsynced=is_unsynced)
         snapshots = ProducerSnapshots(disk, directory, topic_id, name.partition)
@@ -174,7 +174,7 @@ class Log:
         return self.producer_files.states
 
     def epoch_end_offset(self, epoch: int) -> EpochEnd:
-        """Where the epoch ended; the newest one ends with the log."""
+        """Return the end of an epoch; the newest epoch ends with the log."""
         return self.epochs.end_offset(epoch, self.state.end_offset)
 
     # --- append -------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class Log:
         return Appended(base_offset, last_offset)
 
     def _append_unusual(self, batches: memoryview, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
-        """Batches that are refused, rewritten, of the broker's own, or more than one; and the first of a new log."""
+        """Append batches that are refused, rewritten, of the broker's own, or several; and the first of a new log."""
         self._begin_records()
         header, batch = first_batch(batches)
         if len(batch) == len(batches):
@@ -326,7 +326,7 @@ class Log:
         return Appended(first_offset, state.end_offset - 1)
 
     def _begin_records(self) -> None:
-        """The topic's id is synced before the first record; by a thread already, unless the record came very soon.
+        """Sync the topic's id before the first record; a thread has done so already, unless the record came very soon.
 
         Raises NOT_LEADER_OR_FOLLOWER while the log is being cut: it has come to lead meanwhile, and will soon.
         """
@@ -347,7 +347,7 @@ class Log:
         max_timestamp: int,
         now_ms: int,
     ) -> None:
-        """The one place where a log grows."""
+        """Write batches: the one place where a log grows."""
         state = self.state
         if state.is_failed:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: an earlier sync failed")
@@ -360,7 +360,7 @@ class Log:
             or last_offset > active.offset_max
             or active.is_index_full
         ) and segments.must_roll(size, last_offset, max_timestamp, now_ms):
-            # Where the leader's log has a gap this one's segments still follow on each other: nothing is missing there.
+            # Where the leader's log has a gap this log's segments still follow on each other: nothing is missing there.
             has_reach = last_offset - state.end_offset <= OFFSETS_MAX
             active = self.roll(now_ms, None if has_reach else base_offset)
         if leader_epoch > self.epochs.begun:
@@ -395,7 +395,7 @@ class Log:
         except OSError as problem:
             raise self.state.storage_error("roll", problem) from problem
         with suppress(OSError):
-            # Without it the next start reads more batches, no more than that.
+            # Without the snapshot the next start reads more batches, no more than that.
             self.durability.sync_later(self.producer_files.write_snapshot(base_offset, durable=False), is_named=True)
         return segment
 
@@ -410,7 +410,7 @@ class Log:
         at_least_one: bool = True,
         is_doubted: bool = False,
     ) -> Chunk:
-        """Whole batches below `upper_offset`, from the one that holds `offset`, at most `bytes_max` of one segment.
+        """Return whole batches below `upper_offset` from the one that holds `offset`, at most `bytes_max` of a segment.
 
         With `at_least_one` the first batch comes also where it alone is larger. What `is_doubted` is checked in any
         case. Raises OFFSET_OUT_OF_RANGE, and CORRUPT_MESSAGE.
@@ -437,7 +437,7 @@ class Log:
         self.durability.flush()
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut off the batch that holds `offset`, and all that follow. Returns whether there was anything. Blocks."""
+        """Cut off the batch that holds `offset`, and all that follow; returns whether there was any. Blocks."""
         return self.cutting.truncate_to(offset)
 
     def start_at(self, offset: int) -> None:
@@ -447,7 +447,7 @@ class Log:
     # --- the start moves ----------------------------------------------------------------------------------------
 
     def advance_start(self, offset: int) -> bool:
-        """Records below `offset` are not served any more; retention deletes their segments."""
+        """Move the start: records below `offset` are not served any more, and retention deletes their segments."""
         state = self.state
         if offset > state.end_offset:
             raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.name} ends at {state.end_offset}, below {offset}")
@@ -462,7 +462,7 @@ class Log:
     # --- the end ------------------------------------------------------------------------------------------------
 
     def release_idle(self) -> None:
-        """Let go of the maps and descriptors that nobody has used lately."""
+        """Close maps and descriptors that were not used lately."""
         self.reader.forget_gone()
         self.segments.release_idle(self.state.end_offset)
 
@@ -484,11 +484,11 @@ class Log:
 
     @property
     def is_finished(self) -> bool:
-        """Whether to close it waits for no disk: there is nothing to sync, nor to write down."""
+        """Whether closing waits for no disk: there is nothing to sync, nor to write down."""
         is_settled = not (self.state.is_changed or self.durability.is_being_cut)
         return is_settled and not self.producer_files.lacks_snapshot
 
     def abandon(self) -> None:
-        """Let go of all files as they are: the log is deleted, or its disk has failed."""
+        """Close all files as they are: the log is deleted, or its disk has failed."""
         self.state.is_closed = True
         self.segments.close()

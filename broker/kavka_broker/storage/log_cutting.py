@@ -36,7 +36,7 @@ class Cutting:
         self._durability = durability
 
     def truncate_to(self, offset: int) -> bool:
-        """Cut off the batch that holds `offset`, and all that follow. Returns whether there was anything. Blocks."""
+        """Cut off the batch that holds `offset`, and all that follow; returns whether there was any. Blocks."""
         self.plan_cut(offset)
         return self._cut_at_once()
 
@@ -61,12 +61,12 @@ class Cutting:
         return is_cut
 
     def plan_cut(self, offset: int) -> None:
-        """The batch that holds `offset`, and all that follow, are to go, as a follower's that its leader has not.
+        """Plan to cut off the batch that holds `offset`, and all that follow, as a follower does with its leader's end.
 
-        Nothing is planned where there is nothing to cut. Raises KAFKA_STORAGE_ERROR, on a full disk too.
+        Plans nothing where there is nothing to cut. Raises KAFKA_STORAGE_ERROR, on a full disk too.
         """
         if offset >= self._state.end_offset:
-            # An epoch may begin at the end that wrote nothing yet, and that the leader has never heard of.
+            # An epoch without records may begin at the end, of which the leader has never heard.
             self._epoch_file.truncate_from_end(offset)
         elif offset < self._segments.first_base:
             self.plan_start(offset)
@@ -104,7 +104,7 @@ class Cutting:
         state = self._state
         log.info("log.truncated", log=str(state.name), from_offset=state.end_offset, to_offset=offset)
         state.end_offset = self._segments.keep_below(offset)
-        # It may have stood in the middle of the batch that goes.
+        # The log's start may have stood in the middle of the batch that goes.
         state.start_offset = min(state.start_offset, state.end_offset)
         self._epoch_file.epochs.truncate_from_end(state.end_offset)
         self._producer_files.snapshots.drop(lambda at: at > state.end_offset)
@@ -125,5 +125,5 @@ class Cutting:
         except OSError as problem:
             if problem.errno != ENOSPC:
                 raise
-            self._segments.discarded.remove()  # the room that they took is enough
+            self._segments.discarded.remove()  # frees enough room for the new files
             return self._segments.make(offset, created_ms)

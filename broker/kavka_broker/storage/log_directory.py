@@ -43,7 +43,7 @@ class UnusableDirectory(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """Whose a log directory is."""
+    """The owner of a log directory."""
 
     cluster_id: str
     node_id: int
@@ -51,7 +51,7 @@ class MetaProperties:
 
 
 def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
-    """None where the directory is not formatted. Raises UnusableDirectory for what cannot be understood."""
+    """Read them; None where the directory is not formatted. Raises UnusableDirectory for a file not understood."""
     path = os.path.join(directory, META_PROPERTIES)
     try:
         fields = parse_properties(disk.read_file(path).decode())
@@ -92,10 +92,10 @@ class LogDirectory:
         self.path = path
         self.directory_id = ZERO if meta is None else meta.directory_id
         self.is_online = is_online
-        self.logs_count = 0  # that are open in it
+        self.logs_count = 0  # logs that are open in it
         # Held from looking at the logs until a checkpoint is written: an older look must not replace a newer one.
         self.checkpoint_lock = threading.Lock()
-        # Logs that have left since: what is written, or just being written, may still name them.
+        # Logs that have left since: a checkpoint that is written, or just being written, may still name them.
         self.left: dict[PartitionName, None] = {}
         self._disk = disk
         self._lock: Lock | None = None
@@ -120,13 +120,13 @@ class LogDirectory:
             self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
             self.log_starts = self._read(checkpoints.LOG_STARTS)
             is_clean, self.cleaned_offsets = self.is_clean, self._read(checkpoints.CLEANED_OFFSETS)
-            self.is_clean = is_clean  # without it some is cleaned once more, and nothing has to be recovered
+            self.is_clean = is_clean  # otherwise some of it is cleaned once more, and nothing has to be recovered
         except OSError:
             self._lock.release()
             raise
 
     def _take_clean_shutdown(self) -> int | None:
-        """The epoch that the broker had when it stopped cleanly; None where it did not."""
+        """Return the broker's epoch when it stopped cleanly; None where it did not."""
         path = os.path.join(self.path, CLEAN_SHUTDOWN)
         try:
             data = self._disk.read_file(path)
@@ -141,7 +141,7 @@ class LogDirectory:
             return UNKNOWN_BROKER_EPOCH
 
     def _read(self, name: str) -> dict[PartitionName, int]:
-        """A checkpoint. One that cannot be read is as one that is missing: recovery finds out, it only takes longer."""
+        """Read a checkpoint. One that cannot be read counts as missing: recovery takes longer, no more."""
         try:
             return checkpoints.read_offsets(self._disk, os.path.join(self.path, name))
         except checkpoints.MalformedCheckpoint as problem:
@@ -175,18 +175,18 @@ class LogDirectory:
         with self.checkpoint_lock:
             left, logs = list(self.left), logs_of()
             self._write_recovery_points(logs, kept)
-            moved = (one for one in logs if one.log_start_offset > one.segments[0].base_offset)
-            starts = _only(self.log_starts, kept) | {one.name: one.log_start_offset for one in moved}
+            moved = (opened for opened in logs if opened.log_start_offset > opened.segments[0].base_offset)
+            starts = _only(self.log_starts, kept) | {opened.name: opened.log_start_offset for opened in moved}
             self.write(checkpoints.LOG_STARTS, starts)
             self._write_cleaned_offsets(logs, kept)
             if high_watermark_of is not None:
-                marks = _only(self.high_watermarks, kept) | {one.name: high_watermark_of(one) for one in logs}
+                marks = _only(self.high_watermarks, kept) | {opened.name: high_watermark_of(opened) for opened in logs}
                 self.write(checkpoints.HIGH_WATERMARKS, marks)
             for name in left:
                 self.left.pop(name, None)
 
     def cleaned_offset_of(self, opened: "Log") -> int:
-        """Up to where the log was cleaned; 0 where it has ended before that since."""
+        """Return the offset up to which the log was cleaned; 0 where it was cut below that since."""
         offset = self.cleaned_offsets.get(opened.name, 0)
         return offset if offset <= opened.log_end_offset else 0
 
@@ -196,26 +196,26 @@ class LogDirectory:
             self._write_cleaned_offsets(logs_of(), kept)
 
     def _write_cleaned_offsets(self, logs: Iterable["Log"], kept: Iterable[PartitionName]) -> None:
-        cleaned = {one.name: one.state.cleaned_offset for one in logs if one.state.cleaned_offset}
+        cleaned = {opened.name: opened.state.cleaned_offset for opened in logs if opened.state.cleaned_offset}
         offsets = _only(self.cleaned_offsets, kept) | cleaned
         if offsets != self.cleaned_offsets:
             self.write(checkpoints.CLEANED_OFFSETS, offsets)
 
     def write_recovery_points(self, logs_of: Callable[[], Sequence["Log"]], kept: Iterable[PartitionName]) -> None:
-        """Those of logs that were cut; what was cleaned of them has been lowered too. Raises OSError."""
+        """Write the recovery points of logs that were cut; their cleaned offsets are lowered too. Raises OSError."""
         with self.checkpoint_lock:
             logs = logs_of()
             self._write_recovery_points(logs, kept)
             self._write_cleaned_offsets(logs, kept)
 
     def _write_recovery_points(self, logs: Iterable["Log"], kept: Iterable[PartitionName]) -> None:
-        # Of a log that is named here the topic's id is synced: after a crash nobody waits until that was done anew.
-        named = {one.name: one.recovery_point for one in logs if one.durability.is_secured}
+        # The topic's id of a log that is named here is synced: after a crash nothing waits for another sync.
+        named = {opened.name: opened.recovery_point for opened in logs if opened.durability.is_secured}
         points = _only(self.recovery_points, kept) | named
         self.write(checkpoints.RECOVERY_POINTS, points)
 
     def remembers(self, name: PartitionName) -> bool:
-        """Whether checkpoints speak of a log of this name, or a thread may be writing that just now."""
+        """Whether checkpoints name a log of this name, or a thread may be writing that just now."""
         return name in self.high_watermarks or self._has_positions_of(name)
 
     def forget(
@@ -239,22 +239,22 @@ class LogDirectory:
         return is_named or any(offsets.get(name) for offsets in (self.log_starts, self.cleaned_offsets))
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """Say that every log was closed."""
+        """Mark the directory clean: every log was closed."""
         assert self._lock is not None, f"{self.path} is not locked"
         content = json.dumps({"version": CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch})
         self._disk.write_file(os.path.join(self.path, CLEAN_SHUTDOWN), content.encode())
 
     def space(self) -> tuple[int, int]:
-        """How many bytes its volume has, and how many are left."""
+        """Return the bytes of its volume, and how many are left."""
         return self._disk.space(self.path)
 
     @property
     def has_room(self) -> bool:
-        """More than crumbs: what comes back to a full disk for a few records is gone again at once."""
+        """Whether it has more than crumbs: a full disk with room for a few records is full again at once."""
         try:
             total_bytes, left_bytes = self.space()
         except OSError:
-            return True  # nobody knows: the next write tells
+            return True  # the room is unknown: the next write tells
         wanted_bytes = ROOM_BYTES if total_bytes < 0 else min(ROOM_BYTES, total_bytes // ROOM_SHARE)
         return left_bytes < 0 or left_bytes >= wanted_bytes
 
@@ -286,7 +286,7 @@ def open_directories(
         try:
             if path in problems:
                 raise problems[path]
-            # One without is a directory that was added to a node that has others.
+            # A directory without a cluster's id was added to a node that has others.
             owner = found[path] or _claim(disk, path, MetaProperties(cluster_id, node_id, new_id()))
             directories.append(LogDirectory(disk, path, owner))
         except OSError as problem:
@@ -299,7 +299,7 @@ def open_directories(
 
 
 def _check_owner(found: Mapping[str, MetaProperties | None], cluster_id: str | None, node_id: int) -> str | None:
-    """The cluster's id, where one is told. Raises UnusableDirectory for a directory of another cluster or node."""
+    """Return the cluster's id, where one is found. Raises UnusableDirectory for another cluster's or node's."""
     for path, meta in found.items():
         if meta is None:
             continue

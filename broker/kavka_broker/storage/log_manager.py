@@ -35,7 +35,7 @@ log = get("storage")
 
 #: Recovery reads whole segments: more readers than this make a disk slower, not faster.
 RECOVERY_THREADS_MAX: Final = 2
-#: A log whose newest segment has no more is opened by the thread that looks for the logs.
+#: Size of the newest segment up to which the thread that looks for the logs opens a log itself.
 SMALL_BYTES_MAX: Final = 256 * 1024
 #: What opening a log may meet in its files. Anything else is a defect of ours, and ends the start.
 UNREADABLE: Final = (OSError, BrokerError, ProtocolViolation, struct.error, ValueError)
@@ -43,7 +43,7 @@ Progress = Callable[[int, int, str], None]
 
 
 class LogManager(OpenLogs):
-    """The logs by topic and partition. `open` takes the directories, `load` opens what is in them."""
+    """Logs by topic and partition. `open` takes the directories, `load` opens the logs in them."""
 
     @classmethod
     def open(
@@ -106,7 +106,7 @@ class LogManager(OpenLogs):
             last = next((name for name in reversed(self.disk.names(one.path)) if name.endswith(LOG)), None)
             return last is not None and self.disk.size(os.path.join(one.path, last)) > SMALL_BYTES_MAX
         except OSError:
-            return False  # opening it says why
+            return False  # opening the log says why
 
     def _open(self, one: FoundLog, *, config_of: Callable[[str], LogConfig], now_ms: int) -> Log | None:
         directory, name = one.directory, one.name
@@ -130,7 +130,7 @@ class LogManager(OpenLogs):
                 cleaned_offset=directory.cleaned_offsets.get(name, 0),
                 topic_id=one.topic_id,
             )
-            opened.segments.release()  # or a start would need as many descriptors as there are logs
+            opened.segments.release()  # otherwise a start would need as many descriptors as there are logs
             return opened
         except UNREADABLE as problem:
             log.error("log.not_opened", log=str(name), directory=directory.path, reason=str(problem))
@@ -155,7 +155,7 @@ class LogManager(OpenLogs):
         directory.logs_count += 1
         if not opened.durability.is_secured:
             self._unsecured.append(opened)
-            # Its names may not be synced; that the id is, the checkpoint says, and nobody has to wait.
+            # The log's names may not be synced; the checkpoint says that its id is, so nothing has to wait.
             opened.durability.is_secured = opened.name in directory.recovery_points
 
     def _give_way(self, twin: Log, opened: Log, directory: LogDirectory) -> bool:
@@ -217,7 +217,7 @@ class LogManager(OpenLogs):
         return made
 
     def make_way(self, topic: str, partition: int, topic_id: bytes) -> None:
-        """Let go of what has the name and belongs to another topic."""
+        """Set aside a log that has the name and belongs to another topic."""
         name = PartitionName(topic, partition)
         unusable = self._unusable.get(name)
         if unusable is not None and not unusable.may_be_of(topic_id):
@@ -228,7 +228,7 @@ class LogManager(OpenLogs):
             self._move_aside(name, DELETE_DIRECTORY if is_empty else STRAY_DIRECTORY)
 
     def _open_again(self, unusable: Unusable, config: LogConfig, now_ms: int) -> None:
-        """Only where there was no room for it, or no descriptor. Raises KAFKA_STORAGE_ERROR, and has a cause then."""
+        """Try again where there was no room, or no descriptor. Raises KAFKA_STORAGE_ERROR, and has a cause then."""
         found = unusable.found
         if not unusable.is_passing:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{found.name}: {unusable.problem}")
@@ -239,11 +239,15 @@ class LogManager(OpenLogs):
         self._add(found.directory, opened)
 
     def _place(self, name: PartitionName, directory_id: bytes) -> LogDirectory:
-        """The directory that a new log goes to."""
+        """Return the directory that a new log goes to."""
         if not self.online:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
-        demanded = [one for one in self.online if one.directory_id == directory_id]
-        free = [one for one in demanded or self.online if not self.aside.holds(os.path.join(one.path, str(name)))]
+        demanded = [directory for directory in self.online if directory.directory_id == directory_id]
+        free = [
+            directory
+            for directory in demanded or self.online
+            if not self.aside.holds(os.path.join(directory.path, str(name)))
+        ]
         if not free:
             problem = in_the_way()
             raise _refused(name, "create", problem) from problem
@@ -272,23 +276,23 @@ class LogManager(OpenLogs):
         return moved
 
     def drop_future(self, path: str) -> None:
-        """A copy that nobody wants any more: renamed at once, so that no start goes on with it."""
+        """Rename a copy that is not wanted any more at once, so that no start goes on with it."""
         name = parse_future(os.path.basename(path))
         assert name is not None, f"{path} is no copy of a log"
-        directory = next(one for one in self.directories if one.path == os.path.dirname(path))
+        directory = next(directory for directory in self.directories if directory.path == os.path.dirname(path))
         self.aside.put(directory, name, path, DELETE_DIRECTORY)
 
     def delete(self, topic: str, partition: int) -> None:
-        """The partition left this broker: its log is renamed at once, and removed by `remove_deleted`."""
+        """Rename the log of a partition that left this broker at once; `remove_deleted` removes it."""
         self._move_aside(PartitionName(topic, partition), DELETE_DIRECTORY)
 
     def unusable(self, topic: str, partition: int) -> Unusable | None:
-        """Such a log that could not be opened, in a directory that is online."""
+        """Return the partition's log that could not be opened, in a directory that is online."""
         unusable = self._unusable.get(PartitionName(topic, partition))
         return unusable if unusable is not None and unusable.found.directory.is_online else None
 
     def set_aside(self, topic: str, partition: int) -> None:
-        """The log is damaged: it is kept under another name, to be looked at, and a new one can take its place."""
+        """Keep a damaged log under another name, to be looked at; a new one can take its place."""
         name = PartitionName(topic, partition)
         self._move_aside(name, STRAY_DIRECTORY)
         if self.unusable(topic, partition) is not None:
@@ -296,7 +300,7 @@ class LogManager(OpenLogs):
 
     def remove_strays(self, known: Iterable[tuple[str, int]]) -> list[str]:
         """Move logs of partitions that the cluster does not place here aside; returns their names."""
-        kept = {PartitionName(*one) for one in known}
+        kept = {PartitionName(*name) for name in known}
         strays = [name for name in (*self._logs, *self._unusable) if name not in kept]
         for name in strays:
             self.set_aside(*name)
@@ -315,7 +319,7 @@ class LogManager(OpenLogs):
         size_bytes, delay_ms = gone.size_bytes, gone.config.file_delete_delay_ms
         gone.abandon()
         directory.left[gone.name] = None
-        if directory.is_online:  # else a start with it will see by the topic's id
+        if directory.is_online:  # otherwise a start with it will see by the topic's id
             self.aside.put(directory, gone.name, gone.directory, suffix, size_bytes=size_bytes, delay_ms=delay_ms)
 
     def _put_unusable_aside(self, name: PartitionName) -> None:

@@ -49,10 +49,10 @@ class Reader:
         self._state = state
         self._segments = segments
         self._epoch_file = epoch_file
-        self._known = segments.all  # of which are all places
+        self._known = segments.all  # the list that all places are of
         self._places: dict[int, tuple[Segment, int]] = {}
         self._upper: tuple[int, Segment, int] | None = None
-        self._damaged_at = -1  # where damage was last named in the log, which readers who ask again shall not fill
+        self._damaged_at = -1  # offset of the last damage in the log: readers that ask again shall not fill the log
 
     def read(self, offset: int, bytes_max: int, upper: int, at_least_one: bool, is_doubted: bool) -> Chunk:
         """As `Log.read`, with `offset` below `upper`, and both in the log. Raises ProtocolViolation and OSError, from

@@ -15,18 +15,18 @@ from typing import Final
 
 ENTRY_BYTES: Final = 24
 HASH_BYTES: Final = 16
-#: A table has room for some keys at least, or a run would not come forward.
+#: A table has room for at least this many keys, otherwise a run would not come forward.
 SLOTS_MIN: Final = 11
 LOAD_FACTOR_MIN: Final = 0.01
 #: A map is one stretch of memory, and no larger than Kafka's.
 BYTES_MAX: Final = 2**31 - 1
 _HALVES: Final = Struct(">QQ")
-# The hash, and the offset and one, so that a slot of zeros is a free one.
+# The hash, and the offset plus one, so that a slot of zeros is free.
 _ENTRY: Final = Struct(">16sq")
 
 
 class OffsetMap:
-    """Keys and their newest offsets. `latest_offset` is up to where its user has looked."""
+    """Keys and their newest offsets. `latest_offset` is the offset up to which its user has looked."""
 
     __slots__ = ("_memory", "entries_max", "latest_offset", "size", "slots")
 
@@ -60,11 +60,11 @@ class OffsetMap:
         self.latest_offset = offset
 
     def get(self, key: bytes) -> int:
-        """The newest offset of the key; -1 where it is not known."""
+        """Return the newest offset of the key; -1 where the key is not known."""
         return self._slot(blake2b(key, digest_size=HASH_BYTES).digest())[1]
 
     def _slot(self, digest: bytes) -> tuple[int, int]:
-        """Where the entry of this hash is, and its offset; where it would be, and -1."""
+        """Return the place of the hash's entry, and its offset; where it would be, and -1."""
         memory, slots = self._memory, self.slots
         first, second = _HALVES.unpack(digest)
         index, step = first % slots, 1 + second % (slots - 1)
@@ -81,7 +81,7 @@ class OffsetMap:
 
 
 def prime_below(number: int) -> int:
-    """The largest prime that is not above `number`, which is 2 or more."""
+    """Return the largest prime that is not above `number`, which is 2 or more."""
     assert number >= 2
     while any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
         number -= 1

@@ -25,7 +25,7 @@ log = get("storage")
 
 
 def discard_unfinished(disk: Disk, directory: str, base_offset: int) -> None:
-    """Remove what a cleaning has written of a segment that did not come into its place."""
+    """Remove the cleaned files of a segment that did not come into its place."""
     for suffix in SEGMENT_FILES:
         with suppress(OSError):
             disk.remove(os.path.join(directory, offset_file(base_offset, suffix + CLEANED)))
@@ -40,7 +40,7 @@ def rename_all(disk: Disk, directory: str, base_offset: int, source: str, target
 
 
 def put_in_place(log_: Log, old: list[Segment], cleaned: Segment) -> bool:
-    """Put what a cleaning has written in the place of `old`; returns whether these are still there. Its files are
+    """Put the cleaned segment in the place of `old`; returns whether these are still there. Its files are
     synced, their names are not yet. Raises KAFKA_STORAGE_ERROR; then the next start finishes it.
     """
     state, segments, there = log_.state, log_.segments, log_.segments.all
@@ -70,11 +70,11 @@ def put_in_place(log_: Log, old: list[Segment], cleaned: Segment) -> bool:
 def finish(disk: Disk, directory: str) -> None:
     """Finish the replacements that a crash has interrupted. Raises OSError.
 
-    Indexes are removed, for those of the old segment and of the new one may be mixed; a start makes them anew.
+    Indexes are removed, for those of the old segment and of the new one may be mixed; a start rebuilds them.
     """
     names = disk.names(directory)
     swaps = _bases(names, LOG + SWAP)
-    # Kafka renames several logs of one replacement. While one is still to come, none of them counts.
+    # Kafka renames several logs of one replacement. While one log is still to come, none of them counts.
     unfinished = min(_bases(names, *(suffix + CLEANED for suffix in SEGMENT_FILES)), default=None)
     for base_offset in swaps:
         path = os.path.join(directory, offset_file(base_offset, LOG))
@@ -112,7 +112,7 @@ def _remove(disk: Disk, directory: str, base_offset: int, *suffixes: str) -> Non
 
 
 def _end(disk: Disk, path: str, base_offset: int) -> int | None:
-    """Where the batches of this file end; None where they do not hold."""
+    """Return where the batches of this file end; None where a batch is damaged."""
     file = disk.open_to_read(path)
     try:
         return end_at(file, 0, file.size, base_offset)
@@ -123,7 +123,7 @@ def _end(disk: Disk, path: str, base_offset: int) -> int | None:
 
 
 def _bases(names: list[str], *suffixes: str) -> list[int]:
-    """The first offsets of the segments that have a file of such a suffix, ascending."""
+    """Return the first offsets of the segments that have a file of such a suffix, ascending."""
     parsed = (parse_offset_file(name.removesuffix(SWAP).removesuffix(CLEANED)) for name in names)
     pairs = zip(names, parsed, strict=True)
     return sorted({found[0] for name, found in pairs if found is not None and name[OFFSET_DIGITS:] in suffixes})

@@ -43,7 +43,7 @@ Found = TypeVar("Found")
 #: About a millisecond's work, after which the loop may have its turn.
 RECORDS_PER_SLICE: Final = 500
 BYTES_PER_SLICE: Final = 64 * 1024
-#: What a piece of a batch counts as at least, but for the first one.
+#: The least records that a piece of a batch counts as, except for the first piece.
 RECORDS_PER_PIECE_MIN: Final = 50
 #: Of `log.cleaner.io.buffer.size` half is Kafka's for reading; a batch that is larger is read as a whole.
 READ_BYTES_MIN: Final = 4 * 1024
@@ -52,23 +52,23 @@ SEGMENTS_PER_GROUP_MAX: Final = 100
 
 
 class Uncleanable(Exception):
-    """The log holds something that cannot be read. The message says what and where."""
+    """The log holds a batch that cannot be read. The message says what and where."""
 
 
 class Outdated(Exception):
-    """The log has changed under the cleaning, which comes to nothing."""
+    """The log was cut or closed during the cleaning, which is given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """So many bytes were read and written since the last one."""
+    """Bytes that were read and written since the last slice."""
 
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """`cleaned` is written and synced, and is to take the place of these segments."""
+    """A `cleaned` segment, written and synced, that is to take the place of these segments."""
 
     old: list[Segment]
     cleaned: Segment
@@ -76,7 +76,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a cleaning may take: memory for the offset map, and how much of a file it looks at together."""
+    """Memory for the offset map, and how much of a file a cleaning looks at together."""
 
     buffer_bytes_max: int
     load_factor: float
@@ -85,10 +85,10 @@ class Bounds:
 
 @dataclass(slots=True)
 class Figures:
-    """What a cleaning has done."""
+    """Figures of a cleaning."""
 
     bytes_read: int = 0  # in all walks
-    bytes_cleaned: int = 0  # of what is replaced
+    bytes_cleaned: int = 0  # of the replaced segments
     bytes_written: int = 0
     records_read: int = 0
     records_kept: int = 0
@@ -97,7 +97,7 @@ class Figures:
 
 
 class Cleaning:
-    """Made on the loop, from a log as it is now."""
+    """A cleaning of one log, made on the loop from the log as it is now."""
 
     def __init__(self, log: Log, dirty: DirtyRange, stable_offset: int, bounds: Bounds, now_ms: int) -> None:
         assert dirty.first_dirty_offset <= dirty.first_uncleanable_offset <= log.log_end_offset
@@ -105,7 +105,7 @@ class Cleaning:
         self.log = log
         self.dirty = dirty
         self.figures = Figures()
-        # It goes over everything twice, and over the dirty part once more.
+        # A cleaning walks over everything twice, and over the dirty part once more.
         self._total_bytes = 2 * dirty.clean_bytes + 3 * dirty.cleanable_bytes
         self._bounds = bounds
         self._now_ms = now_ms
@@ -122,11 +122,11 @@ class Cleaning:
 
     @property
     def progress(self) -> float:
-        """Which share of its way is done."""
+        """The share of the cleaning that is done."""
         return min(1.0, self.figures.bytes_read / max(1, self._total_bytes))
 
     def work(self) -> Generator[Slice | Replacement]:
-        """The cleaning itself. Raises Uncleanable, Outdated, and OSError for what could not be written."""
+        """Do the cleaning in slices. Raises Uncleanable, Outdated, and OSError where the disk refuses a write."""
         keys_max = self.dirty.first_uncleanable_offset - self.dirty.first_dirty_offset
         newest = OffsetMap(self._bounds.buffer_bytes_max, self._bounds.load_factor, keys_max)
         try:
@@ -143,7 +143,7 @@ class Cleaning:
     # --- the three walks ----------------------------------------------------------------------------------------
 
     def _find_aborted(self, aborted: list[Ended]) -> Iterator[Slice]:
-        """The transactions that were aborted, of those that have anything left."""
+        """Find the aborted transactions that have records left."""
         producers = ProducerStates()
         for segment in self._segments:
             if segment.base_offset >= self._stable_offset:
@@ -157,7 +157,7 @@ class Cleaning:
                         return
 
     def _find_newest(self, newest: OffsetMap, transactions: CleanedTransactions) -> Iterator[Slice]:
-        """The newest offset of each key in the dirty part, as far as there is room."""
+        """Find the newest offset of each key in the dirty part, as far as there is room."""
         for index, segment in enumerate(self._segments):
             if segment.base_offset >= self.dirty.first_uncleanable_offset:
                 break
@@ -169,12 +169,12 @@ class Cleaning:
                 if not (yield from self._in_pieces(header, noting)):
                     return
                 yield from self._slice(len(batch), 0)
-            # Whatever gap there is at its end.
+            # The dirty part may end in a gap.
             assert newest.latest_offset < end_offset
             newest.latest_offset = end_offset - 1
 
     def _write(self, newest: OffsetMap, transactions: CleanedTransactions) -> Iterator[Slice | Replacement]:
-        inside = [one for one in self._segments if one.base_offset <= newest.latest_offset]
+        inside = [segment for segment in self._segments if segment.base_offset <= newest.latest_offset]
         end_offset = self._segments[len(inside)].base_offset
         terms = Terms(
             newest=newest.get,
@@ -194,11 +194,11 @@ class Cleaning:
             yield from self._write_group([inside[index] for index in group], terms, transactions)
 
     def _last_of(self, producer_id: int) -> LastOfProducer | None:
-        """The last record of a producer as the log stands now. The loop may just be noting its next one."""
+        """Return the last record of a producer in the log now. The loop may just be noting its next one."""
         producer = self.log.producers.get(producer_id)
         if producer is None:
             return None
-        return LastOfProducer(next((one.last_offset for one in producer.batches[-1:]), -1), producer.epoch)
+        return LastOfProducer(next((batch.last_offset for batch in producer.batches[-1:]), -1), producer.epoch)
 
     def _write_group(
         self, old: list[Segment], terms: Terms, transactions: CleanedTransactions
@@ -257,13 +257,13 @@ class Cleaning:
     # --- slices -------------------------------------------------------------------------------------------------
 
     def _batches(self, segment: Segment) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """All batches of a segment, each of them sound. Raises Uncleanable, and Outdated where it is gone."""
+        """Yield all batches of a segment, each of them sound. Raises Uncleanable, and Outdated where it is gone."""
         with _reading(segment) as file:
             read_bytes_max = max(READ_BYTES_MIN, self._bounds.read_bytes_max)
             yield from _guarded(_sound_batches(file, segment.base_offset, read_bytes_max))
 
     def _in_pieces(self, header: BatchHeader, work: Generator[int, None, Found]) -> Generator[Slice, None, Found]:
-        """What the work on one batch comes to; it gives the number of records of each piece. Raises Uncleanable."""
+        """Do the work on one batch, in pieces of a number of records; returns its result. Raises Uncleanable."""
         records_min = 0
         while True:
             try:
@@ -277,7 +277,7 @@ class Cleaning:
             records_min = RECORDS_PER_PIECE_MIN
 
     def _slice(self, read_bytes: int, records: int, written_bytes: int = 0) -> Iterator[Slice]:
-        """An end of the slice, where it has come to enough."""
+        """Yield an end of the slice where enough was read, written or checked."""
         assert read_bytes >= 0 <= written_bytes
         self.figures.bytes_read += read_bytes
         self._pending_bytes += read_bytes + written_bytes
@@ -288,7 +288,7 @@ class Cleaning:
 
 
 def view(segment: Segment) -> SegmentView:
-    """What a choice has to know of a segment."""
+    """Return what a choice has to know of a segment."""
     return SegmentView(
         segment.base_offset,
         segment.size_bytes,
@@ -299,7 +299,7 @@ def view(segment: Segment) -> SegmentView:
 
 
 def _noted(producers: ProducerStates, header: BatchHeader, batch: memoryview | None) -> list[Ended]:
-    """The transaction that a batch has aborted, if any. Raises Uncleanable for a marker that is none."""
+    """Return the transaction that a batch has aborted, if any. Raises Uncleanable for a malformed marker."""
     try:
         ended = note_batch(producers, header, batch or memoryview(b""))
     except ProtocolViolation as problem:
@@ -342,12 +342,12 @@ def _reading(segment: Segment) -> Iterator[File]:
 
 
 def _guarded(found: Iterator[Found]) -> Iterator[Found]:
-    """What is read from the log; what cannot be read is no failure of the disk for anything else."""
+    """Pass the batches on. Raises Uncleanable where one cannot be read: the disk need not have failed."""
     try:
         yield from found
     except ProtocolViolation as problem:
         raise Uncleanable(str(problem)) from problem
-    except ValueError as problem:  # the file is shorter than it was
+    except ValueError as problem:  # the file has become shorter
         raise Outdated(str(problem)) from problem
     except OSError as problem:
         if is_passing(problem):
@@ -356,7 +356,7 @@ def _guarded(found: Iterator[Found]) -> Iterator[Found]:
 
 
 def _of_transactions(file: File) -> Iterator[tuple[BatchHeader, memoryview | None]]:
-    """All headers, and with those of transactions the batches that tell of their ends."""
+    """Yield all headers, with the batches of markers."""
     for position, header in headers(file, 0):
         is_marker = header.is_control and header.has_producer_id
         yield header, file.read(position, header.size_bytes) if is_marker else None
