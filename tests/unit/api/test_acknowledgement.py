@@ -36,7 +36,7 @@ def shares(count: int, *, waits_for_others: bool = True) -> list[Share]:
 
 
 def asked(waiting: list[Share], timers: Timers, acks: int = -1, timeout_ms: int = MINUTE_MS) -> Acknowledgement:
-    answer = ProduceResponse([TopicProduceResponse("t", partition_responses=[one.response for one in waiting])])
+    answer = ProduceResponse([TopicProduceResponse("t", partition_responses=[share.response for share in waiting])])
     return Acknowledgement(ProduceRequest(None, acks, timeout_ms), answer, [*waiting], timers)
 
 
@@ -46,7 +46,7 @@ def codes(whole: Acknowledgement) -> list[int]:
     return [part.error_code for part in answer.responses[0].partition_responses]
 
 
-def test_the_last_share_gives_the_answer_and_a_failed_one_holds_up_none() -> None:
+def test_the_last_share_gives_the_answer_and_a_failed_share_delays_no_others() -> None:
     async def scenario(timers: Timers) -> None:
         waiting = shares(3)
         whole = asked(waiting, timers)
@@ -61,7 +61,7 @@ def test_the_last_share_gives_the_answer_and_a_failed_one_holds_up_none() -> Non
     play(scenario)
 
 
-def test_one_that_was_settled_while_others_were_appended_is_not_waited_for() -> None:
+def test_a_share_answered_during_the_appends_is_not_waited_for() -> None:
     async def scenario(timers: Timers) -> None:
         waiting = shares(1)
         waiting[0].set_result(None)
@@ -70,14 +70,14 @@ def test_one_that_was_settled_while_others_were_appended_is_not_waited_for() -> 
     play(scenario)
 
 
-def test_other_replicas_have_a_limit_of_time_and_the_own_disk_has_none() -> None:
+def test_followers_have_a_timeout_and_the_local_disk_has_none() -> None:
     async def scenario(timers: Timers) -> None:
         waiting, own = shares(2), shares(1, waits_for_others=False)
         late, unbounded = asked(waiting, timers, timeout_ms=1), asked(own, timers, timeout_ms=1)
         waiting[0].set_result(None)
         await asyncio.wait_for(late.future, 10)
         assert codes(late) == [0, ErrorCode.REQUEST_TIMED_OUT]
-        assert waiting[1].done()  # so that those who wait forget it
+        assert waiting[1].done()  # so that waiting lists forget the share
         assert not unbounded.future.done()
 
     play(scenario)
@@ -96,12 +96,12 @@ def test_acks_0_is_never_answered_and_its_failure_closes_the_connection() -> Non
     play(scenario)
 
 
-def test_a_connection_that_is_gone_waits_for_nothing() -> None:
+def test_a_lost_connection_waits_for_no_share() -> None:
     async def scenario(timers: Timers) -> None:
         waiting = shares(2)
         whole = asked(waiting, timers)
         whole.future.cancel()
-        assert all(one.done() for one in waiting)
+        assert all(share.done() for share in waiting)
         waiting[0].set_result(None)
         waiting[1].set_result(None)
 

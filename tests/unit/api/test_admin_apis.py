@@ -97,7 +97,7 @@ def codes_in(answer: object) -> Iterator[int]:
             yield from codes_in(value)
 
 
-def test_every_version_is_answered_as_it_should_be(tmp_path: Path) -> None:
+def test_every_version_is_answered_with_the_expected_codes(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         for key, request in REQUESTS.items():
@@ -137,9 +137,9 @@ def test_metadata_names_brokers_topics_and_leaders(tmp_path: Path) -> None:
         assert (answer.cluster_id, answer.controller_id) == (CLUSTER_ID, 1)
         (topic,) = answer.topics
         assert (topic.error_code, topic.topic_id, topic.is_internal) == (0, topic_id, False)
-        assert [(one.partition_index, one.leader_id, one.isr_nodes) for one in topic.partitions] == [
-            (index, 1, [1]) for index in range(3)
-        ]
+        assert [
+            (partition.partition_index, partition.leader_id, partition.isr_nodes) for partition in topic.partitions
+        ] == [(index, 1, [1]) for index in range(3)]
 
     play(tmp_path, scenario)
 
@@ -156,7 +156,7 @@ def test_metadata_without_a_list_is_about_every_topic(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_metadata_creates_what_is_asked_for_if_it_may(tmp_path: Path) -> None:
+def test_metadata_creates_missing_topics_if_allowed(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         (refused,) = (await metadata(client, "t", create=False)).topics
         assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -172,7 +172,7 @@ def test_metadata_creates_what_is_asked_for_if_it_may(tmp_path: Path) -> None:
     play(tmp_path, scenario, num_partitions="3")
 
 
-def test_metadata_creates_nothing_where_the_broker_does_not_allow_it(tmp_path: Path) -> None:
+def test_metadata_creates_no_topic_if_the_broker_forbids_it(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         (refused,) = (await metadata(client, "t", version=1)).topics
         assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -200,7 +200,7 @@ def test_metadata_by_id(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_metadata_follows_what_changes(tmp_path: Path) -> None:
+def test_metadata_follows_changes_of_topics_and_brokers(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         assert len((await metadata(client, "t")).topics[0].partitions) == 1
@@ -212,7 +212,7 @@ def test_metadata_follows_what_changes(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_asking_for_operations_does_not_show_to_others(tmp_path: Path) -> None:
+def test_requested_operations_do_not_leak_into_other_answers(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         asked = MetadataRequest([MetadataRequestTopic(name="t")], include_topic_authorized_operations=True)
@@ -229,7 +229,7 @@ def test_a_created_topic_is_described_in_the_answer(tmp_path: Path) -> None:
         (topic,) = (await client.call(request, CreateTopicsResponse, 7)).topics
         assert (topic.error_code, topic.num_partitions, topic.replication_factor) == (0, 2, 1)
         assert topic.configs is not None
-        values = {one.name: (one.value, one.config_source) for one in topic.configs}
+        values = {config.name: (config.value, config.config_source) for config in topic.configs}
         assert values["retention.ms"] == ("5000", 1)
         assert values["segment.bytes"] == ("2000000", 4)
         known = inside.broker.metadata.topics.get("t")
@@ -239,7 +239,7 @@ def test_a_created_topic_is_described_in_the_answer(tmp_path: Path) -> None:
     play(tmp_path, scenario, num_partitions="2", log_segment_bytes="2000000")
 
 
-def test_validation_makes_nothing(tmp_path: Path) -> None:
+def test_validate_only_creates_no_topic(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         topic = creating.CreatableTopic("t", 1, 1)
         request = creating.CreateTopicsRequest([topic], validate_only=True)
@@ -250,7 +250,7 @@ def test_validation_makes_nothing(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_a_topic_that_is_there_twice_is_refused_once(tmp_path: Path) -> None:
+def test_a_topic_named_twice_is_refused_once(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         topics = [creating.CreatableTopic(name, 1, 1) for name in ("a", "b", "a")]
         answer = await client.call(creating.CreateTopicsRequest(topics), CreateTopicsResponse, 7)
@@ -265,7 +265,7 @@ def test_topics_are_deleted_by_name_and_by_id(tmp_path: Path) -> None:
         first, second = await inside.create("a"), await inside.create("b")
         request = DeleteTopicsRequest([DeleteTopicState("a"), DeleteTopicState(None, second), DeleteTopicState("c")])
         answer = await client.call(request, DeleteTopicsResponse, 6)
-        assert [(one.name, one.topic_id, one.error_code) for one in answer.responses[:2]] == [
+        assert [(result.name, result.topic_id, result.error_code) for result in answer.responses[:2]] == [
             ("a", first, 0),
             ("b", second, 0),
         ]
@@ -287,7 +287,7 @@ def test_deletion_may_be_forbidden(tmp_path: Path, version: int, code: ErrorCode
     play(tmp_path, scenario, delete_topic_enable="false")
 
 
-def test_producers_get_ids_that_nobody_else_has(tmp_path: Path) -> None:
+def test_producers_get_unique_ids(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         given = []
         for _ in range(5):
@@ -315,7 +315,7 @@ async def describe(client: Client, kind: int, name: str, *keys: str) -> dict[str
     request = describing.DescribeConfigsRequest([resource], include_synonyms=True, include_documentation=True)
     (result,) = (await client.call(request, DescribeConfigsResponse, 4)).results
     assert result.error_code == ErrorCode.NONE, result.error_message
-    return {one.name: (one.value, one.config_source) for one in result.configs}
+    return {config.name: (config.value, config.config_source) for config in result.configs}
 
 
 async def alter(client: Client, kind: int, name: str, *changes: tuple[str, int, str | None]) -> int:
@@ -393,7 +393,9 @@ def test_topics_are_described_page_by_page(tmp_path: Path) -> None:
         while True:
             request = DescribeTopicPartitionsRequest([], 3, cursor)
             answer = await client.call(request, DescribeTopicPartitionsResponse, 0)
-            pages.append([(topic.name, one.partition_index) for topic in answer.topics for one in topic.partitions])
+            pages.append(
+                [(topic.name, partition.partition_index) for topic in answer.topics for partition in topic.partitions]
+            )
             if answer.next_cursor is None:
                 break
             cursor = Cursor(answer.next_cursor.topic_name, answer.next_cursor.partition_index)
@@ -429,7 +431,7 @@ def test_a_cursor_of_a_topic_that_is_not_asked_for_is_refused(tmp_path: Path) ->
     play(tmp_path, scenario)
 
 
-def test_offsets_of_no_group_are_not_deleted(tmp_path: Path) -> None:
+def test_offsets_of_an_unknown_group_are_not_deleted(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         answer = await client.call(OffsetDeleteRequest(""), OffsetDeleteResponse, 0)
         assert answer.error_code == ErrorCode.INVALID_GROUP_ID
@@ -437,7 +439,7 @@ def test_offsets_of_no_group_are_not_deleted(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_metadata_without_a_single_broker_waits_for_this_one(tmp_path: Path) -> None:
+def test_metadata_without_any_broker_waits_until_this_one_is_registered(tmp_path: Path) -> None:
     """An admin client that is told of no controller waits until its request has timed out."""
 
     async def run() -> None:
@@ -447,6 +449,6 @@ def test_metadata_without_a_single_broker_waits_for_this_one(tmp_path: Path) -> 
             await inside.broker.active.submit(lambda metadata, _: fence(metadata, broker.broker_id, broker.epoch))
             assert not inside.broker.lifecycle.is_unfenced
             answer = await client.call(MetadataRequest(None), MetadataResponse, 13)
-            assert (answer.controller_id, [one.node_id for one in answer.brokers]) == (1, [1])
+            assert (answer.controller_id, [broker.node_id for broker in answer.brokers]) == (1, [1])
 
     asyncio.run(run())

@@ -49,7 +49,7 @@ load()
 
 
 class Decides:
-    """A controller that commits at once."""
+    """A controller that commits each decision at once."""
 
     def __init__(self, metadata: Metadata) -> None:
         self.node_id, self.metadata, self.is_active = 9, metadata, True
@@ -61,7 +61,7 @@ class Decides:
 
 
 class Node:
-    """As much of a node as these handlers know."""
+    """The parts of a node that these handlers use."""
 
     def __init__(self, metadata: Metadata) -> None:
         self.metadata = metadata
@@ -75,7 +75,7 @@ class Node:
         )
 
     def ask(self, request: Message, version: int, peer: Connected | None = None) -> Any:
-        """The answer, as it would be read at the other end."""
+        """The answer as a client would decode it."""
         assert request.API_KEY is not None
         api = APIS[request.API_KEY]
         assert api.supports(version)
@@ -135,14 +135,14 @@ def test_a_broker_joins_lives_and_stops(version: int) -> None:
         ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION),
     ],
 )
-def test_who_may_not_join(wrong: dict[str, Any], code: ErrorCode) -> None:
+def test_registrations_that_are_refused(wrong: dict[str, Any], code: ErrorCode) -> None:
     with pytest.raises(BrokerError) as refusal:
         Node(replicated(1, 2)).ask(registration(**wrong), 4)
     assert refusal.value.code is code
 
 
-def test_two_brokers_with_one_id(caplog: pytest.LogCaptureFixture) -> None:
-    """They start at the same time: the second is refused though the first still catches up, and the log names both."""
+def test_the_second_of_two_brokers_with_one_id_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """Both brokers start at once: the second is refused while the first still catches up, and the log names both."""
     node = Node(replicated(1, 2))
     epoch = node.ask(registration(), 4).broker_epoch
     peer = Connected("127.0.0.1", "CONTROLLER")
@@ -152,10 +152,10 @@ def test_two_brokers_with_one_id(caplog: pytest.LogCaptureFixture) -> None:
         with pytest.raises(BrokerError) as refusal:
             node.ask(second, 4)
         assert refusal.value.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
-    (note,) = [one.fields for one in caplog.records if one.message == "broker.refused"]  # type: ignore[attr-defined]
+    (note,) = [line.fields for line in caplog.records if line.message == "broker.refused"]  # type: ignore[attr-defined]
     assert (note["broker"], note["error"]) == (7, "DUPLICATE_BROKER_REGISTRATION")
     assert to_text(uuid(70)) in note["reason"]
-    # One that names the first's own directory may be its successor, or have been sent long ago by its predecessor.
+    # A request that names the first broker's directory may be its successor's, or a late one of its predecessor.
     successor = registration(incarnation_id=uuid(80))
     with pytest.raises(BrokerError, match="the same directories"):
         node.ask(successor, 4)
@@ -186,7 +186,7 @@ def test_leaders_are_elected(version: int) -> None:
     node = Node(replicated(1, 2, 3))
     answer = node.ask(ElectLeadersRequest(topic_partitions=[TopicPartitions("t", [0, 4])]), version)
     (topic,) = answer.replica_election_results
-    assert [(one.partition_id, one.error_code) for one in topic.partition_result] == [
+    assert [(partition.partition_id, partition.error_code) for partition in topic.partition_result] == [
         (0, ErrorCode.ELECTION_NOT_NEEDED),
         (4, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ]
@@ -194,12 +194,12 @@ def test_leaders_are_elected(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_elections_of_another_kind_are_not_held(version: int) -> None:
+def test_elections_of_an_unknown_type_are_refused(version: int) -> None:
     request = ElectLeadersRequest(5, [TopicPartitions("t", [0, 4])])
     answer = Node(replicated(1, 2)).ask(request, version)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
     (topic,) = answer.replica_election_results
-    assert [one.error_code for one in topic.partition_result] == [ErrorCode.INVALID_REQUEST] * 2
+    assert [partition.error_code for partition in topic.partition_result] == [ErrorCode.INVALID_REQUEST] * 2
 
 
 @pytest.mark.parametrize("version", versions(AlterPartitionReassignmentsRequest))
@@ -235,10 +235,10 @@ def test_features_are_raised_together_or_not(version: int) -> None:
         assert node.metadata.features.level("group.version") == 0
     answer = node.ask(UpdateFeaturesRequest(feature_updates=[wanted]), version)
     assert (answer.error_code, node.metadata.features.level("group.version")) == (0, 1)
-    assert [one.feature for one in answer.results] == (["group.version"] if version < 2 else [])
+    assert [result.feature for result in answer.results] == (["group.version"] if version < 2 else [])
 
 
-def test_features_are_lowered_when_that_is_asked_for() -> None:
+def test_features_are_lowered_only_on_request() -> None:
     node = Node(replicated(1, 2))
     node.ask(UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("group.version", 1)]), 2)
     lower = FeatureUpdateKey("group.version", 0, allow_downgrade=True)
@@ -252,12 +252,12 @@ def test_a_broker_says_where_its_replicas_are() -> None:
     request = AssignReplicasToDirsRequest(2, epoch_of(node.metadata, 2), [DirectoryData(uuid(99), replicas)])
     (directory,) = node.ask(request, 0).directories
     assert directory.id == uuid(99)
-    codes = [one.error_code for one in directory.topics[0].partitions]
+    codes = [partition.error_code for partition in directory.topics[0].partitions]
     assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert state(node.metadata).directories[1] == uuid(99)
 
 
-def test_producer_ids_are_given_to_the_living() -> None:
+def test_producer_ids_are_given_to_registered_brokers() -> None:
     node = Node(replicated(1, 2))
     first = node.ask(AllocateProducerIdsRequest(1, epoch_of(node.metadata, 1)), 0)
     second = node.ask(AllocateProducerIdsRequest(2, epoch_of(node.metadata, 2)), 0)
@@ -272,4 +272,4 @@ def test_brokers_are_forgotten_and_controllers_remembered() -> None:
     assert node.ask(UnregisterBrokerRequest(2), 0).error_code == 0
     assert node.metadata.brokers.get(2) is None
     assert node.ask(ControllerRegistrationRequest(5, uuid(5)), 0).error_code == 0
-    assert [one.controller_id for one in node.metadata.brokers.controllers()] == [5]
+    assert [controller.controller_id for controller in node.metadata.brokers.controllers()] == [5]

@@ -12,8 +12,8 @@ from kavka_broker.protocol.messages.delete_records_response import (
 )
 
 
-def test_a_replica_that_comes_back_meanwhile_makes_the_answer_no_lower() -> None:
-    """It was not waited for, and moves with its first fetches."""
+def test_a_returning_replica_does_not_lower_the_low_watermark() -> None:
+    """The replica was not waited for, and moves its log start with its first fetches."""
 
     async def answered() -> DeleteRecordsPartitionResult:
         result = DeleteRecordsPartitionResult(0, 3, 0)

@@ -39,13 +39,13 @@ def test_the_answers_to_the_parts_are_the_answer_to_all(topics: list[list[int]])
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_a_small_request_is_handled_as_it_came(count: int) -> None:
+def test_a_small_request_is_not_divided(count: int) -> None:
     request = LeaveGroupRequest("g", "", [MemberIdentity(f"m{index}") for index in range(count)])
     (part,) = MEMBERS.parts(request)
     assert part is request
 
 
-def test_a_part_has_all_else_that_was_asked() -> None:
+def test_a_part_has_all_other_fields_of_the_request() -> None:
     request = LeaveGroupRequest("g", "", [MemberIdentity(f"m{index}") for index in range(4)])
     first, second = MEMBERS.parts(request)
     assert first == LeaveGroupRequest("g", "", request.members[:3])
@@ -53,7 +53,7 @@ def test_a_part_has_all_else_that_was_asked() -> None:
     assert len(request.members) == 4
 
 
-def test_a_part_that_is_refused_as_a_whole_answers_for_all() -> None:
+def test_the_answer_of_a_wholly_refused_part_is_the_answer_to_all() -> None:
     refused = LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
     members = LeaveGroupResponse(members=[MemberResponse("m0")])
     assert MEMBERS.joined([members, refused]) is refused

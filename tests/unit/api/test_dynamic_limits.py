@@ -31,7 +31,7 @@ def test_connections_of_an_address_are_limited_and_freed_again(tmp_path: Path) -
 
 
 def test_the_bound_on_memory_outlives_a_change_of_limits(tmp_path: Path) -> None:
-    """What requests have used of it by then still counts."""
+    """The memory that requests have used by then still counts."""
 
     async def run() -> None:
         async with running(tmp_path) as inside:

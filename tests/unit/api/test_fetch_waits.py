@@ -18,7 +18,7 @@ NEVER_MS = 3_600_000
 VERSION = 12
 
 
-def test_what_is_appended_before_the_loop_turns_wakes_the_fetch(tmp_path: Path) -> None:
+def test_an_append_before_the_next_turn_wakes_the_fetch(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("t")
@@ -35,7 +35,7 @@ def test_what_is_appended_before_the_loop_turns_wakes_the_fetch(tmp_path: Path) 
     asyncio.run(scenario())
 
 
-def test_a_fetch_that_waits_is_no_task_and_is_answered_in_the_turn_that_wakes_it(tmp_path: Path) -> None:
+def test_a_waiting_fetch_has_no_task_and_is_answered_in_the_turn_that_wakes_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("t")
@@ -57,7 +57,7 @@ def test_a_fetch_that_waits_is_no_task_and_is_answered_in_the_turn_that_wakes_it
     asyncio.run(scenario())
 
 
-def test_a_partition_that_does_not_exist_keeps_nobody_from_waiting(tmp_path: Path) -> None:
+def test_a_missing_partition_does_not_end_the_wait_for_others(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("t")
@@ -82,7 +82,7 @@ def test_a_partition_that_does_not_exist_keeps_nobody_from_waiting(tmp_path: Pat
 
 
 def test_an_error_comes_with_empty_records(tmp_path: Path) -> None:
-    """librdkafka cannot read null ones: it would never get to see the error, and its reader would stand still."""
+    """librdkafka cannot read null records: it would never see the error, and its reader would stand still."""
 
     async def scenario() -> None:
         async with running(tmp_path) as inside:
@@ -98,7 +98,7 @@ def test_an_error_comes_with_empty_records(tmp_path: Path) -> None:
 
 
 def test_a_fetch_that_has_waited_leaves_no_cycles_behind(tmp_path: Path) -> None:
-    """Collections are seldom, and what they look at costs as much as the fetch did."""
+    """Garbage collections are rare, and cost as much for a fetch as the fetch itself."""
     count = 40
 
     async def scenario() -> None:

@@ -28,7 +28,7 @@ def request() -> ProduceRequest:
 
 
 class Gate:
-    """Threads sync ids when `may_sync` is set. `syncing` synced the topic's, `waiting` counts those who waited."""
+    """Threads sync ids when `may_sync` is set. `syncing` synced the topic's; `waiting` counts threads that waited."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, topic: str) -> None:
         self.may_sync = threading.Event()

@@ -42,7 +42,7 @@ Scenario = Callable[[InProcess, Client, bytes], Awaitable[None]]
 
 
 def play(directory: Path, scenario: Scenario) -> None:
-    """A topic of three partitions on this broker and on one that the test plays."""
+    """Run a scenario with a topic of three partitions on this broker and on another that the test plays."""
 
     async def run() -> None:
         async with running(directory) as inside:
@@ -56,7 +56,7 @@ def play(directory: Path, scenario: Scenario) -> None:
             records = [other, TopicRecord("t", topic_id), *parts]
             await inside.broker.active.submit(lambda *_: Decision(records, None))
             await scenario(inside, await inside.connect(), topic_id)
-            # Or the broker would wait for it to take over when it stops.
+            # Otherwise the broker would wait at its stop for the other to take over.
             await inside.broker.active.submit(lambda *_: Decision([RemoveTopicRecord(topic_id)], None))
 
     asyncio.run(run())
@@ -113,7 +113,7 @@ async def opened(client: Client, topic_id: bytes, positions: dict[int, int]) -> 
     return answer.session_id
 
 
-def test_a_fetch_acknowledges_what_it_is_behind(tmp_path: Path) -> None:
+def test_a_fetch_acknowledges_the_records_below_its_offset(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         partition = write(inside)
         committed = partition.when_committed(0)
@@ -126,7 +126,7 @@ def test_a_fetch_acknowledges_what_it_is_behind(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_what_is_appended_wakes_it_and_only_that_is_looked_at(tmp_path: Path) -> None:
+def test_an_append_wakes_the_fetch_which_reads_only_that_partition(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         session = await opened(client, topic_id, dict.fromkeys(range(PARTITIONS), 0))
         client.send(fetch(topic_id, {}, session=(session, 1), wait_ms=60_000), VERSION)
@@ -134,7 +134,7 @@ def test_what_is_appended_wakes_it_and_only_that_is_looked_at(tmp_path: Path) ->
         partition = write(inside, 1)
         answer = parts_of(await client.receive(FetchResponse, VERSION))
         assert {index: size(part) > 0 for index, part in answer.items()} == {1: True}
-        # The high watermark moves with what this one says, and is told with the next answer.
+        # This fetch moves the high watermark, which the next answer names.
         answer = await call(client, fetch(topic_id, {1: 1}, session=(session, 2)))
         assert {index: part.high_watermark for index, part in answer.items()} == {1: 1}
         assert partition.high_watermark == 1
@@ -143,9 +143,7 @@ def test_what_is_appended_wakes_it_and_only_that_is_looked_at(tmp_path: Path) ->
     play(tmp_path, scenario)
 
 
-def test_only_records_that_were_given_before_are_looked_at_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_records_answered_before_are_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[int] = []
     original = Segment.check
 
@@ -172,7 +170,7 @@ def test_only_records_that_were_given_before_are_looked_at_again(
     play(tmp_path, scenario)
 
 
-def test_one_that_has_waited_is_not_noted_again_and_refused_where_it_is_no_replica_any_more(
+def test_a_waiting_fetch_is_not_noted_again_and_a_former_replica_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted: list[int] = []
@@ -205,7 +203,7 @@ def test_one_that_has_waited_is_not_noted_again_and_refused_where_it_is_no_repli
     play(tmp_path, scenario)
 
 
-def test_one_that_waits_is_answered_when_the_next_comes(tmp_path: Path) -> None:
+def test_a_waiting_fetch_is_answered_when_the_next_one_arrives(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         write(inside, 2)
         session = await opened(client, topic_id, {0: 0})
@@ -227,7 +225,7 @@ def test_one_that_waits_is_answered_when_the_next_comes(tmp_path: Path) -> None:
         ({"last_epoch": 9}, ErrorCode.OFFSET_OUT_OF_RANGE),
     ],
 )
-def test_what_a_follower_is_refused(tmp_path: Path, how: dict[str, int], error: ErrorCode) -> None:
+def test_fetches_of_a_follower_that_are_refused(tmp_path: Path, how: dict[str, int], error: ErrorCode) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         partition = write(inside)
         answer = (await call(client, fetch(topic_id, {0: 1}, wait_ms=60_000, **how)))[0]  # type: ignore[arg-type]
@@ -237,7 +235,7 @@ def test_what_a_follower_is_refused(tmp_path: Path, how: dict[str, int], error: 
     play(tmp_path, scenario)
 
 
-def test_beyond_the_end_is_out_of_range_and_acknowledges_nothing(tmp_path: Path) -> None:
+def test_a_fetch_beyond_the_log_end_is_out_of_range_and_acknowledges_nothing(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         partition = write(inside)
         answer = (await call(client, fetch(topic_id, {0: 2})))[0]
@@ -246,7 +244,7 @@ def test_beyond_the_end_is_out_of_range_and_acknowledges_nothing(tmp_path: Path)
     play(tmp_path, scenario)
 
 
-def test_a_log_that_has_parted_is_told_where_and_acknowledges_nothing(tmp_path: Path) -> None:
+def test_a_diverging_follower_is_told_the_epoch_end_and_acknowledges_nothing(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         partition = write(inside)
         answer = (await call(client, fetch(topic_id, {0: 5}, last_epoch=4, wait_ms=60_000)))[0]
@@ -257,7 +255,7 @@ def test_a_log_that_has_parted_is_told_where_and_acknowledges_nothing(tmp_path: 
 
 
 def test_a_follower_that_has_cut_its_log_is_told_the_high_watermark_again(tmp_path: Path) -> None:
-    """It takes none before it has cut; and if nothing is appended any more, no other answer would name it."""
+    """A follower takes no high watermark before it has cut its log; without appends no later answer would name it."""
 
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         session = await opened(client, topic_id, {0: 0})
@@ -273,7 +271,7 @@ def test_a_follower_that_has_cut_its_log_is_told_the_high_watermark_again(tmp_pa
     play(tmp_path, scenario)
 
 
-def test_deleted_records_wait_for_the_follower_which_hears_at_once(tmp_path: Path) -> None:
+def test_delete_records_waits_for_the_follower_which_is_told_at_once(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         write(inside)
         session = await opened(client, topic_id, {0: 1})
@@ -303,7 +301,7 @@ def test_offsets_end_at_the_high_watermark_for_consumers_and_at_the_log_end_for_
     play(tmp_path, scenario)
 
 
-def test_a_new_leader_finds_what_is_committed_and_knows_no_end_yet(tmp_path: Path) -> None:
+def test_a_new_leader_lists_committed_offsets_but_no_end_offset(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         partition = inside.broker.replicas.leader("t", 0)
         for stamp in (10, 20):
@@ -335,7 +333,7 @@ def test_a_session_ends_with_its_connection(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_sessions_that_follow_one_another_leave_nothing_at_their_connection(tmp_path: Path) -> None:
+def test_replaced_sessions_leave_no_callbacks_at_their_connection(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         told = []
         for _ in range(3):
@@ -350,7 +348,7 @@ def test_sessions_that_follow_one_another_leave_nothing_at_their_connection(tmp_
     play(tmp_path, scenario)
 
 
-def test_without_a_session_nothing_stays_behind(tmp_path: Path) -> None:
+def test_a_fetch_without_a_session_leaves_no_feed_behind(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         client.send(fetch(topic_id, {0: 0}, wait_ms=60_000), VERSION)
         await inside.heard()

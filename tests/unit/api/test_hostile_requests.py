@@ -68,7 +68,7 @@ def test_only_the_admin_client_writes_to_internal_topics(tmp_path: Path) -> None
         assert await produced(client, write(OFFSETS_TOPIC, stamped())) == ErrorCode.INVALID_TOPIC_EXCEPTION
         assert log.log_end_offset == 0
         client.client_id = ADMIN_CLIENT_ID
-        # Let through, and refused as what it is: a record without a key in a compacted topic.
+        # The batch is let through, and refused for a record without a key in a compacted topic.
         assert await produced(client, write(OFFSETS_TOPIC, stamped())) == ErrorCode.INVALID_RECORD
 
     play(tmp_path, scenario)
@@ -85,7 +85,7 @@ def test_records_of_internal_topics_are_not_deleted(tmp_path: Path) -> None:
 
 
 def test_a_transactional_batch_needs_a_transactional_id(tmp_path: Path) -> None:
-    """An open transaction is never forgotten: producers that nobody ends would fill the memory."""
+    """An open transaction is never forgotten: transactions that are never ended would fill the memory."""
 
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
@@ -107,7 +107,7 @@ def test_acks_0_that_fails_is_one_line_of_log(tmp_path: Path, caplog: pytest.Log
     assert [record.getMessage() for record in caplog.records] == ["connection.closed"]
 
 
-def test_an_epoch_below_all_is_unknown(tmp_path: Path) -> None:
+def test_an_epoch_below_all_others_is_unknown(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         wanted = OffsetForLeaderPartition(partition=0, leader_epoch=-2)
@@ -119,7 +119,7 @@ def test_an_epoch_below_all_is_unknown(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_a_broker_id_that_nobody_has_is_not_remembered(tmp_path: Path) -> None:
+def test_an_unknown_broker_id_is_not_remembered(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         for claimed in (1, 2, 1000, 2**31 - 1):
             request = FetchRequest(replica_id=claimed, max_wait_ms=0, session_epoch=-1, topics=[])

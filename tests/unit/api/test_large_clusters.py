@@ -51,7 +51,7 @@ def moves(broker: Broker) -> Message | asyncio.Task[Any]:
 
 
 def most_calls(ask: Ask, image: Metadata) -> tuple[int, Message]:
-    """In one turn of the loop, and the answer."""
+    """The most calls in one turn of the loop, and the answer."""
 
     async def answered() -> Message:
         said = ask(cast(Broker, SimpleNamespace(metadata=image, slices=Slices())))

@@ -1,4 +1,4 @@
-"""Large frames: who has too much to say is told so, and others have their turn meanwhile."""
+"""Large frames: requests with too much are refused, and others have their turn meanwhile."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ def play(directory: Path, scenario: Callable[[InProcess], Awaitable[None]]) -> N
     asyncio.run(run())
 
 
-def test_more_elements_than_are_admitted_are_refused_and_none_is_made(tmp_path: Path) -> None:
+def test_a_request_with_too_many_elements_closes_the_connection(tmp_path: Path) -> None:
     async def scenario(inside: InProcess) -> None:
         client = await inside.connect()
         keys = ["k"] * (wire.ELEMENTS_MAX + 1)
@@ -48,7 +48,7 @@ def test_more_elements_than_are_admitted_are_refused_and_none_is_made(tmp_path: 
     play(tmp_path, scenario)
 
 
-def test_who_has_not_much_to_say_may_not_be_long(tmp_path: Path) -> None:
+def test_requests_of_small_apis_may_not_be_long(tmp_path: Path) -> None:
     async def scenario(inside: InProcess) -> None:
         client = await inside.connect()
         client.send(ListGroupsRequest(["s"] * SMALL_BYTES_MAX), 5)
@@ -64,15 +64,13 @@ def test_answers_stay_in_the_order_of_their_requests(tmp_path: Path) -> None:
         client.send(DeleteGroupsRequest(groups), 2)
         client.send(ApiVersionsRequest("a", "1"), 3)
         answer = await client.receive(DeleteGroupsResponse, 2)
-        assert [one.group_id for one in answer.results] == groups
+        assert [group.group_id for group in answer.results] == groups
         assert (await client.receive(ApiVersionsResponse, 3)).error_code == ErrorCode.NONE
 
     play(tmp_path, scenario)
 
 
-def test_a_large_request_is_served_from_the_buffer_that_it_came_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_request_is_served_from_its_receive_buffer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To copy 16 MiB holds the loop for ten milliseconds."""
     keep, kept = Inbox.keep, list[tuple[int, bool]]()
 
@@ -96,7 +94,7 @@ def test_a_large_request_is_served_from_the_buffer_that_it_came_in(
     play(tmp_path, scenario)
 
 
-def test_what_is_passed_on_to_the_controller_may_not_be_as_long(tmp_path: Path) -> None:
+def test_forwarded_requests_have_a_lower_size_limit(tmp_path: Path) -> None:
     async def scenario(inside: InProcess) -> None:
         client = await inside.connect()
         names = [DeleteTopicState("n" * 200) for _ in range(FORWARDED_BYTES_MAX // 200)]
@@ -106,22 +104,22 @@ def test_what_is_passed_on_to_the_controller_may_not_be_as_long(tmp_path: Path) 
     play(tmp_path, scenario)
 
 
-def test_topics_of_many_turns_are_bounded_together(tmp_path: Path) -> None:
-    """Decided a portion at a time, and still 10,000 partitions are the most that a request may ask for."""
+def test_the_partition_limit_holds_across_portions(tmp_path: Path) -> None:
+    """Topics are decided a portion at a time, but a request may still ask for at most 10,000 partitions."""
 
     async def scenario(inside: InProcess) -> None:
         client = await inside.connect()
         topics = [CreatableTopic(f"t{index}", 40, 1) for index in range(300)]
         answer = await client.call(CreateTopicsRequest(topics, 10_000), CreateTopicsResponse, 7)
-        assert {one.error_code for one in answer.topics} == {ErrorCode.POLICY_VIOLATION}
+        assert {topic.error_code for topic in answer.topics} == {ErrorCode.POLICY_VIOLATION}
         request = CreateTopicsRequest(topics[:10], 10_000, validate_only=True)
         answer = await client.call(request, CreateTopicsResponse, 7)
-        assert [(one.name, one.error_code) for one in answer.topics] == [(one.name, 0) for one in topics[:10]]
+        assert [(topic.name, topic.error_code) for topic in answer.topics] == [(topic.name, 0) for topic in topics[:10]]
 
     play(tmp_path, scenario)
 
 
-def test_others_are_served_while_a_large_request_is(tmp_path: Path) -> None:
+def test_other_clients_are_served_during_a_large_request(tmp_path: Path) -> None:
     async def scenario(inside: InProcess) -> None:
         large, small = await inside.connect(), await inside.connect()
         large.send(DeleteGroupsRequest([f"g{index}" for index in range(20_000)]), 2)

@@ -18,17 +18,17 @@ from kavka_broker.api.registry import Api, Role, load
 from tests.support.in_process import InProcess, running
 from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns
 
-#: So many elements has the first array of the request, and each of those within has one. Both are more than is handled
-#: in one turn; the test has all of them read and written as large ones are.
+#: The elements of a request's first array; each inner array has one. Both numbers are more than one turn handles; the
+#: test has all requests read and written as large ones.
 FEW: Final = 600
 MANY: Final = 1_000
-#: Of those whose turns are slices: more than one holds.
+#: The elements for APIs that are handled in slices: more than a slice holds.
 SLICED: Final = {"Produce": (4_000, 6_000), "Fetch": (6_000, 8_000)}
-#: Something else may have had a long turn meanwhile: what grows does so each time.
+#: Attempts: other work may have had a long turn meanwhile, but a turn that grows does so each time.
 ATTEMPTS: Final = 3
 ANSWER_SECONDS: Final = 20
 
-#: Their turns grow with the request, with what is done for each element.
+#: APIs whose turns grow with the request, with the work for each element.
 NOT_CUT: Final[dict[str, str]] = {
     "ListGroups": "a filter; bounded by 16 KiB of request",
     "UpdateFeatures": "a feature; bounded by 16 KiB of request",
@@ -37,7 +37,9 @@ NOT_CUT: Final[dict[str, str]] = {
 
 
 async def most_calls(turns: Turns, inside: InProcess, api: Api, role: Role, elements: int) -> int:
-    client = await inside.connect(to_controller=role == "controller")  # the last may have been refused
+    client = await inside.connect(
+        to_controller=role == "controller"
+    )  # the former connection may have been closed by a refusal
     request = large(api, elements)
     client.send(request, api.versions[1])
     turns.begin()
@@ -45,7 +47,7 @@ async def most_calls(turns: Turns, inside: InProcess, api: Api, role: Role, elem
         async with asyncio.timeout(ANSWER_SECONDS):
             await client.receive(api.response, api.versions[1])
     except (EOFError, ConnectionError):
-        pass  # it has refused the request as a whole
+        pass  # the whole request was refused
     return turns.most
 
 
@@ -59,16 +61,14 @@ async def grows(turns: Turns, inside: InProcess, api: Api, role: Role) -> bool:
 
 
 async def always_grows(turns: Turns, inside: InProcess, api: Api, role: Role) -> bool:
-    await most_calls(turns, inside, api, role, 1)  # its code is made
+    await most_calls(turns, inside, api, role, 1)  # generates its codec
     for _ in range(1 if api.name in NOT_CUT else ATTEMPTS):
         if not await grows(turns, inside, api, role):
             return False
     return True
 
 
-def test_no_turn_grows_with_the_request_but_those_that_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_turn_grows_with_the_request_except_the_listed_apis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (dispatch, large_requests):
         monkeypatch.setattr(module, "AT_ONCE_BYTES_MAX", 0)
     found: dict[str, None] = {}

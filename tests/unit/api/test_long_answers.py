@@ -29,7 +29,7 @@ from tests.support.in_process import InProcess, running
 from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns
 from tests.unit.coordinator.calls import find
 
-#: More than a slice holds.
+#: More elements than a slice holds.
 FEW: Final = 4_000
 MANY: Final = 6_000
 WIDE_ID: Final = b"w" * 16
@@ -48,7 +48,7 @@ REQUESTS: Final[tuple[tuple[Message, int], ...]] = (
 
 
 def fill(inside: InProcess, first: int, last: int) -> None:
-    """As if so many more had been made of everything: nobody is told."""
+    """Add topics, partitions, quotas, groups, members and offsets to the images; subscribers are not told."""
     metadata, shard = inside.broker.metadata, inside.broker.groups.shard("g")
     if not first:
         metadata.topics.replay(TopicRecord("wide", WIDE_ID))
@@ -77,14 +77,14 @@ async def most_calls(turns: Turns, inside: InProcess) -> list[int]:
     return most
 
 
-def test_no_turn_grows_with_what_a_node_holds(tmp_path: Path) -> None:
+def test_no_turn_grows_with_the_number_of_topics_quotas_or_groups(tmp_path: Path) -> None:
     async def run() -> None:
         turns = Turns()
         async with running(tmp_path) as inside:
             await find(await inside.connect(), "g")
             fill(inside, 0, FEW)
             with turns.counting():
-                await most_calls(turns, inside)  # their code is made, and what is kept of topics
+                await most_calls(turns, inside)  # generates codecs, and fills the cache of topic answers
                 few = await most_calls(turns, inside)
                 fill(inside, FEW, MANY)
                 await most_calls(turns, inside)
@@ -96,7 +96,7 @@ def test_no_turn_grows_with_what_a_node_holds(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_topic_that_changes_while_it_is_shown_is_not_kept_as_it_was(tmp_path: Path) -> None:
+def test_the_answer_of_a_topic_that_changes_meanwhile_is_not_kept(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as inside:
             await find(await inside.connect(), "g")
@@ -118,7 +118,7 @@ def test_a_topic_that_changes_while_it_is_shown_is_not_kept_as_it_was(tmp_path: 
 
 def test_log_directories_are_described_in_slices() -> None:
     class Fakes:
-        """So many replicas in one directory."""
+        """A given number of replicas in one directory."""
 
         def __init__(self) -> None:
             self.directory = type("D", (), {"is_online": True, "path": "d", "space": lambda _: (1, 1)})()
@@ -126,8 +126,8 @@ def test_log_directories_are_described_in_slices() -> None:
             log = type("L", (), {"log_end_offset": 0, "size_bytes": 0})()
             kind = type("P", (), {"topic": "t", "log": log, "high_watermark": 0})
             self.log_directories, self.partitions = [self.directory], [kind() for _ in range(MANY)]
-            for index, one in enumerate(self.partitions):
-                one.index = index
+            for index, replica in enumerate(self.partitions):
+                replica.index = index
 
         def __iter__(self) -> Any:
             return iter(self.partitions)
@@ -142,7 +142,7 @@ def test_log_directories_are_described_in_slices() -> None:
     assert sum(1 for _ in work) >= 4
 
 
-def test_elements_are_counted_no_further_than_asked_for() -> None:
+def test_elements_are_counted_up_to_the_limit() -> None:
     topics = [MetadataResponseTopic(name=f"t{number}") for number in range(5)]
     answer = MetadataResponse(topics=topics)
     counts: Callable[[int], bool] = lambda elements: has_more(answer, elements)  # noqa: E731

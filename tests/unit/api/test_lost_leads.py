@@ -22,7 +22,7 @@ Scenario = Callable[[InProcess, InProcess], Awaitable[None]]
 
 
 def play(directory: Path, scenario: Scenario) -> None:
-    """Node 1 is broker and controller, node 2 a broker."""
+    """Run a scenario where node 1 is broker and controller, node 2 a broker."""
 
     async def run() -> None:
         async with running(directory / "1") as first, following(directory / "2", first) as second:
@@ -36,7 +36,7 @@ NAMES: Final = [f"topic-{number}" for number in range(MANY)]
 
 
 def losing_the_lead(monkeypatch: pytest.MonkeyPatch, controller: Controller, *, for_good: bool) -> None:
-    """The first decision is committed, the second refused; the lead is back behind it, unless it is lost for good."""
+    """Commit the first decision and refuse the second; then the lead is back, unless it is lost `for_good`."""
     submit, count = controller.submit, 0
 
     async def submitted(decide: Decide[R]) -> R:
@@ -64,10 +64,10 @@ async def deleted(client: Client) -> list[ErrorCode]:
 
 
 @pytest.mark.parametrize("is_passed_on", [False, True])
-def test_a_lead_that_is_lost_between_two_parts_of_a_request_is_none_of_its_clients_business(
+def test_a_lead_lost_between_two_parts_is_hidden_from_the_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_passed_on: bool
 ) -> None:
-    """Who asks the next controller for all of it hears that what was just made exists."""
+    """A client that asked the next controller for all topics would hear that those just created exist."""
 
     async def scenario(first: InProcess, second: InProcess) -> None:
         client = await (second if is_passed_on else first).connect()
@@ -80,7 +80,7 @@ def test_a_lead_that_is_lost_between_two_parts_of_a_request_is_none_of_its_clien
 
 
 @pytest.mark.parametrize("to_controller", [False, True])
-def test_where_nobody_leads_any_more_the_rest_is_told_alone(
+def test_without_a_new_leader_only_the_rest_gets_the_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to_controller: bool
 ) -> None:
     monkeypatch.setattr("kavka_broker.api.envelopes.FORWARD_MS_MAX", 100)

@@ -22,7 +22,7 @@ from kavka_broker.replica.serving.poll import AT_ONCE_MAX
 from tests.support.in_process import Client, InProcess, batch, code_of, running
 
 COUNT: Final = AT_ONCE_MAX + 50
-HEADER_BYTES: Final = 15  # of its request
+HEADER_BYTES: Final = 15  # of the header of its request
 NEVER_MS: Final = 3_600_000
 PRODUCE, FETCH = 12, 12
 
@@ -39,7 +39,7 @@ def play(directory: Path, scenario: Callable[[InProcess, Client], Awaitable[None
 
 
 def produce_to(*indexes: int, acks: int = 1) -> ProduceRequest:
-    """A record for each; its value is the index."""
+    """A request with one record for each partition; its value is the partition's index."""
     stamp = time.time_ns() // 1_000_000
     data = [PartitionProduceData(index, batch(str(index).encode(), timestamp_ms=stamp)) for index in indexes]
     return ProduceRequest(None, acks, 30_000, [TopicProduceData("t", partition_data=data)])
@@ -55,7 +55,7 @@ def fetch_of(*indexes: int, **options: int) -> FetchRequest:
 
 
 def partitions_of(answer: FetchResponse) -> dict[int, PartitionData]:
-    return {one.partition_index: one for topic in answer.responses for one in topic.partitions}
+    return {partition.partition_index: partition for topic in answer.responses for partition in topic.partitions}
 
 
 @pytest.mark.parametrize("count", [COUNT, 3 * COUNT], ids=["read at once", "read in a thread"])
@@ -66,7 +66,7 @@ def test_every_partition_is_answered_in_the_order_of_the_request(tmp_path: Path,
         client.send(produce_to(7), PRODUCE)
         client.send(ApiVersionsRequest("a", "1"), 3)
         answer = await client.receive(ProduceResponse, PRODUCE)
-        codes = [(one.index, one.error_code) for one in answer.responses[0].partition_responses]
+        codes = [(partition.index, partition.error_code) for partition in answer.responses[0].partition_responses]
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert codes == [(index, 0 if index < COUNT else unknown) for index in indexes]
         second = await client.receive(ProduceResponse, PRODUCE)
@@ -76,7 +76,7 @@ def test_every_partition_is_answered_in_the_order_of_the_request(tmp_path: Path,
     play(tmp_path, scenario)
 
 
-def test_who_wants_no_answer_gets_none_and_all_is_appended(tmp_path: Path) -> None:
+def test_acks_0_appends_all_partitions_without_an_answer(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         client.send(produce_to(*range(COUNT), acks=0), PRODUCE)
         client.send(ApiVersionsRequest("a", "1"), 3)
@@ -86,8 +86,8 @@ def test_who_wants_no_answer_gets_none_and_all_is_appended(tmp_path: Path) -> No
     play(tmp_path, scenario)
 
 
-def test_what_is_kept_of_a_request_counts_until_it_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In `queued.max.request.bytes`; the connection has given back by then what it received it into."""
+def test_kept_request_bytes_count_until_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kept bytes count in `queued.max.request.bytes`; the receive buffer has been given back by then."""
     used: list[int] = []
 
     async def scenario(inside: InProcess, client: Client) -> None:
@@ -107,12 +107,12 @@ def test_what_is_kept_of_a_request_counts_until_it_is_answered(tmp_path: Path, m
     play(tmp_path, scenario)
 
 
-def test_a_session_of_many_is_told_what_is_new_and_nothing_else(tmp_path: Path) -> None:
+def test_a_session_of_many_partitions_gets_only_changed_ones(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await client.call(produce_to(*range(COUNT)), ProduceResponse, PRODUCE)
         full = await client.call(fetch_of(*range(COUNT), session_epoch=0), FetchResponse, FETCH)
         assert sorted(partitions_of(full)) == list(range(COUNT))
-        assert all(one.high_watermark == 1 for one in partitions_of(full).values())
+        assert all(partition.high_watermark == 1 for partition in partitions_of(full).values())
         moved = [FetchPartition(index, fetch_offset=1, partition_max_bytes=1000) for index in range(COUNT)]
         again = fetch_of(session_id=full.session_id, session_epoch=1)
         again.topics = [FetchTopic("t", partitions=moved[:-1])]
@@ -121,16 +121,18 @@ def test_a_session_of_many_is_told_what_is_new_and_nothing_else(tmp_path: Path) 
         producer = await inside.connect()
         await producer.call(produce_to(COUNT - 2), ProduceResponse, PRODUCE)
         answer = await client.receive(FetchResponse, FETCH)
-        assert [(one.partition_index, one.high_watermark) for one in partitions_of(answer).values()] == [(COUNT - 2, 2)]
+        assert [
+            (partition.partition_index, partition.high_watermark) for partition in partitions_of(answer).values()
+        ] == [(COUNT - 2, 2)]
         assert answer.session_id == full.session_id
 
     play(tmp_path, scenario)
 
 
-def test_what_is_appended_to_a_partition_that_was_read_already_wakes_the_fetch(
+def test_an_append_to_an_already_read_partition_wakes_the_fetch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are still to be read then."""
+    """The other partitions are still to be read when the append comes."""
 
     async def scenario(inside: InProcess, client: Client) -> None:
         first, watched = inside.broker.replicas.leader("t", 0), Partition.watched
@@ -147,7 +149,7 @@ def test_what_is_appended_to_a_partition_that_was_read_already_wakes_the_fetch(
     play(tmp_path, scenario)
 
 
-def test_many_that_have_nothing_are_answered_when_time_is_up(tmp_path: Path) -> None:
+def test_a_fetch_of_many_empty_partitions_is_answered_after_max_wait(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         answer = await client.call(fetch_of(*range(COUNT), max_wait_ms=30), FetchResponse, FETCH)
         assert len(partitions_of(answer)) == COUNT

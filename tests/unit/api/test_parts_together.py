@@ -43,10 +43,13 @@ def assign(inside: InProcess) -> Message:
 def codes(answer: Message) -> list[int]:
     match answer:
         case AlterPartitionResponse():
-            return [one.error_code for topic in answer.topics for one in topic.partitions]
+            return [partition.error_code for topic in answer.topics for partition in topic.partitions]
         case AssignReplicasToDirsResponse():
             return [
-                one.error_code for where in answer.directories for topic in where.topics for one in topic.partitions
+                partition.error_code
+                for where in answer.directories
+                for topic in where.topics
+                for partition in topic.partitions
             ]
     raise AssertionError(answer)
 
@@ -58,7 +61,7 @@ ASKED: Final = {
 
 
 def together(monkeypatch: pytest.MonkeyPatch, controller: Controller) -> None:
-    """No decision is committed before all parts are decided."""
+    """Let no decision be committed before all parts are decided."""
     submit, begun, all_begun = controller.submit, 0, asyncio.Event()
 
     async def submitted(decide: Decide[R]) -> R:
@@ -86,7 +89,7 @@ def play(directory: Path, scenario: Callable[[InProcess], Awaitable[None]]) -> N
 def test_parts_are_decided_before_the_first_is_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, is_own: bool
 ) -> None:
-    """One commit after another, fifty partitions each, took a follower of thousands seconds to be in sync again."""
+    """With a commit for each fifty partitions, a follower of thousands took seconds to be in sync again."""
     asked, response, version = ASKED[what]
 
     async def scenario(inside: InProcess) -> None:
@@ -103,10 +106,8 @@ def test_parts_are_decided_before_the_first_is_committed(
     play(tmp_path, scenario)
 
 
-def test_a_part_that_is_refused_as_a_whole_is_the_answer_to_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever asked asks the next controller for all: what is done already is told as such."""
+def test_a_wholly_refused_part_answers_the_whole_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sender asks the next controller for all parts again, which answers that some are done already."""
 
     async def scenario(inside: InProcess) -> None:
         client = await inside.connect(to_controller=True)

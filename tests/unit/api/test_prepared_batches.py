@@ -1,4 +1,4 @@
-"""Batches that are packed anew, or looked into: a thread does it, and nothing overtakes them on their connection."""
+"""Batches that are compressed again, or looked into: a thread does it, and no request overtakes them."""
 
 import asyncio
 import threading
@@ -37,14 +37,14 @@ def batch(sequence: int = -1, key: bytes | None = b"k", value: bytes = VALUE) ->
 
 def answers(response: ProduceResponse) -> dict[str, tuple[ErrorCode, int]]:
     return {
-        topic.name: (ErrorCode(one.error_code), one.base_offset)
+        topic.name: (ErrorCode(partition.error_code), partition.base_offset)
         for topic in response.responses
-        for one in topic.partition_responses
+        for partition in topic.partition_responses
     }
 
 
 class Threads:
-    """The thread of the broker: which it was, and when it may work."""
+    """The threads of the broker: notes which ran, and holds them until they may work."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.may_work = threading.Event()
@@ -67,7 +67,7 @@ def log_end(inside: InProcess, topic: str) -> int:
     return inside.broker.replicas.leader(topic, 0).log.log_end_offset
 
 
-def test_a_thread_packs_anew_and_order_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_recompresses_batches_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads, of_loop = Threads(monkeypatch), threading.get_ident()
 
     async def scenario() -> None:
@@ -95,7 +95,7 @@ def test_a_thread_packs_anew_and_order_is_kept(tmp_path: Path, monkeypatch: pyte
     assert of_loop not in threads.idents
 
 
-def test_what_is_wrong_inside_is_told(tmp_path: Path) -> None:
+def test_bad_records_inside_a_batch_are_reported(tmp_path: Path) -> None:
     garbage = bytearray(batch())
     garbage[HEADER_BYTES:] = b"\xff" * (len(garbage) - HEADER_BYTES)
     set_crc(garbage)
@@ -115,7 +115,7 @@ def test_what_is_wrong_inside_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("acks", [0, 1])
-def test_other_acks(tmp_path: Path, acks: int) -> None:
+def test_prepared_batches_with_other_acks(tmp_path: Path, acks: int) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("compacted", cleanup_policy="compact")
@@ -128,7 +128,7 @@ def test_other_acks(tmp_path: Path, acks: int) -> None:
     asyncio.run(scenario())
 
 
-def test_a_configuration_that_changes_meanwhile_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_config_change_during_preparation_applies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = Threads(monkeypatch)
 
     async def scenario() -> None:
@@ -147,9 +147,7 @@ def test_a_configuration_that_changes_meanwhile_counts(tmp_path: Path, monkeypat
     assert threads.begun == 2
 
 
-def test_a_client_that_goes_away_leaves_its_place_when_the_thread_is_through(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_clients_place_is_freed_when_its_thread_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = Threads(monkeypatch)
 
     async def scenario() -> None:

@@ -66,9 +66,9 @@ def test_aborted_transactions_are_named_in_the_range_that_is_read(tmp_path: Path
             write(partition, producer)
             end(partition, producer, kind)
         named = (await read(client, 0)).aborted_transactions or []
-        assert [(one.producer_id, one.first_offset) for one in named] == [(1, 0), (3, 6)]
+        assert [(transaction.producer_id, transaction.first_offset) for transaction in named] == [(1, 0), (3, 6)]
         named = (await read(client, 3)).aborted_transactions or []
-        assert [(one.producer_id, one.first_offset) for one in named] == [(3, 6)]
+        assert [(transaction.producer_id, transaction.first_offset) for transaction in named] == [(3, 6)]
         assert (await read(client, 0, 0)).aborted_transactions is None
         assert (await read(client, 9)).aborted_transactions == []
 
@@ -91,12 +91,12 @@ def test_a_reader_waits_for_the_marker_not_for_records_of_the_open_transaction(t
         async with asyncio.timeout(20):
             data = (await task).responses[0].partitions[0]
         assert data.last_stable_offset == 5
-        assert [one.producer_id for one in data.aborted_transactions or ()] == [1]
+        assert [transaction.producer_id for transaction in data.aborted_transactions or ()] == [1]
 
     play(tmp_path, scenario)
 
 
-def test_a_reader_without_transactions_waits_for_as_many_bytes_as_it_wants(tmp_path: Path) -> None:
+def test_a_reader_without_transactions_waits_for_min_bytes(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
         size = partition.log.size_bytes
         write(partition, 1, transactional=False)
@@ -115,7 +115,7 @@ def test_a_reader_without_transactions_waits_for_as_many_bytes_as_it_wants(tmp_p
     play(tmp_path, scenario)
 
 
-def test_an_index_that_was_lost_while_the_broker_was_down_is_made_anew_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_lost_transaction_index_is_rebuilt_before_the_first_read(tmp_path: Path) -> None:
     async def first(inside: InProcess, client: Client, partition: Partition) -> None:
         write(partition, 1)
         end(partition, 1, ABORT)
@@ -131,7 +131,7 @@ def test_an_index_that_was_lost_while_the_broker_was_down_is_made_anew_before_an
             answer = await client.call(request(0, wait_ms=20_000), FetchResponse, VERSION)
             data = answer.responses[0].partitions[0]
             assert data.records
-            assert [one.first_offset for one in data.aborted_transactions or ()] == [0]
+            assert [transaction.first_offset for transaction in data.aborted_transactions or ()] == [0]
 
     asyncio.run(again())
     assert index.read_bytes() == before
@@ -141,7 +141,7 @@ def spoil(path: Path) -> None:
     path.write_bytes(b"\xff" * path.stat().st_size)
 
 
-def test_what_was_aborted_in_a_damaged_log_is_an_error_and_no_silence(tmp_path: Path) -> None:
+def test_a_damaged_log_answers_an_error_instead_of_aborted_records(tmp_path: Path) -> None:
     async def first(inside: InProcess, client: Client, partition: Partition) -> None:
         write(partition, 1)
         partition.log.roll(NOW_MS)
@@ -163,7 +163,7 @@ def test_what_was_aborted_in_a_damaged_log_is_an_error_and_no_silence(tmp_path: 
     asyncio.run(again())
 
 
-def test_a_reader_that_no_transaction_concerns_is_not_held_up(tmp_path: Path) -> None:
+def test_a_reader_of_a_log_without_transactions_is_not_held_up(tmp_path: Path) -> None:
     async def first(inside: InProcess, client: Client, partition: Partition) -> None:
         write(partition, 1, transactional=False)
 

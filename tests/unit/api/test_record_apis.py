@@ -84,7 +84,7 @@ def stamped(*given: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("version", [3, 7, 8, 9, 12])
-def test_what_is_produced_is_fetched_in_every_form(tmp_path: Path, version: int) -> None:
+def test_produced_records_are_fetched_in_every_version(tmp_path: Path, version: int) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         assert (await produce(client, stamped(b"a", b"b"), version=version)).base_offset == 0
@@ -148,7 +148,7 @@ def test_acks_0_is_not_answered_and_a_failure_closes_the_connection(tmp_path: Pa
     play(tmp_path, scenario)
 
 
-def test_a_long_poll_ends_when_enough_is_there_or_the_time_is_over(tmp_path: Path) -> None:
+def test_a_long_poll_ends_with_min_bytes_or_max_wait(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         consumer = await inside.connect()
@@ -163,7 +163,7 @@ def test_a_long_poll_ends_when_enough_is_there_or_the_time_is_over(tmp_path: Pat
     play(tmp_path, scenario)
 
 
-def test_a_long_poll_hears_that_its_topic_is_gone(tmp_path: Path) -> None:
+def test_a_long_poll_is_told_that_its_topic_was_deleted(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         client.send(fetch_request(0, wait_ms=20_000), 12)
@@ -177,7 +177,7 @@ def test_a_long_poll_hears_that_its_topic_is_gone(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_an_incremental_fetch_is_silent_about_what_did_not_change(tmp_path: Path) -> None:
+def test_an_incremental_fetch_leaves_out_unchanged_partitions(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         await produce(client, stamped(b"a"))
@@ -207,7 +207,7 @@ def test_an_incremental_fetch_is_silent_about_what_did_not_change(tmp_path: Path
         (0, 7, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_a_fetch_that_cannot_be(tmp_path: Path, offset: int, leader_epoch: int, code: ErrorCode) -> None:
+def test_invalid_fetches_are_refused(tmp_path: Path, offset: int, leader_epoch: int, code: ErrorCode) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         await produce(client, stamped(b"a"))
@@ -253,14 +253,14 @@ def test_offsets_by_time(tmp_path: Path) -> None:
 
 
 def list_offsets(*wanted: ListOffsetsPartition) -> ListOffsetsRequest:
-    return ListOffsetsRequest(topics=[ListOffsetsTopic("t", [one]) for one in wanted])
+    return ListOffsetsRequest(topics=[ListOffsetsTopic("t", [partition]) for partition in wanted])
 
 
-def test_partitions_that_are_named_twice(tmp_path: Path) -> None:
+def test_partitions_named_twice_are_answered_once(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t", 2)
         first, second = batch(b"a", timestamp_ms=NOW_MS), batch(b"b", b"c", timestamp_ms=NOW_MS)
-        data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, one)]) for one in (first, second)]
+        data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, records)]) for records in (first, second)]
         produced = await client.call(ProduceRequest(None, -1, 1000, data), ProduceResponse, 9)
         assert [[(p.index, p.base_offset) for p in t.partition_responses] for t in produced.responses] == [[(0, 0)]]
         partition = inside.broker.replicas.leader("t", 0)
@@ -304,8 +304,8 @@ def test_delete_records(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_clients_of_every_version_hear_that_another_leads(tmp_path: Path) -> None:
-    """Only newer versions have room to say who: the older ones were answered with nothing at all."""
+def test_clients_of_every_version_are_told_of_another_leader(tmp_path: Path) -> None:
+    """Only newer versions can name the leader; older ones once got no answer at all."""
 
     async def scenario(inside: InProcess, client: Client) -> None:
         topic_id = await inside.create("t")

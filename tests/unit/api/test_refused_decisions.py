@@ -74,7 +74,7 @@ async def refuse(*_: object) -> Any:
 @pytest.mark.parametrize(
     ("request_", "kind", "version", "parts"), REQUESTS, ids=[kind.NAME for _, kind, *_ in REQUESTS]
 )
-def test_every_part_is_told(
+def test_every_part_of_a_refused_request_gets_the_error(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     request_: Message,
@@ -96,10 +96,10 @@ def test_every_part_is_told(
 
 
 @pytest.mark.parametrize(("version", "at_the_top"), [(0, ErrorCode.NONE), (1, ErrorCode.KAFKA_STORAGE_ERROR)])
-def test_every_partition_of_an_election_is_told(
+def test_every_partition_of_a_refused_election_gets_the_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, at_the_top: ErrorCode
 ) -> None:
-    """Version 0 has no error at its top. Where no partition is named either there is no way to tell but to close."""
+    """Version 0 has no error at its top. Without a named partition, only a closed connection tells of the refusal."""
 
     async def scenario() -> None:
         async with running(tmp_path) as inside:
@@ -110,7 +110,7 @@ def test_every_partition_of_an_election_is_told(
             answer = await client.call(asked, ElectLeadersResponse, version)
             assert answer.error_code == at_the_top
             (topic,) = answer.replica_election_results
-            assert [one.error_code for one in topic.partition_result] == [ErrorCode.KAFKA_STORAGE_ERROR]
+            assert [partition.error_code for partition in topic.partition_result] == [ErrorCode.KAFKA_STORAGE_ERROR]
             everything = ElectLeadersRequest(topic_partitions=None)
             if at_the_top:
                 assert (await client.call(everything, ElectLeadersResponse, version)).error_code == at_the_top

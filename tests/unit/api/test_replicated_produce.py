@@ -57,18 +57,20 @@ def test_five_in_flight_wait_for_one_round_trip_of_the_follower(tmp_path: Path) 
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         for number in range(IN_FLIGHT):
             client.send(request(0, value=b"%d" % number), VERSION)
-        # All of them are in the log before the first is committed.
+        # All batches are in the log before the first is committed.
         await appended(inside, IN_FLIGHT)
         assert inside.broker.replicas.leader("t", 0).high_watermark == 0
         follower = await inside.connect()
         await call(follower, fetch(topic_id, {0: IN_FLIGHT}))
         answers = [(await answer(client))[0] for _ in range(IN_FLIGHT)]
-        assert [(one.error_code, one.base_offset) for one in answers] == [(0, offset) for offset in range(IN_FLIGHT)]
+        assert [(partition.error_code, partition.base_offset) for partition in answers] == [
+            (0, offset) for offset in range(IN_FLIGHT)
+        ]
 
     play(tmp_path, scenario)
 
 
-def test_they_are_answered_in_their_order_whatever_is_committed_first(tmp_path: Path) -> None:
+def test_produce_requests_are_answered_in_order_whichever_commits_first(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         client.send(request(0), VERSION)
         client.send(request(1), VERSION)
@@ -80,12 +82,12 @@ def test_they_are_answered_in_their_order_whatever_is_committed_first(tmp_path: 
         assert set(await answer(client)) == {0}
         assert set(await answer(client)) == {1}
         await call(follower, fetch(topic_id, {0: 2}))
-        assert {index: one.base_offset for index, one in (await answer(client)).items()} == {0: 1, 1: 1}
+        assert {index: partition.base_offset for index, partition in (await answer(client)).items()} == {0: 1, 1: 1}
 
     play(tmp_path, scenario)
 
 
-def test_one_that_fails_holds_up_none_behind_it(tmp_path: Path) -> None:
+def test_a_failed_produce_does_not_delay_later_ones(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         client.send(request(0, wait_ms=1), VERSION)
         client.send(request(0), VERSION)
@@ -102,9 +104,7 @@ def test_one_that_fails_holds_up_none_behind_it(tmp_path: Path) -> None:
     [{"isr": [1]}, {"isr": [1], "replicas": [1, OTHER, 3], "directories": [UNTOLD_DIRECTORY] * 3}],
     ids=["shrunk", "of more replicas"],
 )
-def test_too_few_while_it_waits_is_a_time_out_and_a_retry_gets_the_offset(
-    tmp_path: Path, change: Mapping[str, list[Any]]
-) -> None:
+def test_a_shrunken_isr_times_out_and_a_retry_gets_the_offset(tmp_path: Path, change: Mapping[str, list[Any]]) -> None:
     """NOT_ENOUGH_REPLICAS_AFTER_APPEND is a race of Apache Kafka's threads: strict min ISR commits nothing."""
 
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
@@ -126,8 +126,8 @@ def test_too_few_while_it_waits_is_a_time_out_and_a_retry_gets_the_offset(
     play(tmp_path, scenario)
 
 
-def test_the_minimum_that_counts_is_that_of_the_moment_of_the_commit(tmp_path: Path) -> None:
-    """It may be more than there are replicas: then all of them are needed, and enough."""
+def test_min_isr_is_read_at_the_commit(tmp_path: Path) -> None:
+    """The minimum may exceed the number of replicas: then all replicas are needed, and enough."""
 
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         client.send(request(0), VERSION)
@@ -142,7 +142,7 @@ def test_the_minimum_that_counts_is_that_of_the_moment_of_the_commit(tmp_path: P
     play(tmp_path, scenario)
 
 
-def test_who_waits_hears_of_another_leader_and_who_that_is(tmp_path: Path) -> None:
+def test_a_waiting_producer_is_told_the_new_leader(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         client.send(request(0), VERSION)
         await appended(inside, 1)
@@ -151,17 +151,17 @@ def test_who_waits_hears_of_another_leader_and_who_that_is(tmp_path: Path) -> No
         (refused,) = told.responses[0].partition_responses
         assert (refused.error_code, refused.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
         assert (refused.current_leader.leader_id, refused.current_leader.leader_epoch) == (OTHER, 5)
-        assert [(one.node_id, one.host, one.port) for one in told.node_endpoints] == [(OTHER, "h", 1)]
+        assert [(node.node_id, node.host, node.port) for node in told.node_endpoints] == [(OTHER, "h", 1)]
 
     play(tmp_path, scenario)
 
 
-def test_each_leader_is_named_once_and_one_that_is_fenced_nowhere(tmp_path: Path) -> None:
+def test_each_leader_is_named_once_and_fenced_leaders_never(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await decide(inside, *(PartitionChangeRecord(index, topic_id, leader=OTHER) for index in (0, 1)))
         for version, named in ((9, []), (10, [OTHER]), (12, [OTHER])):
             told = await client.call(request(0, 1), ProduceResponse, version)
-            assert [one.node_id for one in told.node_endpoints] == named
+            assert [node.node_id for node in told.node_endpoints] == named
         for version, named in ((15, []), (16, [OTHER]), (18, [OTHER])):
             assert await leaders_of(client, fetch(topic_id, {0: 0, 1: 0}, broker=(-1, -1)), version) == named
         await decide(inside, BrokerRegistrationChangeRecord(OTHER, OTHER_EPOCH, fenced=1))
@@ -171,13 +171,13 @@ def test_each_leader_is_named_once_and_one_that_is_fenced_nowhere(tmp_path: Path
 
 
 async def leaders_of(client: Client, asked: FetchRequest, version: int) -> list[int]:
-    """Which brokers a consumer of a former epoch is sent to."""
+    """The brokers to which a consumer of a former epoch is sent."""
     told = await client.call(asked, FetchResponse, version)
     assert {part.error_code for part in parts_of(told).values()} == {ErrorCode.FENCED_LEADER_EPOCH}
-    return [one.node_id for one in told.node_endpoints]
+    return [node.node_id for node in told.node_endpoints]
 
 
-def test_who_waits_in_vain_hears_of_no_leader(tmp_path: Path) -> None:
+def test_a_timed_out_producer_is_told_no_leader(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         del inside, topic_id
         told = await client.call(request(0, wait_ms=1), ProduceResponse, VERSION)
@@ -187,7 +187,7 @@ def test_who_waits_in_vain_hears_of_no_leader(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_a_consumer_that_waits_hears_of_what_a_new_leader_commits_of_the_old_ones_records(tmp_path: Path) -> None:
+def test_a_waiting_consumer_gets_old_records_that_a_new_leader_commits(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         client.send(request(0), VERSION)
         await appended(inside, 1)

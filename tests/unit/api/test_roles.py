@@ -30,7 +30,7 @@ Scenario = Callable[[InProcess, InProcess], Awaitable[None]]
 
 
 def play(directory: Path, scenario: Scenario) -> None:
-    """Node 1 is broker and controller, node 2 a broker."""
+    """Run a scenario where node 1 is broker and controller, node 2 a broker."""
 
     async def run() -> None:
         async with running(directory / "1") as first, following(directory / "2", first) as second:
@@ -41,7 +41,7 @@ def play(directory: Path, scenario: Scenario) -> None:
 
 async def keys(client: Client) -> set[int]:
     answer = await client.call(ApiVersionsRequest("test", "1"), ApiVersionsResponse, 3)
-    return {one.api_key for one in answer.api_keys}
+    return {api.api_key for api in answer.api_keys}
 
 
 def test_each_listener_says_what_it_serves(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def create(client: Client, name: str, replicas: int = 1) -> CreatableTopic
     return topic
 
 
-def test_a_broker_passes_on_what_the_controller_decides(tmp_path: Path) -> None:
+def test_a_broker_forwards_decisions_to_the_controller(tmp_path: Path) -> None:
     async def scenario(first: InProcess, second: InProcess) -> None:
         client = await second.connect()
         made = await create(client, "t", replicas=2)
@@ -85,7 +85,7 @@ def test_a_broker_passes_on_what_the_controller_decides(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_without_a_controller_every_part_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_controller_every_part_gets_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kavka_broker.api.envelopes.FORWARD_MS_MAX", 100)
 
     async def scenario(first: InProcess, second: InProcess) -> None:
@@ -100,7 +100,7 @@ def test_without_a_controller_every_part_is_told(tmp_path: Path, monkeypatch: py
     play(tmp_path, scenario)
 
 
-def test_a_controller_that_loses_the_lead_while_it_decides_passes_on_as_well(
+def test_a_controller_that_loses_the_lead_while_deciding_forwards_the_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(first: InProcess, second: InProcess) -> None:
@@ -121,7 +121,7 @@ def test_a_controller_that_loses_the_lead_while_it_decides_passes_on_as_well(
     play(tmp_path, scenario)
 
 
-def test_topics_and_producer_ids_are_asked_of_the_controller(tmp_path: Path) -> None:
+def test_the_controller_is_asked_for_topics_and_producer_ids(tmp_path: Path) -> None:
     async def scenario(first: InProcess, second: InProcess) -> None:
         client = await second.connect()
         asked = MetadataRequest([MetadataRequestTopic(name="automatic")])
@@ -129,15 +129,15 @@ def test_topics_and_producer_ids_are_asked_of_the_controller(tmp_path: Path) -> 
         assert topic.error_code == ErrorCode.NONE
         request = InitProducerIdRequest(None)
         ids = [
-            (await (await one.connect()).call(request, InitProducerIdResponse, 4)).producer_id
-            for one in (first, second)
+            (await (await member.connect()).call(request, InitProducerIdResponse, 4)).producer_id
+            for member in (first, second)
         ]
         assert len(set(ids)) == 2
 
     play(tmp_path, scenario)
 
 
-def test_a_topic_that_no_controller_makes_in_time_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_not_created_in_time_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kavka_broker.membership.topics.CREATE_MS_MAX", 100)
 
     async def scenario(first: InProcess, second: InProcess) -> None:
@@ -159,10 +159,10 @@ def test_a_controllers_listener_shows_controllers(tmp_path: Path) -> None:
 
         controller, broker = await first.connect(to_controller=True), await second.connect()
         found = await describe(controller, 2)
-        assert (found.endpoint_type, found.controller_id, [one.broker_id for one in found.brokers]) == (2, 1, [1])
+        assert (found.endpoint_type, found.controller_id, [broker.broker_id for broker in found.brokers]) == (2, 1, [1])
         assert (await describe(controller, 1)).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
         assert (await describe(broker, 2)).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        assert [one.broker_id for one in (await describe(broker, 1)).brokers] == [1, 2]
+        assert [broker.broker_id for broker in (await describe(broker, 1)).brokers] == [1, 2]
         assert (await describe(broker, 9)).error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
     play(tmp_path, scenario)
@@ -174,7 +174,7 @@ def enveloped(request: Message, version: int, principal: bytes | None = None) ->
     return EnvelopeRequest(frame, encode_principal("alice") if principal is None else principal, encode_address(""))
 
 
-def test_only_what_brokers_pass_on_may_be_in_an_envelope(tmp_path: Path) -> None:
+def test_an_envelope_holds_only_forwarded_apis(tmp_path: Path) -> None:
     async def scenario(first: InProcess, second: InProcess) -> None:
         client = await first.connect(to_controller=True)
 
@@ -194,7 +194,7 @@ def test_only_what_brokers_pass_on_may_be_in_an_envelope(tmp_path: Path) -> None
     play(tmp_path, scenario)
 
 
-def test_principals_and_addresses_travel() -> None:
+def test_envelopes_carry_principals_and_addresses() -> None:
     assert decode_principal(encode_principal("CN=a,OU=b")).name == "CN=a,OU=b"
     assert [decode_address(encode_address(text)) for text in ("10.0.0.1", "::1", "fe80::1%eth0", "")] == [
         "10.0.0.1",
@@ -206,7 +206,7 @@ def test_principals_and_addresses_travel() -> None:
         decode_address(b"12345")
 
 
-def test_an_answer_says_an_error_at_its_top_or_in_a_part() -> None:
+def test_an_error_is_found_at_the_top_or_in_a_part_of_an_answer() -> None:
     code = ErrorCode.NOT_CONTROLLER
     assert says(EnvelopeResponse(None, code), code)
     assert says(CreateTopicsResponse(topics=[CreatableTopicResult("t", error_code=code)]), code)

@@ -21,7 +21,7 @@ VERSION = 12
 
 
 class Held:
-    """Syncs of a log, which wait for the test."""
+    """Syncs of a log that wait until the test lets them go on."""
 
     def __init__(self, log: Log) -> None:
         self.count = 0
@@ -67,7 +67,7 @@ def on_one_broker(directory: Path, scenario: Callable[[InProcess, Held], Awaitab
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_an_answer_waits_for_the_sync_and_neighbours_do_not(tmp_path: Path, acks: int) -> None:
+def test_a_produce_waits_for_the_sync_and_other_requests_do_not(tmp_path: Path, acks: int) -> None:
     async def scenario(inside: InProcess, held: Held) -> None:
         client, other = await inside.connect(), await inside.connect()
         client.send(request(acks=acks), VERSION)
@@ -78,7 +78,7 @@ def test_an_answer_waits_for_the_sync_and_neighbours_do_not(tmp_path: Path, acks
         partition = inside.broker.replicas.leader("t", 0)
         assert (held.log.log_end_offset, held.log.recovery_point, partition.high_watermark) == (1, 0, 0)
         held.let_go()
-        # In the order of its requests, though the second had nothing to wait for.
+        # Answers keep the order of the requests, though the second one had nothing to wait for.
         assert (await offset_of(client), held.log.recovery_point, await offset_of(client)) == (0, 1, 0)
         assert partition.high_watermark == 1
 
@@ -86,7 +86,7 @@ def test_an_answer_waits_for_the_sync_and_neighbours_do_not(tmp_path: Path, acks
 
 
 def test_acks_0_is_held_back_as_well(tmp_path: Path) -> None:
-    """Else its sender would run ahead of the disk without a bound."""
+    """Otherwise the producer would run ahead of the disk without a bound."""
 
     async def scenario(inside: InProcess, held: Held) -> None:
         client = await inside.connect()
@@ -120,7 +120,7 @@ def test_a_record_that_every_follower_has_waits_for_the_leaders_sync(tmp_path: P
 
 
 def test_an_answer_that_has_waited_leaves_no_cycles_behind(tmp_path: Path) -> None:
-    """Collections are seldom, and what they look at costs as much as the request did."""
+    """Garbage collections are rare, and cost as much for a request as the request itself."""
     count = 40
 
     async def scenario(inside: InProcess, held: Held) -> None:

@@ -27,13 +27,13 @@ def answered(answers: TopicAnswers, metadata: Metadata, listener: str = "PLAINTE
     return at_once(begun(answers, metadata, listener))
 
 
-def test_it_is_made_once_for_each_listener() -> None:
+def test_a_topic_answer_is_made_once_for_each_listener() -> None:
     answers, metadata = TopicAnswers(), cluster(1, topics={"t": 1})
     assert answered(answers, metadata) is answered(answers, metadata)
     assert answered(answers, metadata, "OTHER") is not answered(answers, metadata)
 
 
-def test_it_is_made_again_when_the_topic_has_changed() -> None:
+def test_a_topic_answer_is_made_again_when_the_topic_has_changed() -> None:
     answers, metadata = TopicAnswers(), cluster(1, topics={"t": 1})
     before = answered(answers, metadata)
     metadata.replay(PartitionChangeRecord(0, topic_of(metadata).topic_id, leader=1))
@@ -41,7 +41,7 @@ def test_it_is_made_again_when_the_topic_has_changed() -> None:
     assert after.partitions[0].leader_epoch == before.partitions[0].leader_epoch + 1
 
 
-def test_it_is_made_again_when_a_broker_has_changed() -> None:
+def test_a_topic_answer_is_made_again_when_a_broker_has_changed() -> None:
     answers, metadata = TopicAnswers(), cluster(1, topics={"t": 1})
     before = answered(answers, metadata)
     (broker,) = metadata.brokers
@@ -49,7 +49,7 @@ def test_it_is_made_again_when_a_broker_has_changed() -> None:
     assert answered(answers, metadata).partitions[0].offline_replicas != before.partitions[0].offline_replicas
 
 
-def test_what_is_made_while_the_topic_changes_is_not_kept() -> None:
+def test_an_answer_made_while_the_topic_changes_is_not_kept() -> None:
     answers, metadata = TopicAnswers(), cluster(1, topics={"t": 1})
     topic = topic_of(metadata)
     for index in range(1, 5_000):
@@ -62,13 +62,13 @@ def test_what_is_made_while_the_topic_changes_is_not_kept() -> None:
     assert not len(answers)
 
 
-def test_an_image_that_was_loaded_anew_is_not_answered_from_the_former_one() -> None:
+def test_answers_of_the_former_image_are_not_used_for_a_loaded_one() -> None:
     answers = TopicAnswers()
     first, second = cluster(1, topics={"t": 1}), cluster(1, topics={"t": 1})
     assert answered(answers, first) is not answered(answers, second)
 
 
-def test_as_many_are_kept_as_there_are_topics() -> None:
+def test_the_number_of_kept_answers_follows_the_number_of_topics() -> None:
     answers, metadata = TopicAnswers(), cluster(1, topics={"t": 1})
     for number in range(10):
         answered(answers, metadata, f"L{number}")

@@ -29,7 +29,7 @@ VERSION, ADDS_VERSION = 10, 12
 
 
 class Coordinators(TransactionCoordinators):
-    """Answers as it is told, when it is told."""
+    """A coordinator that answers what the test sets, once the test lets it."""
 
     def __init__(self) -> None:
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
@@ -99,7 +99,7 @@ def mark(partition: Partition) -> None:
     partition.append(memoryview(marker), origin=Origin.COORDINATOR)
 
 
-def test_the_coordinator_is_asked_once_a_transaction(tmp_path: Path) -> None:
+def test_the_coordinator_is_asked_once_per_transaction(tmp_path: Path) -> None:
     async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
         assert [await produce(client, sequence) for sequence in range(3)] == [0, 0, 0]
         assert coordinators.asked == [([("t", 0)], False)]
@@ -111,7 +111,7 @@ def test_the_coordinator_is_asked_once_a_transaction(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_the_leader_adds_the_partition_where_its_client_leaves_that_to_it(tmp_path: Path) -> None:
+def test_the_leader_adds_the_partition_for_newer_clients(tmp_path: Path) -> None:
     async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
         assert await produce(client, 5, version=ADDS_VERSION) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert await produce(client, version=ADDS_VERSION) == 0
@@ -131,7 +131,7 @@ def test_the_leader_adds_the_partition_where_its_client_leaves_that_to_it(tmp_pa
         (ErrorCode.COORDINATOR_NOT_AVAILABLE, VERSION, ErrorCode.NOT_ENOUGH_REPLICAS),
     ],
 )
-def test_what_the_coordinator_refuses_is_not_written(
+def test_batches_that_the_coordinator_refuses_are_not_appended(
     tmp_path: Path, said: ErrorCode, version: int, told: ErrorCode
 ) -> None:
     async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
@@ -144,8 +144,8 @@ def test_what_the_coordinator_refuses_is_not_written(
     play(tmp_path, scenario)
 
 
-def test_a_marker_that_comes_before_the_answer_ends_the_question(tmp_path: Path) -> None:
-    """KIP-890: else the batch would begin a transaction that nobody ends."""
+def test_a_marker_before_the_coordinators_answer_refuses_the_batch(tmp_path: Path) -> None:
+    """KIP-890: otherwise the batch would begin a transaction that is never ended."""
 
     async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
         coordinators.may_answer.clear()
@@ -162,11 +162,11 @@ def test_a_marker_that_comes_before_the_answer_ends_the_question(tmp_path: Path)
     play(tmp_path, scenario)
 
 
-def test_requests_that_were_sent_ahead_are_written_in_order(tmp_path: Path) -> None:
+def test_pipelined_requests_are_appended_in_order(tmp_path: Path) -> None:
     async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
         coordinators.may_answer.clear()
         for sequence in range(4):
-            # One after the other, each into the same buffer of the broker's.
+            # The requests follow one another into the same buffer of the broker.
             client.send(request(sequence), VERSION)
             async with asyncio.timeout(20):
                 while coordinators.turns("tx") <= sequence:
@@ -182,7 +182,7 @@ def test_requests_that_were_sent_ahead_are_written_in_order(tmp_path: Path) -> N
     play(tmp_path, scenario)
 
 
-def test_a_plain_batch_does_not_come_into_an_open_transaction(tmp_path: Path) -> None:
+def test_a_plain_batch_is_refused_during_an_open_transaction(tmp_path: Path) -> None:
     async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
         assert await produce(client) == 0
         assert await produce(client, 1, transactional=False) == ErrorCode.INVALID_TXN_STATE
@@ -204,7 +204,7 @@ def test_without_a_coordinator_a_transaction_is_refused_for_good(tmp_path: Path)
     asyncio.run(scenario())
 
 
-def test_what_a_thread_makes_ready_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_prepared_by_a_thread_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, prepared = list[object](), list[object]()
     keep = a00_produce.keep
 

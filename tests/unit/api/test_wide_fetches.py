@@ -23,14 +23,16 @@ def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def settled(inside: InProcess, client: Client, topic_id: bytes) -> int:
-    """A session in which nothing is new."""
+    """A fetch session without news."""
     await until(lambda: len(list(inside.broker.replicas)) > WIDE)
     session = await opened(client, topic_id, dict.fromkeys(range(WIDE + 1), 0))
     await call(client, fetch(topic_id, {}, session=(session, 1)))
     return session
 
 
-def test_what_is_appended_before_it_is_looked_at_wakes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_before_the_partition_is_read_wakes_a_wide_fetch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     poll_of = a01_fetch.poll_of
 
     def and_then_an_append(request: object, *others: object) -> poll.Poll:
@@ -53,7 +55,7 @@ def test_what_is_appended_before_it_is_looked_at_wakes_it(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("count", [3, WIDE])
-def test_the_next_request_ends_its_wait(tmp_path: Path, count: int) -> None:
+def test_the_next_request_ends_the_wait_of_a_wide_fetch(tmp_path: Path, count: int) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         session = await settled(inside, client, topic_id)
         client.send(fetch(topic_id, dict.fromkeys(range(count), 0), session=(session, 2), wait_ms=60_000), VERSION)
@@ -66,7 +68,7 @@ def test_the_next_request_ends_its_wait(tmp_path: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [3, WIDE])
-def test_one_without_a_session_leaves_nothing_behind_where_its_connection_ends(tmp_path: Path, count: int) -> None:
+def test_a_wide_fetch_without_a_session_leaves_no_feed_when_its_connection_ends(tmp_path: Path, count: int) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await settled(inside, client, topic_id)
         feeds = inside.broker.replicas.leader("t", 0).feeds

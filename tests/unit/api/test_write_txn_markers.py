@@ -87,8 +87,8 @@ def test_outdated_markers_are_refused(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_a_repeated_marker_is_written_and_ends_nothing(tmp_path: Path) -> None:
-    """The coordinator that takes over from another sends it again, and waits until it is taken."""
+def test_a_repeated_marker_is_appended_and_ends_no_transaction(tmp_path: Path) -> None:
+    """A new coordinator sends the marker again, and waits until it is accepted."""
 
     async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
         write(partition, PRODUCER)
@@ -145,8 +145,8 @@ def test_producers_are_described(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_who_coordinates_a_transactional_id(tmp_path: Path) -> None:
-    """An error that asks to try again would keep the producer waiting for ever where nobody will ever coordinate."""
+def test_the_coordinator_of_a_transactional_id(tmp_path: Path) -> None:
+    """An error that asks to try again would keep the producer waiting forever, as no broker will ever coordinate."""
 
     async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
         async def found() -> Coordinator:

@@ -11,8 +11,8 @@ from tests.support.waiting import pass_seconds
 
 
 def said(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
-    """What the nodes' logs say under a name."""
-    return [one.fields for one in caplog.records if one.message == event]  # type: ignore[attr-defined]
+    """The fields of the nodes' log lines of an event."""
+    return [record.fields for record in caplog.records if record.message == event]  # type: ignore[attr-defined]
 
 
 def test_a_torn_log_is_fetched_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -29,12 +29,12 @@ def test_a_torn_log_is_fetched_again(caplog: pytest.LogCaptureFixture) -> None:
         follower.start()
         await cluster.agreed()
         assert follower.topics == ["a"]
-        assert [one["path"] for one in said(caplog, "segment.truncated")] == [path]
+        assert [fields["path"] for fields in said(caplog, "segment.truncated")] == [path]
 
     Quorums.play(scenario)
 
 
-def test_another_clusters_node_is_not_let_in(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_of_another_cluster_is_refused(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         stranger = cluster.add(11, "broker")
@@ -45,7 +45,7 @@ def test_another_clusters_node_is_not_let_in(caplog: pytest.LogCaptureFixture) -
         assert stranger.topics == []
         assert stranger.quorum.log.end_offset == 0
         assert {"cluster_id": "YW5vdGhlci1jbHVzdGVyLg", "replica": 11} in said(caplog, "raft.fetch.misdirected")
-        assert "INCONSISTENT_CLUSTER_ID" in {one["error"] for one in said(caplog, "raft.fetch.refused")}
+        assert "INCONSISTENT_CLUSTER_ID" in {fields["error"] for fields in said(caplog, "raft.fetch.refused")}
 
     Quorums.play(scenario)
 

@@ -67,7 +67,7 @@ def test_a_new_cluster_has_the_levels_of_the_format() -> None:
     play(scenario)
 
 
-def test_what_was_answered_is_there_after_a_loss_of_power() -> None:
+def test_answered_decisions_survive_a_loss_of_power() -> None:
     async def scenario(machine: Machine) -> None:
         controller = machine.open()
         await controller.quorum.start()
@@ -95,11 +95,11 @@ def test_every_start_leads_in_a_new_epoch() -> None:
     play(scenario)
 
 
-def test_an_epoch_that_was_promised_is_not_used_again() -> None:
+def test_a_promised_epoch_is_not_used_again() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading():
             pass
-        # The process died after it had remembered its epoch, before it wrote anything in it.
+        # The process died after it had saved its epoch, before it wrote any record in it.
         log = MetadataLog.open(machine.disk, machine.config, now_ms=machine.clock.now_ms())
         log.save_state(QuorumState(leader_epoch=8, leader_id=1))
         async with machine.leading() as controller:
@@ -108,8 +108,8 @@ def test_an_epoch_that_was_promised_is_not_used_again() -> None:
     play(scenario)
 
 
-def test_a_controller_that_stops_waits_for_a_decision_whose_client_has_gone() -> None:
-    """It waits, and does not run in a circle until the disk has answered."""
+def test_a_stopping_controller_waits_for_the_decision_of_a_lost_client() -> None:
+    """The controller waits without busy turns of the loop until the disk has answered."""
 
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
@@ -148,7 +148,7 @@ def test_decisions_that_wait_together_share_a_sync() -> None:
     play(scenario)
 
 
-def test_a_decision_sees_those_that_are_on_their_way() -> None:
+def test_a_decision_sees_earlier_uncommitted_decisions() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await join(controller, machine)
@@ -160,7 +160,7 @@ def test_a_decision_sees_those_that_are_on_their_way() -> None:
     play(scenario)
 
 
-def test_a_refusal_waits_for_what_it_was_based_on() -> None:
+def test_a_refusal_waits_for_the_commit_of_the_records_it_saw() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await join(controller, machine)
@@ -173,7 +173,7 @@ def test_a_refusal_waits_for_what_it_was_based_on() -> None:
     play(scenario)
 
 
-def test_subscribers_are_told_what_is_committed_before_the_answer() -> None:
+def test_subscribers_get_committed_records_before_the_answer_leaves() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await join(controller, machine)
@@ -205,7 +205,7 @@ def test_a_refused_decision_writes_nothing() -> None:
     play(scenario)
 
 
-def test_a_full_disk_refuses_and_goes_on_when_there_is_room() -> None:
+def test_a_full_disk_refuses_decisions_until_there_is_room() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await join(controller, machine)
@@ -220,7 +220,7 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room() -> None:
     play(scenario)
 
 
-def test_a_failed_sync_stops_the_process_and_answers_nobody() -> None:
+def test_a_failed_sync_stops_the_process_and_answers_no_request() -> None:
     async def scenario(machine: Machine) -> None:
         crashes: list[BaseException] = []
         controller = machine.open(crash=crashes.append)
@@ -238,7 +238,7 @@ def test_a_failed_sync_stops_the_process_and_answers_nobody() -> None:
     play(scenario)
 
 
-def test_a_decision_is_bounded() -> None:
+def test_the_size_of_a_decision_is_limited() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             huge = write(*(TopicRecord("t" * 200 + str(number), uuid(number)) for number in range(40_000)))
@@ -250,7 +250,7 @@ def test_a_decision_is_bounded() -> None:
     play(scenario)
 
 
-def test_a_start_from_a_snapshot_and_what_follows_is_the_same_image() -> None:
+def test_a_start_from_snapshot_and_log_gives_the_same_image() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await join(controller, machine)
@@ -266,7 +266,7 @@ def test_a_start_from_a_snapshot_and_what_follows_is_the_same_image() -> None:
     play(scenario)
 
 
-def test_a_snapshot_stands_in_for_a_log_that_is_gone() -> None:
+def test_a_snapshot_replaces_a_missing_log() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await join(controller, machine)
@@ -311,7 +311,7 @@ def test_snapshots_are_taken_by_time_when_something_changed() -> None:
     play(scenario)
 
 
-def test_old_snapshots_and_the_log_below_them_go() -> None:
+def test_old_snapshots_and_the_log_below_them_are_deleted() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await join(controller, machine)
@@ -328,8 +328,8 @@ def test_old_snapshots_and_the_log_below_them_go() -> None:
 
 
 @pytest.mark.parametrize(("epoch", "is_kept"), [(1, True), (9, False)])
-def test_a_log_from_before_the_leaders_snapshot_is_not_believed(epoch: int, is_kept: bool) -> None:
-    """The process died between the two: what an older leader wrote may stand there instead, to the log's very end."""
+def test_a_log_older_than_the_leaders_snapshot_is_discarded(epoch: int, is_kept: bool) -> None:
+    """The process died between download and cut: records of an older leader may stand there, up to the log's end."""
 
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
@@ -349,8 +349,8 @@ def test_a_log_from_before_the_leaders_snapshot_is_not_believed(epoch: int, is_k
     play(scenario)
 
 
-def test_a_snapshot_that_a_later_one_has_overtaken_is_forgotten() -> None:
-    """It was being written when the leader's took the place of the log. Its epoch is none that the log begins with."""
+def test_a_snapshot_superseded_by_a_later_one_is_deleted() -> None:
+    """The snapshot was being written when the leader's replaced the log; the log does not begin with its epoch."""
     machine = Machine()
     machine.format()
     overtaken, adopted = SnapshotId(2, 1), SnapshotId(5, 3)
@@ -361,14 +361,14 @@ def test_a_snapshot_that_a_later_one_has_overtaken_is_forgotten() -> None:
     log.start_behind(adopted)
     log.files.saved(overtaken)
     assert log.epoch_end(2) == (3, 5)
-    # A crash may leave it there as well.
+    # A crash may leave the older snapshot there as well.
     again = MetadataLog.open(machine.disk, machine.config, now_ms=0)
     assert (again.start_offset, list(again.snapshots), again.epoch_end(2)) == (5, [adopted], (3, 5))
     assert file_name(overtaken) not in machine.disk.names(LOG)
 
 
-def test_what_is_damaged_below_a_snapshot_is_no_torn_end() -> None:
-    """Nor where a crash has left no word of what was synced: what stands behind the snapshot was promised."""
+def test_damage_below_a_snapshot_is_not_taken_for_a_torn_end() -> None:
+    """Records behind the snapshot were promised, even if a crash has lost the record of what was synced."""
 
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
@@ -381,12 +381,12 @@ def test_what_is_damaged_below_a_snapshot_is_no_torn_end() -> None:
         machine.disk.overwrite(f"{LOG}/{SYNCED}", b"")
         log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
         assert (log.start_offset, log.end_offset) == (snapshot.end_offset, end_offset)
-        assert any(isinstance(one, TopicRecord) for _, one in log.messages(log.start_offset))
+        assert any(isinstance(message, TopicRecord) for _, message in log.messages(log.start_offset))
 
     play(scenario)
 
 
-def test_a_transaction_that_a_crash_cut_short_is_aborted() -> None:
+def test_a_transaction_interrupted_by_a_crash_is_aborted() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             await controller.submit(write(BeginTransactionRecord("half"), TopicRecord("t", uuid(1))))
@@ -407,14 +407,14 @@ def test_a_torn_tail_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
         file.sync()
         async with machine.leading() as controller:
             assert names(controller.metadata) == ["a"]
-        (note,) = [one for one in caplog.records if one.message == "segment.truncated"]
+        (note,) = [record for record in caplog.records if record.message == "segment.truncated"]
         fields = note.fields  # type: ignore[attr-defined]
         assert (fields["path"], fields["lost_bytes"]) == (f"{LOG}/{0:020d}.log", 16)
 
     play(scenario)
 
 
-def test_a_cluster_of_another_level_is_refused_with_the_way_out() -> None:
+def test_a_cluster_of_an_unknown_level_is_refused_with_advice() -> None:
     async def scenario(machine: Machine) -> None:
         crashes: list[BaseException] = []
         controller = machine.open(crash=crashes.append)
@@ -438,7 +438,7 @@ def test_a_lone_voter_with_another_directory_is_refused() -> None:
         machine.open()
 
 
-def test_a_node_that_knows_of_no_voter_is_refused() -> None:
+def test_a_node_without_any_voter_is_refused() -> None:
     machine = Machine()
     machine.format()
     machine.disk.remove(f"{LOG}/{file_name(GENESIS)}")
@@ -453,7 +453,7 @@ def test_a_controller_outside_of_the_configured_voters_is_refused() -> None:
         machine.open()
 
 
-def test_a_quorum_of_the_older_kind_takes_its_voters_from_the_configuration() -> None:
+def test_a_static_quorum_takes_its_voters_from_the_configuration() -> None:
     async def scenario(machine: Machine) -> None:
         async with machine.leading() as controller:
             assert "kraft.version" not in controller.metadata.features.levels

@@ -22,7 +22,7 @@ def fail(node: Node, *operations: Operation, times: int | None = None, under: st
 
 
 def mend(node: Node) -> None:
-    """Its disk is well again, and it is started where it has ended."""
+    """Repair a node's disk, and start the node if it has ended."""
     node.disk.errors.clear()
     node.crashes.clear()
     if not node.is_alive:
@@ -31,13 +31,13 @@ def mend(node: Node) -> None:
 
 @pytest.mark.parametrize("times", [1, None])
 @pytest.mark.parametrize("operation", ["append", "sync", "read"])
-def test_a_leader_whose_disk_fails_lets_another_lead(operation: Operation, times: int | None) -> None:
+def test_a_leader_whose_disk_fails_is_replaced(operation: Operation, times: int | None) -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
         await cluster.agreed()
         fail(leader, operation, times=times)
-        # Whoever asked is refused, or hears nothing of a process that has ended: it may be decided or not.
+        # The request is refused, or gets no answer from an ended process: the decision may hold or not.
         asked = asyncio.create_task(leader.write("b"))
         async with asyncio.timeout(ELECTION_SECONDS):
             successor = await cluster.leader(other_than=[leader])
@@ -52,13 +52,13 @@ def test_a_leader_whose_disk_fails_lets_another_lead(operation: Operation, times
     Quorums.play(scenario)
 
 
-def test_a_leader_that_cannot_write_says_who_refuses() -> None:
+def test_a_leader_that_cannot_write_logs_the_refusal() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         fail(leader, "append")
         with pytest.raises(BrokerError) as refused:
             await leader.write("b")
-        assert refused.value.code is ErrorCode.NOT_CONTROLLER  # who asked tries another
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER  # the client tries another controller
         assert leader.crashes == []
         await (await cluster.leader(other_than=[leader])).write("b")
         leader.disk.errors.clear()
@@ -106,7 +106,7 @@ def test_a_candidate_whose_disk_fails_does_not_keep_the_others_from_a_leader(ope
 
 @pytest.mark.parametrize("position", [8, 9, 10, 11, 16, 17, 26, 57, 70])
 def test_a_voter_with_a_damaged_log_starts_and_fetches_it_again(position: int) -> None:
-    """A length, magic, CRC, delta, count or record: also where nobody can tell any more where the batch ends."""
+    """A length, magic, CRC, delta, count or record: also where the end of the batch cannot be found any more."""
 
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
@@ -156,7 +156,7 @@ def test_a_voter_that_is_damaged_below_its_snapshot_and_above_has_no_hole_afterw
 
 
 def test_a_voter_that_is_cut_below_its_snapshot_writes_nothing_behind_a_gap() -> None:
-    """A base offset that is wild makes the log end there for its start, and begin behind the snapshot."""
+    """A wild base offset makes the log end there at its opening, and start behind the snapshot."""
 
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
@@ -183,6 +183,6 @@ def test_a_voter_that_is_cut_below_its_snapshot_writes_nothing_behind_a_gap() ->
             if path.startswith(METADATA) and path.endswith(".log")
             for header, _ in split_batches(memoryview(bytes(voter.disk.read_file(path))))
         ]
-        assert all(one.next_offset == other.base_offset for one, other in pairwise(written))
+        assert all(batch.next_offset == other.base_offset for batch, other in pairwise(written))
 
     Quorums.play(scenario)

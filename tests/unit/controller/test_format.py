@@ -45,7 +45,7 @@ def meta(machine: Machine, directory: str) -> dict[str, str]:
     return parse_properties(machine.disk.read_file(f"{directory}/meta.properties").decode())
 
 
-def test_every_directory_says_whose_it_is() -> None:
+def test_every_directory_names_its_node_and_cluster() -> None:
     machine = Machine(log_dirs="/a,/b", metadata_log_dir="/m")
     assert form(machine) == Formatted(("/m", "/a", "/b"), ())
     identities = [meta(machine, directory) for directory in ("/m", "/a", "/b")]
@@ -63,10 +63,10 @@ def test_the_first_controller_finds_levels_and_voters() -> None:
     assert version == KRaftVersionRecord(0, 1)
     assert isinstance(voters, VotersRecord)
     assert voters.voters[0].voter_directory_id == from_text(meta(machine, "/data")["directory.id"])
-    assert [(one.name, one.port) for one in voters.voters[0].endpoints] == [("CONTROLLER", 9093)]
+    assert [(endpoint.name, endpoint.port) for endpoint in voters.voters[0].endpoints] == [("CONTROLLER", 9093)]
 
 
-def test_voters_of_the_configuration_are_not_written_down() -> None:
+def test_configured_voters_are_not_written_to_the_snapshot() -> None:
     machine = Machine(controller_quorum_voters="1@127.0.0.1:9093")
     form(machine)
     assert not machine.disk.exists("/data/__cluster_metadata-0")
@@ -99,7 +99,7 @@ def test_a_directory_of_another_node_is_never_touched() -> None:
 
 
 @pytest.mark.parametrize("cluster_id", ["", "kavka", "AAAAAAAAAAAAAAAAAAAAAQ", "a2F2a2EtaW4tbWVtb3J5I+"])
-def test_a_cluster_id_is_a_uuid_of_ones_own(cluster_id: str) -> None:
+def test_a_cluster_id_is_an_unreserved_uuid(cluster_id: str) -> None:
     machine = Machine()
     with pytest.raises(FormatError, match="22 URL-safe base64 characters"):
         form(machine, cluster_id)
@@ -119,12 +119,12 @@ BOOTSTRAP = {"controller_quorum_bootstrap_servers": "one:9093,two:9093"}
 
 
 def written(machine: Machine) -> list[tuple[int, str, str, int]]:
-    """The voters that were written down: id, directory, host, port."""
+    """The voters in the bootstrap snapshot: id, directory, host, port."""
     _, voters = read(machine.disk.read_file(f"/data/__cluster_metadata-0/{file_name(GENESIS)}"))
     assert isinstance(voters, VotersRecord)
     return [
-        (one.voter_id, to_text(one.voter_directory_id), one.endpoints[0].host, one.endpoints[0].port)
-        for one in voters.voters
+        (voter.voter_id, to_text(voter.voter_directory_id), voter.endpoints[0].host, voter.endpoints[0].port)
+        for voter in voters.voters
     ]
 
 
@@ -142,14 +142,14 @@ def test_a_standalone_controller_votes_alone() -> None:
     assert [voter[0] for voter in written(machine)] == [1]
 
 
-def test_one_that_joins_later_writes_nobody_down() -> None:
+def test_a_controller_that_joins_later_writes_no_voters() -> None:
     machine = Machine(**BOOTSTRAP)
     form(machine, voters=Voters(none=True))
     assert machine.disk.exists("/data/meta.properties")
     assert not machine.disk.exists("/data/__cluster_metadata-0")
 
 
-def test_a_broker_needs_no_word_about_voters() -> None:
+def test_a_broker_needs_no_option_for_voters() -> None:
     machine = Machine(process_roles="broker", listeners="PLAINTEXT://127.0.0.1:9092", **BOOTSTRAP)
     form(machine)
     assert not machine.disk.exists("/data/__cluster_metadata-0")
@@ -176,7 +176,9 @@ def test_a_broker_needs_no_word_about_voters() -> None:
         ),
     ],
 )
-def test_what_would_make_two_quorums_or_none_is_refused(settings: dict[str, str], voters: Voters, problem: str) -> None:
+def test_options_that_would_make_two_quorums_or_none_are_refused(
+    settings: dict[str, str], voters: Voters, problem: str
+) -> None:
     machine = Machine(**settings)
     with pytest.raises(FormatError, match=problem):
         form(machine, voters=voters)
@@ -198,6 +200,6 @@ def test_what_would_make_two_quorums_or_none_is_refused(settings: dict[str, str]
         (f"1@one:9093:{IDS[1]},2@one:9093:{IDS[2]}", "address one:9093 is there twice"),
     ],
 )
-def test_a_list_of_controllers_that_cannot_be_read_is_refused(text: str, problem: str) -> None:
+def test_an_invalid_list_of_controllers_is_refused(text: str, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):
         parse_voters(text, "CONTROLLER")

@@ -33,7 +33,7 @@ def filled() -> Metadata:
     return image
 
 
-def test_a_copy_is_equal_and_apart() -> None:
+def test_a_copy_is_equal_and_independent() -> None:
     image = filled()
     copy = image.copy()
     assert copy == image
@@ -42,7 +42,7 @@ def test_a_copy_is_equal_and_apart() -> None:
     assert image.topics.get("c") is None
 
 
-def test_a_copy_inside_a_transaction_goes_on_with_it() -> None:
+def test_a_copy_made_during_a_transaction_continues_it() -> None:
     image = Metadata()
     for record in (BeginTransactionRecord("half"), TopicRecord("t", uuid(1))):
         image.replay(record)
@@ -67,7 +67,7 @@ def test_an_image_becomes_another_in_place() -> None:
     join(image, 4)  # and it goes on from there
 
 
-def test_what_is_gone_is_told_before_what_is_there() -> None:
+def test_deletions_are_published_before_additions() -> None:
     image = filled()
     gone = image.topics.get("b")
     assert gone is not None
@@ -82,7 +82,7 @@ def test_what_is_gone_is_told_before_what_is_there() -> None:
         ConfigRecord(BROKER, "", "log.retention.ms", None),
         ClientQuotaRecord([EntityData("user", "alice")], "producer_byte_rate", 0.0, remove=True),
     ]
-    removed = [one for one in told if isinstance(one, RemoveTopicRecord)]
-    assert gone.topic_id in [one.topic_id for one in removed]
-    assert [one for one in told if one in expected] == expected
+    removed = [record for record in told if isinstance(record, RemoveTopicRecord)]
+    assert gone.topic_id in [record.topic_id for record in removed]
+    assert [record for record in told if record in expected] == expected
     assert told[-len(list(image.records())) :] == list(image.records())

@@ -1,4 +1,4 @@
-"""Nobody waits for ever: what is decided while the controller is busy elsewhere is answered all the same."""
+"""No request waits forever: decisions made while the controller is busy elsewhere are answered all the same."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ async def create(controller: Controller, name: str) -> None:
 
 
 class HeldMachine(Machine):
-    """Its disk can be made to wait: with the next snapshot, or with the next sync of the log."""
+    """A machine whose disk can be made to wait: with the next snapshot, or with the next sync of the log."""
 
     held: asyncio.Event | None = None
     what = "write"
@@ -32,7 +32,7 @@ class HeldMachine(Machine):
         await super().run_blocking(work)
 
 
-def test_what_is_decided_while_a_snapshot_is_written_is_committed() -> None:
+def test_decisions_made_while_a_snapshot_is_written_are_committed() -> None:
     async def scenario() -> None:
         machine = HeldMachine(metadata_log_max_snapshot_interval_ms=str(EVERY_MS))
         machine.format()
@@ -51,7 +51,7 @@ def test_what_is_decided_while_a_snapshot_is_written_is_committed() -> None:
     asyncio.run(scenario())
 
 
-def test_a_snapshot_that_was_overtaken_while_it_was_written_is_not_kept() -> None:
+def test_a_snapshot_superseded_while_it_was_written_is_not_kept() -> None:
     async def scenario() -> None:
         machine = HeldMachine()
         machine.format()
@@ -72,8 +72,8 @@ def test_a_snapshot_that_was_overtaken_while_it_was_written_is_not_kept() -> Non
     asyncio.run(scenario())
 
 
-def test_a_snapshot_waits_for_the_log_to_be_on_this_disk() -> None:
-    """What others have is committed all the same; but a start takes the log below a snapshot for sound."""
+def test_a_snapshot_waits_for_the_sync_of_the_log() -> None:
+    """Records that a majority has are committed, but a start trusts the log below a snapshot of this disk."""
 
     async def scenario() -> None:
         machine = HeldMachine()

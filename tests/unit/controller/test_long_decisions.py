@@ -27,12 +27,12 @@ from tests.support.turns import Turns
 from tests.support.waiting import until
 
 MANY = 1_000
-#: In each turn that takes a batch of them, for each partition more.
+#: The calls that each further partition may add to a turn.
 CALLS_PER_PARTITION_MAX = 1.5
 
 
 class Slow(Machine):
-    """Its threads take as long as the test says."""
+    """A machine whose threads take as long as the test says."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ def creating(name: str, partitions: int) -> Callable[[Metadata, int], Decision[l
     return lambda metadata, _: create_topics(metadata, [command], Defaults())
 
 
-def test_nothing_else_is_decided_while_a_thread_decides() -> None:
+def test_no_other_decision_is_made_while_a_thread_decides() -> None:
     async def scenario(machine: Slow, controller: Controller) -> None:
         machine.may_end.clear()
         long = asyncio.create_task(controller.submit_long(creating("long", MANY)))
@@ -81,7 +81,7 @@ def test_nothing_else_is_decided_while_a_thread_decides() -> None:
     play(scenario)
 
 
-def test_nothing_is_decided_under_a_thread_whose_client_has_gone() -> None:
+def test_no_decision_is_made_while_the_thread_of_a_lost_client_runs() -> None:
     async def scenario(machine: Slow, controller: Controller) -> None:
         machine.may_end.clear()
         long = asyncio.create_task(controller.submit_long(creating("long", MANY)))
@@ -99,7 +99,7 @@ def test_nothing_is_decided_under_a_thread_whose_client_has_gone() -> None:
     play(scenario)
 
 
-def test_a_short_decision_waits_for_no_long_one_that_waits_itself() -> None:
+def test_a_short_decision_does_not_wait_for_queued_long_decisions() -> None:
     async def scenario(machine: Slow, controller: Controller) -> None:
         machine.may_end.clear()
         long = [asyncio.create_task(controller.submit_long(creating("x" * (10 + at), MANY))) for at in range(3)]
@@ -114,7 +114,7 @@ def test_a_short_decision_waits_for_no_long_one_that_waits_itself() -> None:
     play(scenario)
 
 
-def test_a_long_decision_that_is_refused_leaves_the_others_alone() -> None:
+def test_a_refused_long_decision_does_not_affect_others() -> None:
     async def scenario(_: Slow, controller: Controller) -> None:
         def refuse(_: Metadata, __: int) -> Decision[None]:
             raise BrokerError(ErrorCode.POLICY_VIOLATION)
@@ -128,7 +128,7 @@ def test_a_long_decision_that_is_refused_leaves_the_others_alone() -> None:
     play(scenario)
 
 
-def test_a_lead_that_is_lost_meanwhile_writes_nothing() -> None:
+def test_a_long_decision_writes_nothing_after_the_lead_is_lost() -> None:
     async def scenario(machine: Slow, controller: Controller) -> None:
         machine.may_end.clear()
         long = asyncio.create_task(controller.submit_long(creating("long", MANY)))
@@ -145,7 +145,7 @@ def test_a_lead_that_is_lost_meanwhile_writes_nothing() -> None:
 
 
 async def most_calls(turns: Turns, inside: InProcess, name: str, count: int) -> list[int]:
-    """In one turn of making a topic of so many partitions, of doubling them, and of deleting it."""
+    """The most calls in one turn of creating a topic of so many partitions, doubling them, and deleting it."""
     client, most = await inside.connect(), list[int]()
     turns.begin()
     made = await client.call(CreateTopicsRequest([CreatableTopic(name, count, 1)]), CreateTopicsResponse, 7)
@@ -198,7 +198,7 @@ def test_a_follower_reads_a_long_batch_in_a_thread(tmp_path: Path, monkeypatch: 
 
 
 class DamagedLog:
-    """One long batch, a byte of which has changed."""
+    """A log of one long batch, a byte of which has changed."""
 
     def __init__(self, count: int) -> None:
         topic = creating("large", count)(enacted(), 0)
@@ -210,7 +210,7 @@ class DamagedLog:
 
 
 class ShortLog:
-    """One batch that is short, where the log can be read at all. Counts how often it is."""
+    """A log of one short batch, if it can be read. Counts the reads."""
 
     def __init__(self, *, is_readable: bool) -> None:
         topic = creating("small", 1)(enacted(), 0)
@@ -254,9 +254,9 @@ async def published(log: DamagedLog | ShortLog) -> tuple[Metadata, list[Exceptio
 
 
 @pytest.mark.parametrize("log", [DamagedLog(MANY), ShortLog(is_readable=False)])
-def test_a_batch_that_cannot_be_read_is_told_with_its_directory(log: DamagedLog | ShortLog) -> None:
+def test_an_unreadable_batch_is_reported_with_its_directory(log: DamagedLog | ShortLog) -> None:
     _, failures = asyncio.run(published(log))
-    assert [type(one) for one in failures] == [CannotStart]
+    assert [type(failure) for failure in failures] == [CannotStart]
 
 
 def test_a_short_batch_is_read_once() -> None:

@@ -17,12 +17,12 @@ from tests.support.cluster import Machine, register_broker
 from tests.support.quorums import Quorums
 from tests.support.sim_disk import DiskError
 
-#: Of records: few here, where it is a thousand otherwise.
+#: Records that make a long history here; a thousand do otherwise.
 HISTORY = 30
 
 
 def test_a_leader_with_a_long_history_replays_it_once_and_then_leads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The image ahead is a copy of the one that was published in slices: replayed at once it would hold the loop."""
+    """The image ahead is copied from the published one: replaying the history at once would hold the loop."""
     replayed: list[int] = []
 
     def messages(quorum: Quorum, offset: int) -> Iterator[tuple[int, Message]]:
@@ -51,8 +51,8 @@ def test_a_leader_with_a_long_history_replays_it_once_and_then_leads(monkeypatch
     Quorums.play(scenario)
 
 
-def test_a_leader_that_is_lost_before_it_has_its_history_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every epoch with a long history behind it: who leads next has to write its own opening, and all agree."""
+def test_a_leader_that_loses_the_lead_while_replaying_writes_no_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every epoch with a long history, the next leader has to write its own opening, and all agree."""
 
     async def scenario(cluster: Quorums) -> None:
         epochs: list[int] = []
@@ -66,7 +66,7 @@ def test_a_leader_that_is_lost_before_it_has_its_history_opens_nothing(monkeypat
             leader.start()
             await cluster.until(lambda: any(node.quorum.is_leader for node in cluster.nodes.values() if node.is_alive))
             led = next(node for node in cluster.nodes.values() if node.is_alive and node.quorum.is_leader)
-            if not led.leads:  # it waits for its image: the lead goes before it has it
+            if not led.leads:  # the lead is lost while the leader waits for its image
                 lost.append(led.node_id)
                 led.kill()
                 led.start()
@@ -94,7 +94,7 @@ def test_a_stop_leaves_the_next_start_little_to_replay(monkeypatch: pytest.Monke
             assert newest.end_offset > 20
         for node in cluster.nodes.values():
             node.start()
-            assert len(node.topics) == 20  # of the snapshot: nothing was fetched or published yet
+            assert len(node.topics) == 20  # topics of the snapshot: none was fetched or published yet
         await cluster.leader()
         await cluster.agreed()
 
@@ -112,7 +112,7 @@ def test_a_stop_with_a_short_history_takes_no_snapshot() -> None:
     Quorums.play(scenario)
 
 
-def test_a_stop_without_room_for_a_snapshot_is_a_clean_one(
+def test_a_stop_without_room_for_a_snapshot_is_clean(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(cluster: Quorums) -> None:
@@ -129,8 +129,8 @@ def test_a_stop_without_room_for_a_snapshot_is_a_clean_one(
     Quorums.play(scenario)
 
 
-def test_what_a_start_has_replayed_counts_towards_the_next_snapshot() -> None:
-    """A lone controller that is started often and writes little would replay all of it each time, for ever."""
+def test_records_replayed_at_the_start_count_towards_the_next_snapshot() -> None:
+    """A lone controller that is started often and writes little would otherwise replay all of it each time."""
 
     async def scenario(machine: Machine) -> None:
         for number in range(10):

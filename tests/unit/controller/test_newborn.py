@@ -42,12 +42,12 @@ def test_a_voter_whose_metadata_volume_is_new_does_not_start(tmp_path: Path) -> 
     assert "holds no metadata log, and node 1 has run before" in refusal(tmp_path, "a", "b")
 
 
-def test_nor_does_one_whose_directories_are_named_in_another_order(tmp_path: Path) -> None:
+def test_a_voter_whose_directories_are_reordered_does_not_start(tmp_path: Path) -> None:
     live(tmp_path, "a", "b")
     assert str(tmp_path / "a" / "__cluster_metadata-0") in refusal(tmp_path, "b", "a")
     live(tmp_path, "a", "b")
 
 
-def test_a_voter_that_is_new_starts(tmp_path: Path) -> None:
+def test_a_new_voter_starts(tmp_path: Path) -> None:
     (tmp_path / "b" / "lost+found").mkdir(parents=True)
     live(tmp_path, "a", "b")

@@ -17,7 +17,7 @@ def disk() -> SimDisk:
 
 @pytest.mark.parametrize("name", [FILE_NAME, COPY])
 @pytest.mark.parametrize("data", [None, b"", bytes(90), b'{"leaderId":', format_state(QuorumState(7)).encode()])
-def test_a_vote_is_known_where_one_of_its_files_is_damaged_old_or_gone(name: str, data: bytes | None) -> None:
+def test_a_vote_survives_one_damaged_old_or_missing_file(name: str, data: bytes | None) -> None:
     here = disk()
     Promises(here, "/m").save_state(VOTED)
     here.remove(f"/m/{name}")
@@ -37,7 +37,7 @@ def test_a_vote_is_written_twice_again_before_the_other_file_is_damaged(first: s
 
 
 @pytest.mark.parametrize("name", [FILE_NAME, COPY])
-def test_no_bit_of_one_file_makes_it_another_vote_of_the_same_epoch(name: str) -> None:
+def test_no_flipped_bit_changes_the_vote_within_its_epoch(name: str) -> None:
     here = disk()
     Promises(here, "/m").save_state(VOTED)
     written = here.read_file(f"/m/{name}")
@@ -51,7 +51,7 @@ def test_no_bit_of_one_file_makes_it_another_vote_of_the_same_epoch(name: str) -
         Promises(here, "/m").save_state(VOTED)
 
 
-def test_a_vote_of_which_nothing_is_left_is_not_made_up() -> None:
+def test_a_vote_with_both_files_lost_is_not_made_up() -> None:
     here = disk()
     Promises(here, "/m").save_state(VOTED)
     for name in (FILE_NAME, COPY):
@@ -60,7 +60,7 @@ def test_a_vote_of_which_nothing_is_left_is_not_made_up() -> None:
         Promises(here, "/m").load_state()
 
 
-def test_the_synced_offset_goes_before_a_cut_and_stays_where_the_log_has_lost_it() -> None:
+def test_the_synced_offset_is_removed_before_a_cut_and_stays_when_the_log_lost_it() -> None:
     here = disk()
     promises = Promises(here, "/m")
     promises.note_synced(1, 40, 0, 0)
@@ -71,5 +71,5 @@ def test_the_synced_offset_goes_before_a_cut_and_stays_where_the_log_has_lost_it
     assert Promises(here, "/m").synced_offset == 40
     promises.forget_synced()
     assert not here.exists(f"/m/{SYNCED}")
-    promises.note_synced(1, 40, 0, 1)  # a cut has overtaken the sync
+    promises.note_synced(1, 40, 0, 1)  # the log was cut during the sync
     assert not here.exists(f"/m/{SYNCED}")

@@ -7,7 +7,7 @@ from kavka_broker.core.raft.quorum_state import QuorumState, UnreadableState, fo
 from kavka_broker.core.raft.voters import Voter, majority_offset, read_voters, static_voters, voters_record
 from tests.support.cluster import uuid
 
-# As Apache Kafka 4.3.1 wrote it.
+# The file as Apache Kafka 4.3.1 wrote it.
 KAFKAS = '{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
 OLDER = (
     '{"clusterId":"","leaderId":1,"leaderEpoch":4,"votedId":-1,"appliedOffset":0,'
@@ -34,12 +34,12 @@ def test_anything_else_is_refused(text: str) -> None:
     ("ends", "offset"),
     [([7], 7), ([7, 5], 5), ([9, 7, 5], 7), ([9, 7, 5, 3], 5), ([9, 9, 5, 3, 1], 5), ([9], 9)],
 )
-def test_committed_is_what_a_majority_has(ends: list[int], offset: int) -> None:
+def test_records_are_committed_once_a_majority_has_them(ends: list[int], offset: int) -> None:
     voters = [Voter(number) for number in range(len(ends))]
     assert majority_offset(dict(enumerate(ends)), voters) == offset
 
 
-def test_who_never_reported_has_nothing() -> None:
+def test_a_voter_that_never_reported_has_no_records() -> None:
     assert majority_offset({1: 9}, [Voter(1), Voter(2), Voter(3)]) == 0
 
 

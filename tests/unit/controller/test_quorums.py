@@ -1,4 +1,4 @@
-"""Three controllers on simulated disks: what is committed survives whoever dies, and all of them agree on it."""
+"""Three controllers on simulated disks: committed records survive any death, and all of them agree on them."""
 
 import asyncio
 from typing import Any
@@ -23,12 +23,12 @@ from tests.support.quorums import Node, Quorums
 from tests.support.waiting import pass_seconds
 
 STATIC = "1@node-1:9093,2@node-2:9093,3@node-3:9093"
-#: Longer than an election by the loss of a connection takes, shorter than one by timeout.
+#: Longer than an election after a lost connection takes, shorter than an election after a timeout.
 AT_ONCE_MS = 500
 
 
 @pytest.mark.parametrize("settings", [{}, {"controller_quorum_voters": STATIC}])
-def test_one_is_elected_and_all_agree(settings: dict[str, Any]) -> None:
+def test_one_voter_is_elected_and_all_agree(settings: dict[str, Any]) -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
@@ -43,13 +43,13 @@ def test_one_is_elected_and_all_agree(settings: dict[str, Any]) -> None:
     Quorums.play(scenario, **settings)
 
 
-def test_followers_are_told_what_is_committed_in_batches() -> None:
+def test_followers_publish_committed_batches() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
         await cluster.agreed()
         for node in cluster.followers():
-            assert [one.name for one in node.told if isinstance(one, TopicRecord)] == ["a"]
+            assert [record.name for record in node.told if isinstance(record, TopicRecord)] == ["a"]
             assert [type(one) for one in node.told] == [type(one) for one in leader.told]
 
     Quorums.play(scenario)
@@ -65,7 +65,7 @@ def test_a_follower_refuses_to_decide() -> None:
     Quorums.play(scenario)
 
 
-def test_a_killed_leader_is_followed_by_another_at_once() -> None:
+def test_a_killed_leader_is_replaced_at_once() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
@@ -84,19 +84,19 @@ def test_a_killed_leader_is_followed_by_another_at_once() -> None:
     Quorums.play(scenario)
 
 
-def test_a_leader_that_is_silent_is_followed_after_the_fetch_timeout() -> None:
+def test_a_silent_leader_is_replaced_after_the_fetch_timeout() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         leader.is_cut_off = True
         successor = await cluster.leader(other_than=[leader])
         await successor.write("a")
         assert leader.topics == []
-        await cluster.until(lambda: not leader.leads)  # it hears of no majority any more
+        await cluster.until(lambda: not leader.leads)  # the leader reaches no majority any more
 
     Quorums.play(scenario)
 
 
-def test_a_leader_that_stops_hands_over() -> None:
+def test_a_stopping_leader_hands_over() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
@@ -109,7 +109,7 @@ def test_a_leader_that_stops_hands_over() -> None:
     Quorums.play(scenario)
 
 
-def test_what_nobody_else_had_is_cut_off() -> None:
+def test_records_that_no_other_voter_had_are_cut_off() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
@@ -133,7 +133,7 @@ def test_what_nobody_else_had_is_cut_off() -> None:
     Quorums.play(scenario)
 
 
-def test_a_majority_that_loses_power_comes_back_with_what_was_answered() -> None:
+def test_a_majority_that_loses_power_keeps_answered_decisions() -> None:
     async def scenario(cluster: Quorums) -> None:
         for number in range(5):
             leader = await cluster.leader()
@@ -170,7 +170,7 @@ def test_a_vote_is_on_the_disk_before_it_is_given() -> None:
     Quorums.play(scenario)
 
 
-def test_a_fetch_acknowledges_only_what_is_on_the_disk() -> None:
+def test_a_fetch_acknowledges_only_synced_records() -> None:
     async def scenario(cluster: Quorums) -> None:
         for number in range(10):
             leader = await cluster.leader()
@@ -189,7 +189,7 @@ def test_a_fetch_acknowledges_only_what_is_on_the_disk() -> None:
     Quorums.play(scenario)
 
 
-def test_who_is_behind_the_log_is_sent_a_snapshot() -> None:
+def test_a_follower_behind_the_log_start_is_sent_a_snapshot() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("gone")
@@ -208,7 +208,7 @@ def test_who_is_behind_the_log_is_sent_a_snapshot() -> None:
         await cluster.agreed()
         assert behind.topics == leader.topics
         assert behind.quorum.log.start_offset == leader.quorum.log.start_offset
-        names = [one.name for one in behind.told if isinstance(one, TopicRecord)]
+        names = [record.name for record in behind.told if isinstance(record, TopicRecord)]
         assert sorted(names) == sorted(leader.topics)
         behind.kill()
         behind.start()
@@ -274,7 +274,7 @@ def test_a_controller_that_observes_gets_a_vote_and_loses_it_again() -> None:
         joiner.start()
         await joiner.run(joiner.quorum.caught_up())
         assert joiner.quorum.role == "Observer"
-        await pass_seconds(1)  # until the leader has heard that it has caught up
+        await pass_seconds(1)  # until the leader knows that the observer has caught up
         directory = joiner.quorum.identity.directory_id
         added = await ask(
             leader,
@@ -357,7 +357,7 @@ def test_a_damaged_snapshot_is_refused_and_downloaded_again() -> None:
 
 
 async def ask(node: Node, request: Message) -> Any:
-    """A request to one node."""
+    """Send a request to one node."""
 
     async def serve() -> Any:
         answer = node.quorum.serve(request)
@@ -384,7 +384,7 @@ def test_a_follower_with_a_full_disk_goes_on_when_there_is_room() -> None:
     Quorums.play(scenario)
 
 
-def test_a_leader_with_a_full_disk_lets_another_lead() -> None:
+def test_a_leader_with_a_full_disk_gives_up_the_lead() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
@@ -419,7 +419,7 @@ def test_a_voter_without_room_for_its_vote_gives_none() -> None:
     Quorums.play(scenario)
 
 
-def test_a_node_that_waits_for_a_majority_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_that_waits_for_a_majority_logs_it(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(cluster: Quorums) -> None:
         lonely = cluster.nodes[1]
         lonely.start()
@@ -434,7 +434,7 @@ def test_a_node_that_waits_for_a_majority_says_so(caplog: pytest.LogCaptureFixtu
     Quorums.play(scenario, starts=False)
 
 
-def test_a_follower_that_stood_still_does_not_take_the_leader_for_lost() -> None:
+def test_a_paused_follower_does_not_take_the_leader_for_lost() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
@@ -453,7 +453,7 @@ def test_a_follower_that_stood_still_does_not_take_the_leader_for_lost() -> None
     Quorums.play(scenario)
 
 
-def test_a_leader_that_stood_still_hears_that_another_leads() -> None:
+def test_a_paused_leader_learns_of_its_successor() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")

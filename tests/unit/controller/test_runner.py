@@ -26,7 +26,7 @@ LEADER = 2
 
 
 class Rules:
-    """They take note of what they hear."""
+    """Rules that note the events they are given."""
 
     deadline_ms = NEVER_MS
     leader_id = LEADER
@@ -50,7 +50,7 @@ class Rules:
 
 
 class Failing:
-    """Peers of which none can be asked."""
+    """Peers that cannot be asked."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -62,7 +62,7 @@ class Failing:
         raise self.error
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
 class Scene:
@@ -103,7 +103,7 @@ def play(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(scenario(), 5))
 
 
-def test_a_question_that_cannot_even_be_asked_has_no_answer() -> None:
+def test_a_request_that_cannot_be_sent_has_no_answer() -> None:
     async def scenario() -> None:
         scene = Scene(ValueError("a mistake"))
         assert await scene.ask(VoteRequest()) == [("VoteRequest", None)]
@@ -112,7 +112,7 @@ def test_a_question_that_cannot_even_be_asked_has_no_answer() -> None:
     play(scenario)
 
 
-def test_a_failed_assertion_stops_the_process_also_where_a_peer_is_asked() -> None:
+def test_a_failed_assertion_while_asking_a_peer_stops_the_process() -> None:
     async def scenario() -> None:
         scene = Scene(InvariantViolation("ours"))
         assert await scene.ask(VoteRequest()) == []
@@ -121,8 +121,8 @@ def test_a_failed_assertion_stops_the_process_also_where_a_peer_is_asked() -> No
     play(scenario)
 
 
-@pytest.mark.parametrize("request_", [FetchRequest(), FetchSnapshotRequest()], ids=lambda one: one.NAME)
-def test_a_leader_that_is_gone_is_lost_whatever_was_fetched(request_: Message) -> None:
+@pytest.mark.parametrize("request_", [FetchRequest(), FetchSnapshotRequest()], ids=lambda request: request.NAME)
+def test_a_leader_with_a_broken_connection_is_lost_for_every_kind_of_fetch(request_: Message) -> None:
     async def scenario() -> None:
         scene = Scene()
         assert await scene.ask(request_) == [(request_.NAME, None), "lost"]
@@ -132,10 +132,10 @@ def test_a_leader_that_is_gone_is_lost_whatever_was_fetched(request_: Message) -
 
 
 @pytest.mark.parametrize("is_failure", [True, False])
-def test_nobody_waits_for_a_runner_that_has_stopped(is_failure: bool) -> None:
+def test_no_request_waits_for_a_stopped_runner(is_failure: bool) -> None:
     async def scenario() -> None:
         scene = Scene()
-        # The first waits for the disk, the second for the first.
+        # The first request waits for the disk, the second one for the first.
         waiting = [scene.runner.serve(scene.rules.vote, VoteRequest()) for _ in range(2)]
         if is_failure:
             scene.runner.fail(OSError("gone"))
@@ -151,8 +151,8 @@ def test_nobody_waits_for_a_runner_that_has_stopped(is_failure: bool) -> None:
     play(scenario)
 
 
-def test_a_runner_that_stops_says_nothing_of_those_who_are_gone() -> None:
-    """Whoever asked has hung up: nobody looks at the refusal, and the loop must not complain of it."""
+def test_a_stopping_runner_logs_nothing_for_lost_requests() -> None:
+    """The client has disconnected: its refusal is not read, and the loop must not report it."""
     complaints: list[object] = []
 
     async def scenario() -> None:
@@ -168,8 +168,8 @@ def test_a_runner_that_stops_says_nothing_of_those_who_are_gone() -> None:
     assert not complaints
 
 
-def test_what_is_sent_and_answered_is_not_waited_for_without_a_turn_of_the_loop() -> None:
-    """Two answers in one turn are enough: they are done, and still among the sends until the next."""
+def test_waiting_for_answered_requests_takes_a_turn_of_the_loop() -> None:
+    """Two answers in one turn are enough: both tasks are done, but stay in `_sends` until the next turn."""
 
     async def scenario() -> None:
         scene = Scene()

@@ -38,7 +38,7 @@ class HandTimers:
         return timer
 
     async def pass_by(self, time_ms: int, *, at_once: bool = False) -> None:
-        """Let time pass, as a process sees it that runs, or (`at_once`) one that was stopped meanwhile."""
+        """Let time pass for a running process or, `at_once`, for a process that was stopped meanwhile."""
         end_ms = self.clock.time_ms + time_ms
         if at_once:
             self.clock.time_ms = end_ms
@@ -62,13 +62,13 @@ class HandTimer:
 
 
 class HandController:
-    """Decides at once."""
+    """A controller that decides at once."""
 
     def __init__(self, metadata: Metadata) -> None:
         self.node_id = OWN
         self.metadata = metadata
         self.is_active = False
-        self.refusals = 0  # decisions that are not taken
+        self.refusals = 0  # decisions still to be refused
         self.activated: list[Callable[[], None]] = []
         self.deactivated: list[Callable[[], None]] = []
 
@@ -137,7 +137,7 @@ class Scene:
         return await self.sessions.heartbeat(command, connection)
 
     def alive(self) -> list[int]:
-        return [one.broker_id for one in self.metadata.brokers.alive()]
+        return [broker.broker_id for broker in self.metadata.brokers.alive()]
 
 
 @pytest.fixture(autouse=True)
@@ -145,209 +145,209 @@ def looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_AFTER_MS", (0, 0, 0))
 
 
-def play(scene: Callable[[Scene], Awaitable[None]], **settings: str) -> None:
+def play(scenario: Callable[[Scene], Awaitable[None]], **settings: str) -> None:
     async def run() -> None:
-        one = Scene(**settings)
-        one.controller.lead()
+        scene = Scene(**settings)
+        scene.controller.lead()
         await settle()
-        await scene(one)
-        one.controller.lead(leads=False)
-        assert not one.timers.waiting
+        await scenario(scene)
+        scene.controller.lead(leads=False)
+        assert not scene.timers.waiting
 
     asyncio.run(run())
 
 
-def test_a_session_ends_without_signs_of_life() -> None:
-    async def scene(one: Scene) -> None:
-        await one.timers.pass_by(SESSION_MS - 1)
-        assert one.alive() == [1, 2, 3]
-        await one.beat(1)
-        await one.beat(OWN)
-        await one.timers.pass_by(2)
-        assert one.alive() == [1, 3]
-        assert state(one.metadata).isr == (1, 3)
-        await one.timers.pass_by(SESSION_MS)
-        assert one.alive() == []
+def test_a_session_ends_without_heartbeats() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.timers.pass_by(SESSION_MS - 1)
+        assert scene.alive() == [1, 2, 3]
+        await scene.beat(1)
+        await scene.beat(OWN)
+        await scene.timers.pass_by(2)
+        assert scene.alive() == [1, 3]
+        assert state(scene.metadata).isr == (1, 3)
+        await scene.timers.pass_by(SESSION_MS)
+        assert scene.alive() == []
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_controller_that_is_too_busy_to_fence_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else would: the session is over, and the dead send no heartbeats."""
+    """Only a retry fences the broker: its session is over, and an ended process sends no heartbeats."""
     monkeypatch.setattr(module, "FENCE_AGAIN_MS", 0)
 
-    async def scene(one: Scene) -> None:
-        await one.beat(OWN)
-        one.controller.refusals = 3
-        await one.timers.pass_by(SESSION_MS + 1)
+    async def scenario(scene: Scene) -> None:
+        await scene.beat(OWN)
+        scene.controller.refusals = 3
+        await scene.timers.pass_by(SESSION_MS + 1)
         await settle()
-        assert one.alive() == []
+        assert scene.alive() == []
 
-    play(scene)
-
-
-def test_who_was_fenced_comes_back_with_the_next_heartbeat() -> None:
-    async def scene(one: Scene) -> None:
-        await one.timers.pass_by(SESSION_MS + 1)
-        assert one.alive() == []
-        assert not (await one.beat(2)).is_fenced
-        assert one.alive() == [2]
-        await one.timers.pass_by(SESSION_MS + 1)
-        assert one.alive() == []
-
-    play(scene)
+    play(scenario)
 
 
-def test_a_controller_that_was_stopped_itself_waits_for_the_heartbeats_in_its_sockets() -> None:
-    async def scene(one: Scene) -> None:
-        await one.timers.pass_by(60_000, at_once=True)
-        assert one.alive() == [1, 2, 3]
-        await one.beat(1)
-        await one.timers.pass_by(INTERVAL_MS + 1)
-        assert one.alive() == [1]
+def test_a_fenced_broker_is_unfenced_by_its_next_heartbeat() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.timers.pass_by(SESSION_MS + 1)
+        assert scene.alive() == []
+        assert not (await scene.beat(2)).is_fenced
+        assert scene.alive() == [2]
+        await scene.timers.pass_by(SESSION_MS + 1)
+        assert scene.alive() == []
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_process_that_is_gone_is_fenced_at_once() -> None:
-    async def scene(one: Scene) -> None:
+def test_a_paused_controller_waits_for_the_heartbeats_in_its_sockets() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.timers.pass_by(60_000, at_once=True)
+        assert scene.alive() == [1, 2, 3]
+        await scene.beat(1)
+        await scene.timers.pass_by(INTERVAL_MS + 1)
+        assert scene.alive() == [1]
+
+    play(scenario)
+
+
+def test_a_broker_whose_process_has_ended_is_fenced_at_once() -> None:
+    async def scenario(scene: Scene) -> None:
         connection = Connection()
-        await one.beat(1, connection)
-        one.peers.answers[1] = [False]
+        await scene.beat(1, connection)
+        scene.peers.answers[1] = [False]
         connection.lose()
         await settle()
-        assert one.alive() == [2, 3]
-        assert state(one.metadata).leader == 2
+        assert scene.alive() == [2, 3]
+        assert state(scene.metadata).leader == 2
 
-    play(scene)
+    play(scenario)
 
 
-def test_its_listener_may_close_a_moment_after_its_connection() -> None:
-    async def scene(one: Scene) -> None:
+def test_a_brokers_listener_may_close_a_moment_after_its_connection() -> None:
+    async def scenario(scene: Scene) -> None:
         connection = Connection()
-        await one.beat(1, connection)
-        one.peers.answers[1] = [True, None, False]
+        await scene.beat(1, connection)
+        scene.peers.answers[1] = [True, None, False]
         connection.lose()
         await settle()
-        assert one.alive() == [2, 3]
+        assert scene.alive() == [2, 3]
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("answer", [True, None])
-def test_a_process_that_answers_or_is_silent_keeps_its_session(answer: bool | None) -> None:
-    async def scene(one: Scene) -> None:
+def test_a_broker_that_answers_or_is_silent_keeps_its_session(answer: bool | None) -> None:
+    async def scenario(scene: Scene) -> None:
         connection = Connection()
-        await one.beat(1, connection)
-        one.peers.answers[1] = [answer]
+        await scene.beat(1, connection)
+        scene.peers.answers[1] = [answer]
         connection.lose()
         await settle()
-        assert one.alive() == [1, 2, 3]
+        assert scene.alive() == [1, 2, 3]
 
-    play(scene)
+    play(scenario)
 
 
-def test_an_older_connection_says_nothing() -> None:
-    async def scene(one: Scene) -> None:
+def test_the_loss_of_an_older_connection_is_ignored() -> None:
+    async def scenario(scene: Scene) -> None:
         older, newer = Connection(), Connection()
-        await one.beat(1, older)
-        await one.beat(1, newer)
-        one.peers.answers[1] = [False]
+        await scene.beat(1, older)
+        await scene.beat(1, newer)
+        scene.peers.answers[1] = [False]
         older.lose()
         await settle()
-        assert one.alive() == [1, 2, 3]
+        assert scene.alive() == [1, 2, 3]
 
-    play(scene)
+    play(scenario)
 
 
-def test_nor_does_the_connection_of_an_older_incarnation() -> None:
-    async def scene(one: Scene) -> None:
+def test_the_loss_of_an_older_incarnations_connection_is_ignored() -> None:
+    async def scenario(scene: Scene) -> None:
         connection = Connection()
-        await one.beat(1, connection)
-        join(one.metadata, 1, incarnation=1)
-        await one.beat(1, Connection())
-        one.peers.answers[1] = [False]
+        await scene.beat(1, connection)
+        join(scene.metadata, 1, incarnation=1)
+        await scene.beat(1, Connection())
+        scene.peers.answers[1] = [False]
         connection.lose()
         await settle()
-        assert one.alive() == [1, 2, 3]
+        assert scene.alive() == [1, 2, 3]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_new_term_looks_at_everybody_but_itself_once() -> None:
+def test_a_new_term_probes_every_other_broker_once() -> None:
     async def run() -> None:
-        one = Scene()
-        one.peers.answers[2] = [False]
-        one.controller.lead()
+        scene = Scene()
+        scene.peers.answers[2] = [False]
+        scene.controller.lead()
         await settle()
-        assert (sorted(one.peers.asked), one.alive()) == ([1, 2], [1, 3])
-        one.controller.lead(leads=False)
+        assert (sorted(scene.peers.asked), scene.alive()) == ([1, 2], [1, 3])
+        scene.controller.lead(leads=False)
         with pytest.raises(BrokerError):
-            await one.beat(1)
-        await one.timers.pass_by(10 * SESSION_MS)
-        assert one.alive() == [1, 3]
+            await scene.beat(1)
+        await scene.timers.pass_by(10 * SESSION_MS)
+        assert scene.alive() == [1, 3]
 
     asyncio.run(run())
 
 
 def test_a_stale_incarnation_has_no_session() -> None:
-    async def scene(one: Scene) -> None:
+    async def scenario(scene: Scene) -> None:
         with pytest.raises(BrokerError):
-            await one.sessions.heartbeat(Heartbeat(9, 0, 0), None)
-        assert one.sessions.presence(None) is Presence.SILENT
+            await scene.sessions.heartbeat(Heartbeat(9, 0, 0), None)
+        assert scene.sessions.presence(None) is Presence.SILENT
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_broker_is_heard_of_while_its_incarnation_has_a_session() -> None:
-    async def scene(one: Scene) -> None:
-        broker = one.metadata.brokers.get(1)
+    async def scenario(scene: Scene) -> None:
+        broker = scene.metadata.brokers.get(1)
         assert broker is not None
         connection = Connection()
-        await one.beat(1, connection)
-        assert one.sessions.presence(broker) is Presence.CONNECTED
-        assert one.sessions.presence(replace(broker, epoch=broker.epoch + 1)) is Presence.SILENT
-        one.peers.answers[1] = [False]
+        await scene.beat(1, connection)
+        assert scene.sessions.presence(broker) is Presence.CONNECTED
+        assert scene.sessions.presence(replace(broker, epoch=broker.epoch + 1)) is Presence.SILENT
+        scene.peers.answers[1] = [False]
         connection.lose()
         await settle()
-        assert one.sessions.presence(broker) is Presence.SILENT, "nobody listens there: the id is free at once"
-        await one.beat(2)
-        await one.timers.pass_by(SESSION_MS + 1)
-        assert one.sessions.presence(one.metadata.brokers.get(2)) is Presence.SILENT
+        assert scene.sessions.presence(broker) is Presence.SILENT, "nobody listens there: the id is free at once"
+        await scene.beat(2)
+        await scene.timers.pass_by(SESSION_MS + 1)
+        assert scene.sessions.presence(scene.metadata.brokers.get(2)) is Presence.SILENT
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_broker_whose_connection_was_lost_is_heard_until_it_is_connected_again() -> None:
-    async def scene(one: Scene) -> None:
-        broker = one.metadata.brokers.get(1)
+    async def scenario(scene: Scene) -> None:
+        broker = scene.metadata.brokers.get(1)
         first, second = Connection(), Connection()
-        await one.beat(1, first)
+        await scene.beat(1, first)
         first.lose()
-        assert one.sessions.presence(broker) is Presence.HEARD, "its successor need not wait for the session"
-        await one.beat(1, second)
-        assert one.sessions.presence(broker) is Presence.CONNECTED
+        assert scene.sessions.presence(broker) is Presence.HEARD, "its successor need not wait for the session"
+        await scene.beat(1, second)
+        assert scene.sessions.presence(broker) is Presence.CONNECTED
         first.lose()
-        assert one.sessions.presence(broker) is Presence.CONNECTED, "by the other connection"
+        assert scene.sessions.presence(broker) is Presence.CONNECTED, "by the other connection"
         assert not first.on_lost
         await settle()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_controller_that_has_just_become_active_knows_of_no_connection() -> None:
-    async def scene(one: Scene) -> None:
-        one.controller.lead(leads=False)
-        one.controller.lead()
+def test_a_newly_active_controller_knows_of_no_connection() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.controller.lead(leads=False)
+        scene.controller.lead()
         await settle()
-        assert one.sessions.presence(one.metadata.brokers.get(1)) is Presence.HEARD
-        await one.beat(1, None)
-        assert one.sessions.presence(one.metadata.brokers.get(1)) is Presence.CONNECTED, "it is in this process"
+        assert scene.sessions.presence(scene.metadata.brokers.get(1)) is Presence.HEARD
+        await scene.beat(1, None)
+        assert scene.sessions.presence(scene.metadata.brokers.get(1)) is Presence.CONNECTED, "it is in this process"
 
-    play(scene)
+    play(scenario)
 
 
-def test_what_is_refused_again_and_again_is_news_once() -> None:
+def test_a_repeated_refusal_is_new_only_once() -> None:
     sessions = Scene().sessions
     assert sessions.refused(1, uuid(1), "why")
     assert not sessions.refused(1, uuid(1), "why")
@@ -355,52 +355,52 @@ def test_what_is_refused_again_and_again_is_news_once() -> None:
     assert sessions.refused(1, uuid(2), "another reason")
 
 
-def test_a_broker_may_stop_when_the_others_have_seen_who_leads_instead() -> None:
-    async def scene(one: Scene) -> None:
+def test_a_broker_may_stop_when_the_others_have_seen_the_new_leaders() -> None:
+    async def scenario(scene: Scene) -> None:
         for broker_id in (1, 2, 3):
-            await one.beat(broker_id)
-        assert not (await one.beat(1, wants_shutdown=True)).should_shut_down
-        assert not (await one.beat(1, wants_shutdown=True)).should_shut_down
-        await one.beat(2)
-        assert not (await one.beat(1, wants_shutdown=True)).should_shut_down
-        await one.beat(3)
-        assert (await one.beat(1, wants_shutdown=True)).should_shut_down
-        assert one.alive() == [2, 3]
-        assert one.sessions.presence(one.metadata.brokers.get(1)) is Presence.SILENT
+            await scene.beat(broker_id)
+        assert not (await scene.beat(1, wants_shutdown=True)).should_shut_down
+        assert not (await scene.beat(1, wants_shutdown=True)).should_shut_down
+        await scene.beat(2)
+        assert not (await scene.beat(1, wants_shutdown=True)).should_shut_down
+        await scene.beat(3)
+        assert (await scene.beat(1, wants_shutdown=True)).should_shut_down
+        assert scene.alive() == [2, 3]
+        assert scene.sessions.presence(scene.metadata.brokers.get(1)) is Presence.SILENT
 
-    play(scene)
-
-
-def test_a_broker_that_is_fenced_meanwhile_does_not_hold_others_back() -> None:
-    async def scene(one: Scene) -> None:
-        await one.beat(1, wants_shutdown=True)
-        await one.beat(2)
-        await one.timers.pass_by(SESSION_MS - 1)
-        await one.beat(1, wants_shutdown=True)
-        await one.beat(2)
-        await one.timers.pass_by(2)
-        assert (await one.beat(1, wants_shutdown=True)).should_shut_down
-
-    play(scene)
+    play(scenario)
 
 
-def test_leaders_go_back_from_time_to_time() -> None:
-    async def scene(one: Scene) -> None:
-        await one.beat(1, wants_fence=True)
-        await one.beat(1)
-        propose(one.metadata, 2, 3, 1)
-        assert state(one.metadata).leader == 2
+def test_a_fenced_broker_does_not_delay_the_stop_of_others() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.beat(1, wants_shutdown=True)
+        await scene.beat(2)
+        await scene.timers.pass_by(SESSION_MS - 1)
+        await scene.beat(1, wants_shutdown=True)
+        await scene.beat(2)
+        await scene.timers.pass_by(2)
+        assert (await scene.beat(1, wants_shutdown=True)).should_shut_down
+
+    play(scenario)
+
+
+def test_preferred_leaders_are_restored_periodically() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.beat(1, wants_fence=True)
+        await scene.beat(1)
+        propose(scene.metadata, 2, 3, 1)
+        assert state(scene.metadata).leader == 2
         for _ in range(100):
             for broker_id in (1, 2, 3):
-                await one.beat(broker_id)
-            await one.timers.pass_by(100)
-        assert state(one.metadata).leader == 1
+                await scene.beat(broker_id)
+            await scene.timers.pass_by(100)
+        assert state(scene.metadata).leader == 1
 
-    play(scene, leader_imbalance_check_interval_seconds="10")
+    play(scenario, leader_imbalance_check_interval_seconds="10")
 
 
-def test_unless_that_is_turned_off() -> None:
-    async def scene(one: Scene) -> None:
-        assert len(one.timers.waiting) == 3 + 1  # sessions, and the rescue of lost partitions
+def test_preferred_leaders_are_not_restored_if_turned_off() -> None:
+    async def scenario(scene: Scene) -> None:
+        assert len(scene.timers.waiting) == 3 + 1  # sessions, and the rescue of lost partitions
 
-    play(scene, auto_leader_rebalance_enable="false")
+    play(scenario, auto_leader_rebalance_enable="false")

@@ -40,7 +40,7 @@ def test_offsets_go_on_through_the_batches() -> None:
     assert {header.leader_epoch for header in headers} == {3}
 
 
-def test_a_snapshot_that_ends_early_is_not_one() -> None:
+def test_a_snapshot_without_its_footer_is_refused() -> None:
     data = snapshot(3)
     ends = [0]
     for _, batch in split_batches(memoryview(data)):

@@ -42,7 +42,7 @@ def play(directory: Path, scenario: Scenario) -> None:
 
 
 async def find(client: Client, *groups: str, version: int = 6, key_type: int = 0) -> list[Coordinator]:
-    """Where groups are coordinated; makes the offsets topic."""
+    """Find the coordinator, which creates the offsets topic."""
     if version < 4:
         answer = await client.call(
             FindCoordinatorRequest(groups[0], key_type if version else 0), FindCoordinatorResponse, version
@@ -71,7 +71,7 @@ async def join(client: Client, group: str, version: int = 9) -> JoinGroupRespons
 
 
 async def stable(client: Client, group: str = "g") -> str:
-    """A group of one member, with its assignment; the member's id."""
+    """Make a group of one member with its assignment; returns the member's id."""
     await find(client, group)
     member_id = (await join(client, group)).member_id
     request = SyncGroupRequest(

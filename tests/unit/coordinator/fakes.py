@@ -40,7 +40,7 @@ class Clock:
 
 @dataclass(slots=True)
 class FakeLog:
-    """Batches in a row."""
+    """A log in memory: a list of batches."""
 
     batches: list[bytes] = field(default_factory=list)
     log_start_offset: int = 0
@@ -58,7 +58,7 @@ class FakeLog:
 
 
 class FakePartition:
-    """Commits at once, or when `commit` is called where `holds` is set."""
+    """A partition that commits at once or, with `holds` set, when `commit` is called."""
 
     topic, index, is_leader = "__consumer_offsets", 0, True
 
@@ -86,7 +86,7 @@ class FakePartition:
         return self.waiting[-1]
 
     async def commit(self, error: Exception | None = None) -> None:
-        """What was held is committed, or will never be."""
+        """Commit the held appends, or fail them with an error."""
         waiting, self.waiting = self.waiting, []
         for future in waiting:
             if error is None:
@@ -100,7 +100,7 @@ class FakePartition:
 
 
 class World:
-    """A shard that serves, and the topics t and u. Made inside a running loop."""
+    """A serving shard, and the topics t and u. To be made inside a running loop."""
 
     def __init__(self, **settings: int) -> None:
         self.partition = FakePartition()
@@ -155,7 +155,7 @@ def offset(world: World, group: str, topic: str = "t") -> int | None:
 
 
 def finish(work: Generator[None, None, int] | Iterator[None]) -> int | None:
-    """What the work comes to, with its slices one after the other."""
+    """The result of the work, after all its slices."""
     while True:
         try:
             next(work)
@@ -164,7 +164,7 @@ def finish(work: Generator[None, None, int] | Iterator[None]) -> int | None:
 
 
 def expire(world: World) -> int | None:
-    """How many records the upkeep has written."""
+    """The number of records that the upkeep has written."""
     return finish(world.shard.upkeep.expire())
 
 

@@ -56,7 +56,7 @@ def test_describe_tells_no_assignment_while_the_group_changes(tmp_path: Path) ->
         await join(client, "g")
         group = await describe(client, "g")
         assert (group.group_state, group.protocol_data) == ("CompletingRebalance", "")
-        assert [(one.member_metadata, one.member_assignment) for one in group.members] == [(b"", b"")]
+        assert [(member.member_metadata, member.member_assignment) for member in group.members] == [(b"", b"")]
 
     play(tmp_path, scenario)
 
@@ -71,14 +71,14 @@ def test_list(tmp_path: Path, version: int) -> None:
         async def listed(**filters: list[str]) -> list[ListedGroup]:
             return (await client.call(ListGroupsRequest(**filters), ListGroupsResponse, version)).groups
 
-        found = {(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in await listed()}
+        found = {(group.group_id, group.protocol_type, group.group_state, group.group_type) for group in await listed()}
         state, kind = version >= 4, version >= 5
         assert found == {
             ("running", "consumer", "Stable" if state else "", "classic" if kind else ""),
             ("simple", "", "Empty" if state else "", "classic" if kind else ""),
         }
         if state:
-            assert [one.group_id for one in await listed(states_filter=["stable", "dead"])] == ["running"]
+            assert [group.group_id for group in await listed(states_filter=["stable", "dead"])] == ["running"]
         if kind:
             assert len(await listed(types_filter=["Classic"])) == 2
             assert await listed(types_filter=["consumer"]) == []
@@ -94,7 +94,7 @@ def test_delete(tmp_path: Path, version: int) -> None:
         await commit(client, commit_request("simple", 1))
         request = DeleteGroupsRequest(["running", "simple", "unknown"])
         answer = await client.call(request, DeleteGroupsResponse, version)
-        assert [(one.group_id, one.error_code) for one in answer.results] == [
+        assert [(group.group_id, group.error_code) for group in answer.results] == [
             ("running", ErrorCode.NON_EMPTY_GROUP),
             ("simple", ErrorCode.NONE),
             ("unknown", ErrorCode.GROUP_ID_NOT_FOUND),

@@ -78,7 +78,7 @@ def committed(offset: int) -> tuple[bytes, bytes | None]:
 
 
 def tell(groups: GroupCoordinator, *records: Message) -> None:
-    """These are committed, as one batch."""
+    """Publish these records as one committed batch."""
     for record in records:
         groups._metadata.replay(record)
     groups.apply(records)
@@ -109,7 +109,7 @@ def test_a_partition_is_served_from_its_election_to_its_loss() -> None:
     play(scenario)
 
 
-def test_other_topics_are_none_of_its_business() -> None:
+def test_partitions_of_other_topics_are_ignored() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partition = with_log()
         partition.topic = "t"
@@ -147,7 +147,7 @@ def test_clients_wait_while_the_log_is_read() -> None:
     play(scenario)
 
 
-def test_a_partition_that_is_lost_while_it_is_read() -> None:
+def test_a_partition_lost_while_it_loads_is_not_served() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partition = with_log(committed(5))
         groups.leadership(partition, True)
@@ -159,7 +159,7 @@ def test_a_partition_that_is_lost_while_it_is_read() -> None:
     play(scenario)
 
 
-def test_a_partition_that_is_lost_and_won_again_while_it_is_read() -> None:
+def test_a_partition_lost_and_won_again_while_it_loads_is_loaded_again() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         first, second = with_log(committed(5)), with_log(committed(6))
         groups.leadership(first, True)
@@ -176,7 +176,7 @@ def test_a_partition_that_is_lost_and_won_again_while_it_is_read() -> None:
     play(scenario)
 
 
-def test_a_topic_that_is_deleted_while_the_log_is_read() -> None:
+def test_offsets_of_a_topic_deleted_during_a_load_are_removed() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         groups.leadership(with_log(committed(5)), True)
         tell(groups, RemoveTopicRecord(b"t" * 16))
@@ -186,7 +186,7 @@ def test_a_topic_that_is_deleted_while_the_log_is_read() -> None:
     play(scenario)
 
 
-def test_offsets_of_a_deleted_topic_end_a_slice_a_turn_and_only_while_they_are_ours() -> None:
+def test_offsets_of_a_deleted_topic_are_removed_a_slice_a_turn_while_the_shard_is_served() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partition = with_log()
         groups.leadership(partition, True)
@@ -208,13 +208,13 @@ def test_offsets_of_a_deleted_topic_end_a_slice_a_turn_and_only_while_they_are_o
 
 
 def committed_by(groups: GroupCoordinator, count: int) -> None:
-    """So many groups, each with an offset of topic t."""
+    """Commit an offset of topic t in each of `count` groups."""
     for number in range(count):
         groups.shard("g").commit(f"g{number}", -1, "", None, [Commit("t", 0, 1)], -1, 9)
 
 
 def kept_by(groups: GroupCoordinator, count: int) -> int:
-    """In how many of these groups the offset is still in memory."""
+    """The number of these groups whose offset is still in memory."""
     return sum(bool(groups.shard("g").image.offsets(f"g{number}")) for number in range(count))
 
 
@@ -231,7 +231,7 @@ def test_offsets_of_very_many_groups_are_forgotten_in_slices() -> None:
     play(scenario)
 
 
-def test_what_is_committed_for_a_new_topic_is_not_forgotten_with_the_former() -> None:
+def test_offsets_of_a_new_topic_are_not_removed_with_the_former_ones() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         groups.leadership(with_log(), True)
         count = OFFSETS_PER_SLICE_MAX
@@ -248,7 +248,7 @@ def test_what_is_committed_for_a_new_topic_is_not_forgotten_with_the_former() ->
     play(scenario)
 
 
-def test_a_topic_that_is_made_anew_while_the_log_is_read_has_no_offsets_of_the_former() -> None:
+def test_a_topic_recreated_during_a_load_has_no_former_offsets() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partition = with_log(committed(5))
         groups.leadership(partition, True)
@@ -262,8 +262,8 @@ def test_a_topic_that_is_made_anew_while_the_log_is_read_has_no_offsets_of_the_f
     play(scenario)
 
 
-def test_a_topic_that_was_replaced_while_nothing_was_heard_of_it() -> None:
-    """A snapshot tells of both at once. What is read from a log that is led from then on counts for the new one."""
+def test_a_topic_replaced_within_a_snapshot_has_no_former_offsets() -> None:
+    """A snapshot tells of deletion and creation at once; offsets loaded afterwards count for the new topic."""
 
     async def scenario(groups: GroupCoordinator) -> None:
         groups.leadership(with_log(), True)
@@ -277,8 +277,8 @@ def test_a_topic_that_was_replaced_while_nothing_was_heard_of_it() -> None:
     play(scenario)
 
 
-def test_deletions_are_followed_from_the_topics_that_there_are() -> None:
-    """The image may have gone on since the coordinator was made, before it was told."""
+def test_deletions_are_followed_from_the_topics_of_the_image() -> None:
+    """The image may have changed after the coordinator was made, before it is first told."""
 
     async def scenario(groups: GroupCoordinator) -> None:
         groups._metadata.replay(TopicRecord("u", b"u" * 16))
@@ -291,7 +291,7 @@ def test_deletions_are_followed_from_the_topics_that_there_are() -> None:
     play(scenario)
 
 
-def test_of_deleted_topics_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_latest_deleted_topics_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removals_module, "NAMES_MAX", 2)
     topics = Topics()
     removals = removals_module.Removals(topics)
@@ -311,7 +311,7 @@ def with_index(index: int) -> Any:
     return partition
 
 
-def test_a_new_topic_does_not_have_the_tombstones_of_all_shards_written_at_once() -> None:
+def test_a_recreated_topic_does_not_write_the_tombstones_of_all_shards_at_once() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partitions = [with_index(index) for index in range(3)]
         for partition in partitions:
@@ -322,7 +322,7 @@ def test_a_new_topic_does_not_have_the_tombstones_of_all_shards_written_at_once(
                 shard.commit(f"g{number}", -1, "", None, [Commit("t", 0, 1)], -1, 9)
 
         def tombstones() -> int:
-            return sum(int(one.log.log_end_offset) - count for one in partitions)
+            return sum(int(partition.log.log_end_offset) - count for partition in partitions)
 
         tell(groups, RemoveTopicRecord(b"t" * 16))
         tell(groups, TopicRecord("u", b"u" * 16))
@@ -339,7 +339,7 @@ def test_a_new_topic_does_not_have_the_tombstones_of_all_shards_written_at_once(
 
 
 def turn(groups: GroupCoordinator) -> None:
-    """Time for the next slice."""
+    """Advance the timers to the next slice."""
     cast(Clock, groups._clock).ms += 2 * TICK_MS
     groups._timers._fire()
 
@@ -360,7 +360,7 @@ def test_very_many_groups_are_given_up_in_slices() -> None:
     play(scenario)
 
 
-def test_a_broker_that_ends_gives_all_groups_up_at_once() -> None:
+def test_a_stopping_broker_gives_up_all_groups_at_once() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         groups.leadership(with_log(), True)
         committed_by(groups, OFFSETS_PER_SLICE_MAX)
@@ -396,7 +396,7 @@ def test_members_of_very_many_groups_are_expected_in_slices(monkeypatch: pytest.
     assert Counter(Counter(looks).values()) == {2: 4, 1: 1}
 
 
-def test_a_log_that_cannot_be_read_is_not_served_by_half() -> None:
+def test_an_unreadable_log_is_not_served() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         key, _ = committed(5)
         groups.leadership(with_log((key, b"\x00\x63from the future")), True)
@@ -407,7 +407,7 @@ def test_a_log_that_cannot_be_read_is_not_served_by_half() -> None:
     play(scenario)
 
 
-def test_a_load_that_dies_of_a_defect_does_not_keep_members_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_do_not_wait_for_a_failed_load(monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object) -> None:
         raise KeyError("a defect")
 
@@ -425,7 +425,7 @@ def test_a_load_that_dies_of_a_defect_does_not_keep_members_waiting(monkeypatch:
     play(scenario)
 
 
-def test_there_is_a_limit_to_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_groups_of_a_partition_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_module, "GROUPS_PER_PARTITION_MAX", 1)
 
     async def scenario(groups: GroupCoordinator) -> None:

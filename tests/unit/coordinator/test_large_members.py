@@ -46,7 +46,7 @@ def play(directory: Path, scenario: Callable[[InProcess, Client], Awaitable[None
 @pytest.mark.parametrize(
     ("count", "code"), [(PROTOCOLS_MAX, ErrorCode.NONE), (PROTOCOLS_MAX + 1, ErrorCode.INVALID_REQUEST)]
 )
-def test_a_member_speaks_so_many_protocols(tmp_path: Path, count: int, code: ErrorCode) -> None:
+def test_the_number_of_protocols_of_a_member_is_limited(tmp_path: Path, count: int, code: ErrorCode) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         request = join_request("g")
         request.protocols = [JoinGroupRequestProtocol(f"p{number}", b"") for number in range(count)]
@@ -55,8 +55,8 @@ def test_a_member_speaks_so_many_protocols(tmp_path: Path, count: int, code: Err
     play(tmp_path, scenario)
 
 
-def test_a_join_that_waits_for_others_gives_room_to_other_requests(tmp_path: Path) -> None:
-    """Its member has not joined yet when the others' requests have used `queued.max.request.bytes` up."""
+def test_a_waiting_join_frees_its_request_memory(tmp_path: Path) -> None:
+    """The other members' requests may need all of `queued.max.request.bytes` before the join is answered."""
 
     async def scenario(inside: InProcess, client: Client) -> None:
         late = await join(client, "g")
@@ -74,8 +74,8 @@ def test_a_join_that_waits_for_others_gives_room_to_other_requests(tmp_path: Pat
             assert listener.limits.memory.used_bytes == 0
         again = join_request("g", late.member_id)
         client.send(again, 3)
-        answers = [await one.receive(JoinGroupResponse, 3) for one in (client, *waiting)]
-        assert {one.generation_id for one in answers} == {2}
+        answers = [await member.receive(JoinGroupResponse, 3) for member in (client, *waiting)]
+        assert {answer.generation_id for answer in answers} == {2}
 
     play(tmp_path, scenario)
 
@@ -104,8 +104,8 @@ def test_a_sync_with_many_assignments_is_taken_in_slices(tmp_path: Path, monkeyp
     play(tmp_path, scenario)
 
 
-def test_a_sync_with_many_assignments_that_waits_keeps_none_of_them() -> None:
-    """They count no longer in `queued.max.request.bytes`."""
+def test_a_waiting_sync_keeps_none_of_its_many_assignments() -> None:
+    """The assignments no longer count in `queued.max.request.bytes`."""
 
     async def scenario() -> None:
         has_begun = asyncio.Event()
@@ -125,7 +125,7 @@ def test_a_sync_with_many_assignments_that_waits_keeps_none_of_them() -> None:
     asyncio.run(scenario())
 
 
-def test_a_record_of_a_group_that_the_log_refuses_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_record_too_large_for_the_log_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         member_id = (await join(client, "g")).member_id
         partition = inside.broker.replicas.get("__consumer_offsets", inside.broker.groups.shard("g").partition.index)

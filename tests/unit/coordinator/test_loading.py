@@ -30,7 +30,7 @@ def committed(group: str, offset: int, partition: int = 0) -> KeyedRecord:
 
 
 class Log:
-    """What the log says, batch by batch."""
+    """A log in memory, batch by batch."""
 
     def __init__(self) -> None:
         self.partition = FakePartition()
@@ -137,7 +137,7 @@ def test_a_group_keeps_the_type_that_apache_kafka_gave_it() -> None:
     assert image.type_of(image.groups["new"]) == "classic"
 
 
-def test_kinds_of_other_features_are_passed_over() -> None:
+def test_record_kinds_of_other_features_are_skipped() -> None:
     log = Log()
     log.raw((b"\x00\x63rest", b"x"), (None, b"x"), (b"x", b""))
     log.write(committed("g", 1))
@@ -146,7 +146,7 @@ def test_kinds_of_other_features_are_passed_over() -> None:
     assert offsets(image, "g") == {0: 1}
 
 
-def test_a_value_of_the_future_stops_the_load() -> None:
+def test_a_value_of_an_unknown_version_stops_the_load() -> None:
     log = Log()
     log.write(committed("g", 1))
     key, _ = framed(committed("g", 1))

@@ -25,7 +25,7 @@ TRANSACTION = {"producer_epoch": 0, "transactional": True}
 
 
 class Readable:
-    """What a load asks of the partition."""
+    """A partition as a load reads it."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -39,7 +39,7 @@ def commit(group: str, offset: int, partition: int = 0) -> KeyedRecord:
 
 
 def write(log: Log, *records: KeyedRecord, **batch: Any) -> None:
-    made = build_batch([framed(one) for one in records], timestamp_ms=NOW_MS, **batch)
+    made = build_batch([framed(record) for record in records], timestamp_ms=NOW_MS, **batch)
     log.append_as_leader(memoryview(made), 0, NOW_MS, Origin.COORDINATOR)
 
 
@@ -76,7 +76,7 @@ def loaded(log: Log) -> tuple[dict[str, dict[int, int]], dict[str, Message | int
     return offsets, {name: group.generation for name, group in image.groups.items()}, outcome
 
 
-def test_a_cleaned_log_loads_as_it_was_and_soon() -> None:
+def test_a_cleaned_log_loads_the_same_groups_from_fewer_records() -> None:
     log = written()
     offsets, generations, before = loaded(log)
     assert "g0" not in offsets

@@ -29,7 +29,7 @@ from tests.unit.coordinator.calls import (
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_the_first_to_look_for_a_group_makes_the_offsets_topic(tmp_path: Path, version: int) -> None:
+def test_the_first_find_coordinator_creates_the_offsets_topic(tmp_path: Path, version: int) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         (found,) = await find(client, "g", version=version)
         assert (found.error_code, found.node_id, found.port) == (0, 1, inside.server.advertised[0].port)
@@ -56,7 +56,7 @@ def test_many_groups_and_many_clients_look_at_once(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_other_coordinators_are_not_here(tmp_path: Path) -> None:
+def test_other_types_of_coordinators_are_refused(tmp_path: Path) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         for key_type, version, error in (
             (1, 6, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
@@ -89,7 +89,7 @@ def test_join(tmp_path: Path, version: int) -> None:
         assert (joined.error_code, joined.generation_id, joined.protocol_name) == (0, 1, "range")
         assert joined.leader == joined.member_id
         assert joined.member_id.startswith("test-")
-        assert [(one.member_id, one.metadata) for one in joined.members] == [(joined.member_id, SUBSCRIPTION)]
+        assert [(member.member_id, member.metadata) for member in joined.members] == [(joined.member_id, SUBSCRIPTION)]
         assert joined.protocol_type == ("consumer" if version >= 7 else None)
 
     play(tmp_path, scenario)
@@ -141,7 +141,7 @@ def test_leave(tmp_path: Path, version: int) -> None:
         answer = await client.call(LeaveGroupRequest("g", members=members), LeaveGroupResponse, version)
         assert answer.error_code == 0
         unknown = ErrorCode.UNKNOWN_MEMBER_ID
-        assert [one.error_code for one in answer.members] == [0, unknown, unknown]
+        assert [member.error_code for member in answer.members] == [0, unknown, unknown]
 
     play(tmp_path, scenario)
 
@@ -157,7 +157,7 @@ def test_a_group_needs_a_name(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_before_there_is_an_offsets_topic_nobody_coordinates(tmp_path: Path) -> None:
+def test_without_an_offsets_topic_no_broker_coordinates(tmp_path: Path) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         nobody = ErrorCode.NOT_COORDINATOR
         assert (await client.call(join_request("g"), JoinGroupResponse, 9)).error_code == nobody

@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch over a real socket, in every version, and who may commit."""
+"""OffsetCommit and OffsetFetch over a real socket, in every version, and which members may commit."""
 
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ def test_offsets_without_a_coordinator(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_who_may_commit(tmp_path: Path) -> None:
+def test_commits_of_non_members_and_stale_generations_are_refused(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         member_id = await stable(client)
@@ -107,7 +107,7 @@ def test_who_may_commit(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_metadata_and_partitions_have_errors_of_their_own(tmp_path: Path) -> None:
+def test_metadata_and_partitions_have_separate_errors(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         await find(client, "g")
@@ -120,7 +120,7 @@ def test_metadata_and_partitions_have_errors_of_their_own(tmp_path: Path) -> Non
     play(tmp_path, scenario)
 
 
-def test_offsets_go_with_their_topic(tmp_path: Path) -> None:
+def test_offsets_are_deleted_with_their_topic(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         await find(client, "g")
@@ -133,8 +133,8 @@ def test_offsets_go_with_their_topic(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_the_groups_hear_of_records_before_the_replicas(tmp_path: Path) -> None:
-    """A log that these come to lead may have offsets already of a topic that the same records make anew."""
+def test_groups_apply_records_before_the_replicas_do(tmp_path: Path) -> None:
+    """A log that becomes led may hold offsets of a topic that the same records delete and create again."""
 
     async def scenario(inside: InProcess, _: Client) -> None:
         told = inside.broker.quorum.subscribers

@@ -58,7 +58,7 @@ def test_an_offset_counts_when_it_is_committed_not_before() -> None:
     play(scenario)
 
 
-def test_a_commit_that_takes_too_long_is_reported_and_may_still_come_true() -> None:
+def test_a_commit_that_times_out_may_still_be_committed() -> None:
     async def scenario() -> None:
         world = World()
         world.partition.holds = True
@@ -71,7 +71,7 @@ def test_a_commit_that_takes_too_long_is_reported_and_may_still_come_true() -> N
     play(scenario)
 
 
-def test_a_commit_that_is_lost_with_the_leadership() -> None:
+def test_a_commit_is_refused_when_the_leadership_is_lost() -> None:
     async def scenario() -> None:
         world = World()
         world.partition.holds = True
@@ -92,7 +92,7 @@ def test_a_commit_that_is_lost_with_the_leadership() -> None:
         (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
     ],
 )
-def test_a_log_that_refuses(refusal: ErrorCode, told: ErrorCode) -> None:
+def test_append_errors_are_mapped_for_members(refusal: ErrorCode, told: ErrorCode) -> None:
     async def scenario() -> None:
         world = World()
         world.partition.refuses = refusal
@@ -121,7 +121,7 @@ def test_offsets_of_a_group_without_members_expire_by_their_commit() -> None:
     play(scenario)
 
 
-def test_a_retention_of_the_clients_own_counts() -> None:
+def test_the_retention_of_a_commit_applies() -> None:
     async def scenario() -> None:
         world = World()
         commit(world, "g", 7, retention_ms=1_000)
@@ -133,7 +133,7 @@ def test_a_retention_of_the_clients_own_counts() -> None:
     play(scenario)
 
 
-def test_offsets_of_a_running_group_are_kept_while_somebody_subscribes() -> None:
+def test_offsets_of_a_running_group_are_kept_while_a_member_subscribes() -> None:
     async def scenario() -> None:
         world = World(initial_rebalance_delay_ms=0)
         join(world, session_ms=1_800_000)
@@ -155,7 +155,7 @@ def test_offsets_of_a_running_group_are_kept_while_somebody_subscribes() -> None
     play(scenario)
 
 
-def test_an_offset_on_its_way_is_not_overtaken_by_its_expiry() -> None:
+def test_an_uncommitted_offset_is_not_expired() -> None:
     async def scenario() -> None:
         world = World()
         commit(world, "g", 7)
@@ -174,7 +174,7 @@ def test_an_offset_on_its_way_is_not_overtaken_by_its_expiry() -> None:
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_assignment_is_given_when_it_is_committed() -> None:
+def test_an_assignment_is_answered_once_it_is_committed() -> None:
     async def scenario() -> None:
         world = World(initial_rebalance_delay_ms=0)
         joined = join(world)
@@ -203,7 +203,7 @@ def test_an_assignment_that_cannot_be_written() -> None:
     play(scenario)
 
 
-def test_a_client_that_is_gone_when_its_answer_comes() -> None:
+def test_an_answer_to_a_lost_connection_is_dropped() -> None:
     async def scenario() -> None:
         world = World(initial_rebalance_delay_ms=0)
         joined = join(world)
@@ -231,7 +231,7 @@ def test_a_member_is_dropped_when_its_session_ends() -> None:
     play(scenario)
 
 
-def test_a_join_that_is_refused_leaves_no_group() -> None:
+def test_a_refused_join_leaves_no_group() -> None:
     async def scenario() -> None:
         world = World()
         assert join(world, session_ms=1).result().error_code == ErrorCode.INVALID_SESSION_TIMEOUT
@@ -244,7 +244,7 @@ def test_a_join_that_is_refused_leaves_no_group() -> None:
     play(scenario)
 
 
-def test_a_group_that_is_deleted_can_begin_anew_before_that_is_committed() -> None:
+def test_a_deleted_group_can_begin_again_before_its_deletion_is_committed() -> None:
     async def scenario() -> None:
         world = World(initial_rebalance_delay_ms=0)
         commit(world, "g", 7)
@@ -261,7 +261,7 @@ def test_a_group_that_is_deleted_can_begin_anew_before_that_is_committed() -> No
     play(scenario)
 
 
-def test_a_shard_that_goes_elsewhere_tells_whoever_waits() -> None:
+def test_a_resigning_shard_answers_waiting_members() -> None:
     async def scenario() -> None:
         world = World()
         joined = join(world)
@@ -272,7 +272,7 @@ def test_a_shard_that_goes_elsewhere_tells_whoever_waits() -> None:
     play(scenario)
 
 
-def test_a_shard_that_is_closing_writes_nothing_any_more() -> None:
+def test_a_closing_shard_appends_nothing() -> None:
     async def scenario() -> None:
         world = World()
         for group in "gh":
@@ -290,7 +290,7 @@ def _departure(member_id: str) -> Any:
     return Departure(member_id)
 
 
-def test_groups_that_nobody_joins_leave_nothing_behind() -> None:
+def test_groups_without_members_leave_nothing_in_memory() -> None:
     async def scenario() -> None:
         world = World()
         for number in range(3):
@@ -318,7 +318,7 @@ def test_groups_that_nobody_joins_leave_nothing_behind() -> None:
     play(scenario)
 
 
-def test_a_retention_beyond_all_time_is_kept_until_its_end() -> None:
+def test_a_retention_beyond_the_largest_timestamp_is_accepted() -> None:
     async def scenario() -> None:
         world = World()
         errors, waiting = commit(world, "g", 7, retention_ms=2**63 - 1)

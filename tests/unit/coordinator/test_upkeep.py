@@ -16,7 +16,7 @@ def forget_deleted(world: World) -> None:
     finish(world.shard.upkeep.tombstones())
 
 
-def test_topics_that_are_gone() -> None:
+def test_offsets_of_deleted_topics_are_removed() -> None:
     async def scenario() -> None:
         world = World()
         commit(world, "g", 7)
@@ -32,7 +32,7 @@ def commit_many(world: World, group: str, count: int, topic: str = "t") -> None:
 
 
 def records_per_step(world: World, work: Iterator[None] | Generator[None, None, int]) -> list[int]:
-    """How many records each slice has appended."""
+    """The number of records that each slice has appended."""
     counts, done = list[int](), False
     while not done:
         before = world.partition.log.log_end_offset
@@ -41,7 +41,7 @@ def records_per_step(world: World, work: Iterator[None] | Generator[None, None, 
     return counts
 
 
-def test_offsets_of_a_topic_that_is_gone_end_in_batches_and_slices() -> None:
+def test_offsets_of_a_deleted_topic_are_removed_in_batches_and_slices() -> None:
     async def scenario() -> None:
         world = World()
         for group in "gh":
@@ -57,7 +57,7 @@ def test_offsets_of_a_topic_that_is_gone_end_in_batches_and_slices() -> None:
     play(scenario)
 
 
-def test_what_is_committed_for_a_new_topic_of_the_name_stays() -> None:
+def test_offsets_of_a_new_topic_of_the_same_name_stay() -> None:
     async def scenario() -> None:
         world = World()
         commit_many(world, "g", 2 * RECORDS_PER_SLICE_MAX)
@@ -80,7 +80,7 @@ def test_what_is_committed_for_a_new_topic_of_the_name_stays() -> None:
     play(scenario)
 
 
-def test_a_group_that_is_asked_for_has_forgotten_the_topic_before_its_turn() -> None:
+def test_a_requested_group_forgets_the_deleted_topic_before_its_turn() -> None:
     async def scenario() -> None:
         world = World()
         commit(world, "g", 7)
@@ -96,14 +96,14 @@ def test_a_group_that_is_asked_for_has_forgotten_the_topic_before_its_turn() -> 
     play(scenario)
 
 
-def test_a_commit_alone_has_its_group_forget_the_topic() -> None:
+def test_a_commit_makes_its_group_forget_the_deleted_topic() -> None:
     async def scenario() -> None:
         world = World()
         commit_many(world, "g", 2)
         world.delete_topic("t")
         world.make_topic("t")
         commit(world, "g", 9)
-        assert {index: one.offset for index, one in world.shard.image.offsets("g")["t"].items()} == {0: 9}
+        assert {index: value.offset for index, value in world.shard.image.offsets("g")["t"].items()} == {0: 9}
         world.delete_topic("t")
         list(world.shard.upkeep.forget_all())
         assert world.shard.image.offsets("g") == {}
@@ -111,7 +111,7 @@ def test_a_commit_alone_has_its_group_forget_the_topic() -> None:
     play(scenario)
 
 
-def test_a_commit_that_comes_true_when_its_topic_is_another_does_not_count() -> None:
+def test_a_commit_that_completes_after_its_topic_was_replaced_is_dropped() -> None:
     async def scenario() -> None:
         world = World()
         world.partition.holds = True
@@ -177,7 +177,7 @@ def test_a_group_with_long_names_expires_in_batches_that_the_log_takes(holds: bo
     play(scenario)
 
 
-def test_what_is_committed_while_a_group_expires_stays() -> None:
+def test_offsets_committed_during_an_expiry_stay() -> None:
     async def scenario() -> None:
         world = World()
         commit_many(world, "g", 2 * RECORDS_PER_SLICE_MAX)
@@ -192,7 +192,7 @@ def test_what_is_committed_while_a_group_expires_stays() -> None:
     play(scenario)
 
 
-def test_a_commit_on_its_way_ends_the_expiry_of_its_group_for_now() -> None:
+def test_an_uncommitted_offset_postpones_the_expiry_of_its_group() -> None:
     async def scenario() -> None:
         world = World()
         commit_many(world, "g", 2 * RECORDS_PER_SLICE_MAX)
