@@ -57,7 +57,7 @@ ADMIN_CLIENT_ID = "__admin_client"
 LATER_AT_ONCE_MAX = 50
 MANY_BYTES_MIN = 2 * 1024
 BYTES_PER_UNIT = 1_000  # of a slice
-ATTRIBUTES_POSITION = 22  # of their lower byte, in a batch of magic 2
+ATTRIBUTES_POSITION = 22  # the position of the lower attributes byte in a batch of magic 2
 
 Parts = list[list[PartitionProduceResponse]]  # the answers of each batch, in the order of the request
 Produced = ProduceResponse | asyncio.Future[ProduceResponse | None] | None
@@ -65,8 +65,8 @@ Admit = Callable[[Partition, PartitionProduceData], None]
 
 
 class Pending:
-    """What a request still waits for: batches that are not committed or synced, and those that are not made ready. All
-    of one that `is_kept` were copied out of what was received.
+    """The batches that a request waits for: those not committed or synced, and those not prepared yet. With `is_kept`,
+    all of them were copied out of the receive buffer.
     """
 
     __slots__ = ("endpoints", "is_kept", "later", "waiting")
@@ -75,11 +75,11 @@ class Pending:
         self.is_kept = is_kept
         self.waiting: list[Share] = []
         self.later: list[Later] = []
-        self.endpoints: list[NodeEndpoint] = []  # of brokers that lead instead, for the answer
+        self.endpoints: list[NodeEndpoint] = []  # addresses of the brokers that lead instead, for the answer
 
 
 class Later(NamedTuple):
-    """A batch that is yet to be made ready, and where its answer goes."""
+    """A batch that is yet to be prepared, and the place of its answer."""
 
     answers: list[PartitionProduceResponse]
     place: int
@@ -102,7 +102,7 @@ def produce(request: ProduceRequest, broker: Broker, client: Client) -> Produced
 
 
 def has_repeats(topics: list[TopicProduceData]) -> bool:
-    """Whether a topic or a partition of it is named more than once."""
+    """Whether a topic or a partition is named more than once."""
     if len(topics) > 1 and len({(topic.name, topic.topic_id) for topic in topics}) < len(topics):
         return True
     for topic in topics:
@@ -113,7 +113,7 @@ def has_repeats(topics: list[TopicProduceData]) -> bool:
 
 
 def without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Each topic and partition once, where it was named first, with the batch that was named last."""
+    """Each topic and partition once, in the order of their first naming, with the batch named last."""
     wanted: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
     for topic in topics:
         wanted.setdefault((topic.name, topic.topic_id), {}).update({data.index: data for data in topic.partition_data})
@@ -121,7 +121,7 @@ def without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
 
 
 def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Produced:
-    """Append before this returns, unless somebody has to be asked whether the transaction may."""
+    """Append at once, unless the transaction's coordinator has to be asked, or the batches are many or slow."""
     admission = None
     is_long = client.has_long_answer
     if request.transactional_id is not None:
@@ -150,9 +150,9 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
 
 
 def has_many(request: ProduceRequest, client: Client) -> bool:
-    """Whether to append all of it takes more than a slice."""
+    """Whether appending all batches takes more than a slice."""
     if client.is_holding:
-        return True  # a thread had to read it
+        return True  # the request is so large that a thread has read it
     if client.size_bytes < MANY_BYTES_MIN:
         return False
     count = sum([len(topic.partition_data) for topic in request.topic_data])
@@ -176,7 +176,7 @@ async def produce_held(
     broker: Broker,
     client: Client,
 ) -> ProduceResponse | None:
-    """Append what is made ready by threads; then what comes behind it on the connection may begin."""
+    """Append batches that threads prepare; then later requests of the connection may begin."""
     try:
         await append_later(request, pending, admission, broker, client)
     finally:
@@ -187,11 +187,11 @@ async def produce_held(
 async def append_later(
     request: ProduceRequest, pending: Pending, admission: Admission | None, broker: Broker, client: Client
 ) -> None:
-    """Have threads make ready what takes long, and append it."""
+    """Have threads prepare the slow batches, and append them."""
     admit = None if admission is None else admission.check
     for start in range(0, len(pending.later), LATER_AT_ONCE_MAX):
         some = pending.later[start : start + LATER_AT_ONCE_MAX]
-        await asyncio.gather(*(append_one_later(one, request, broker, client, pending, admit) for one in some))
+        await asyncio.gather(*(append_one_later(later, request, broker, client, pending, admit) for later in some))
 
 
 async def append_one_later(
@@ -205,14 +205,14 @@ async def append_one_later(
             prepared = await broker.preparation.prepare(data.records, config, broker.clock.now_ms())
             answer = append(topic, data, request, broker, client, pending, admit, prepared)
         except NotOnLoop:
-            continue  # the configuration has changed meanwhile
+            continue  # the configuration has changed meanwhile: prepare again
         except BrokerError as error:
             answer = refusal(topic, data.index, error, broker, client, pending)
     answers[place] = answer
 
 
 def charge(broker: Broker, client: Client) -> None:
-    """Count the request's bytes, and say how long a client over its quota has to wait."""
+    """Charge the request's bytes to the quota, and throttle a client that is over it."""
     now_ms = int(broker.clock.monotonic_ms())
     delay_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, now_ms)
     if delay_ms:
@@ -220,9 +220,9 @@ def charge(broker: Broker, client: Client) -> None:
 
 
 def keep(request: ProduceRequest, client: Client) -> None:
-    """Copy the batches: what was received is overwritten once the handler has returned."""
+    """Copy the batches: the receive buffer is overwritten once the handler has returned."""
     if client.is_holding:
-        return  # with a copy of the whole frame
+        return  # the whole frame has been copied
     client.copied_bytes = client.size_bytes
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -231,7 +231,7 @@ def keep(request: ProduceRequest, client: Client) -> None:
 
 
 def is_first(request: ProduceRequest, broker: Broker, client: Client) -> bool:
-    """Whether some of it would be the first records of a log whose topic's id is not synced yet."""
+    """Whether a batch would be the first of a log whose topic's id is not synced yet."""
     for name, topic in named(request, broker, client):
         if name is None:
             continue
@@ -243,7 +243,7 @@ def is_first(request: ProduceRequest, broker: Broker, client: Client) -> bool:
 
 
 async def produce_when_secured(request: ProduceRequest, broker: Broker, client: Client) -> ProduceResponse | None:
-    """As `produce_now`, once threads have synced the ids of new logs: an append would do it on the loop, one by one."""
+    """As `produce_now`, once threads have synced the ids of new logs: an append would sync them on the loop."""
     while broker.replicas.openings.is_securing and is_first(request, broker, client):
         await broker.replicas.openings.secured()
     answer, pending = append_now(request, broker, client, None)
@@ -251,7 +251,7 @@ async def produce_when_secured(request: ProduceRequest, broker: Broker, client: 
 
 
 async def produce_in_slices(request: ProduceRequest, broker: Broker, client: Client) -> ProduceResponse | None:
-    """As `produce_now`, of so many batches that the others have their turn in between."""
+    """As `produce_now`, for very many batches: other work has its turn between slices."""
     pending = Pending(is_kept=True)
     try:
         await broker.replicas.openings.secured()
@@ -269,7 +269,7 @@ async def produce_in_turn(
     broker: Broker,
     client: Client,
 ) -> ProduceResponse | None:
-    """As `produce`, in the order of the requests, of what the transaction's coordinator admits."""
+    """As `produce`, for batches that the transaction's coordinator admits, in the order of the requests."""
     pending = Pending(is_kept=True)
     async with turn:
         try:
@@ -286,7 +286,7 @@ async def produce_in_turn(
 async def acknowledged(
     request: ProduceRequest, parts: Parts, pending: Pending, broker: Broker, client: Client
 ) -> ProduceResponse | None:
-    """The answer of what was appended in slices, once it is acknowledged as was asked for."""
+    """The answer for batches appended in slices, once they are acknowledged as `acks` asks."""
     responses = await broker.slices.whole(joined(request, parts))
     answer = ProduceResponse(responses, client.throttle_time_ms, pending.endpoints)
     return await Acknowledgement(request, answer, pending.waiting, broker.timers).future
@@ -306,21 +306,21 @@ def append_request(
 def append_in_slices(
     request: ProduceRequest, broker: Broker, client: Client, pending: Pending, admission: Admission | None
 ) -> Work[Parts]:
-    """As `append_request`, batch by batch, with an answer for each."""
+    """As `append_request`, batch by batch, with an answer for each batch."""
     admit = None if admission is None else admission.check
     pace = Pace()
     parts = []
     for topic in request.topic_data:
         for data in topic.partition_data:
-            one = TopicProduceData(topic.name, topic.topic_id, [data])
-            parts.append(append_all(one, request, broker, client, pending, admit))
+            single = TopicProduceData(topic.name, topic.topic_id, [data])
+            parts.append(append_all(single, request, broker, client, pending, admit))
             if pace.spent(UNITS_PER_BATCH + len(data.records or b"") // BYTES_PER_UNIT):
                 yield
     return parts
 
 
 def joined(request: ProduceRequest, parts: Parts) -> Work[list[TopicProduceResponse]]:
-    """The answers by their topics, in the order of the request."""
+    """The answers grouped by topic, in the order of the request."""
     answers, pace = chain.from_iterable(parts), Pace()
     topics = []
     for topic in request.topic_data:
@@ -333,12 +333,12 @@ def joined(request: ProduceRequest, parts: Parts) -> Work[list[TopicProduceRespo
 
 
 def named(request: ProduceRequest, broker: Broker, client: Client) -> Iterator[tuple[str | None, TopicProduceData]]:
-    """Each topic with its name; None for an id that is not known. One by one: there may be very many."""
+    """Each topic with its name, None for an unknown id. An iterator, as there may be very many."""
     return ((name_of(topic, broker, client), topic) for topic in request.topic_data)
 
 
 def name_of(topic: TopicProduceData, broker: Broker, client: Client) -> str | None:
-    """The topic's name; None for an id that is not known."""
+    """The topic's name; None for an unknown id."""
     if client.version < TOPIC_ID_VERSION:
         return topic.name
     known = broker.metadata.topics.by_id(topic.topic_id)
@@ -353,7 +353,7 @@ def append_all(
     pending: Pending,
     admit: Admit | None,
 ) -> list[PartitionProduceResponse]:
-    """Append each partition's batches; what is to be waited for is added to `pending`."""
+    """Append each partition's batch; those to be waited for are added to `pending`."""
     name = name_of(topic, broker, client)
     if name is None:
         return [PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data]
@@ -365,7 +365,7 @@ def append_all(
         try:
             answers.append(append(name, data, request, broker, client, pending, admit))
         except NotOnLoop:
-            if not pending.is_kept:  # what was received is overwritten
+            if not pending.is_kept:  # the receive buffer is overwritten
                 data.records = memoryview(bytearray(data.records))
                 client.copied_bytes += len(data.records)
             pending.later.append(Later(answers, len(answers), name, data))
@@ -383,7 +383,7 @@ def append(
     admit: Admit | None,
     prepared: Prepared | None = None,
 ) -> PartitionProduceResponse:
-    """Append a partition's batch. Raises NotOnLoop."""
+    """Append a partition's batch. Raises NotOnLoop where a thread has to prepare it."""
     acks = request.acks
     try:
         check(request, data, client.version, is_transactional=admit is not None)
@@ -405,7 +405,7 @@ def append(
 
 
 def check(request: ProduceRequest, data: PartitionProduceData, version: int, *, is_transactional: bool) -> None:
-    """What must hold before the log looks at the batches."""
+    """Check a batch before the log looks at it. Raises BrokerError."""
     if request.acks not in ACKS:
         raise BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}; use -1 (all), 0 or 1")
     if not data.records:
@@ -422,7 +422,7 @@ def refusal(
 ) -> PartitionProduceResponse:
     response = PartitionProduceResponse(index, error.code, -1, error_message=error.message)
     if isinstance(error, RecordsRefused):
-        response.record_errors = [BatchIndexAndErrorMessage(*one) for one in error.records]
+        response.record_errors = [BatchIndexAndErrorMessage(*record) for record in error.records]
     name_leader(topic, broker, client, pending, response)
     return response
 
@@ -430,10 +430,10 @@ def refusal(
 def name_leader(
     topic: str, broker: Broker, client: Client, pending: Pending, response: PartitionProduceResponse
 ) -> None:
-    """Who leads instead of this broker, as far as it knows, and where that is (KIP-951)."""
+    """Name the leader and its address in the answer, as far as this broker knows them (KIP-951)."""
     if response.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER or client.version < NAMES_LEADER_FROM:
         return
     leader, leader_epoch = leader_of(topic, response.index, broker)
     response.current_leader = LeaderIdAndEpoch(leader, leader_epoch)
-    if all(one.node_id != leader for one in pending.endpoints):
+    if all(endpoint.node_id != leader for endpoint in pending.endpoints):
         pending.endpoints += endpoint_of(leader, client.listener, broker, NodeEndpoint)

@@ -33,7 +33,7 @@ from kavka_broker.replica.serving.poll import Follower, Poll, Reading
 from kavka_broker.replica.serving.read_replica import rack_for
 
 TOPIC_ID_VERSION: Final = 13
-RACKS_FROM: Final = 11  # a client that can be sent elsewhere says where it is
+RACKS_FROM: Final = 11  # a consumer that may read from followers names its rack
 READ_COMMITTED: Final = 1
 PREPARED_BYTES_MIN: Final = 8 * 1024
 
@@ -64,13 +64,13 @@ def fetch(
 
 
 async def fetch_prepared(request: FetchRequest, broker: Broker, client: Client) -> FetchResponse:
-    """As `fetch`, once what the request names was made ready in slices."""
+    """As `fetch`, once the partitions of the request are prepared in slices."""
     outcome = fetch(request, broker, client, await broker.slices.whole(prepare(request)))
     return outcome if isinstance(outcome, FetchResponse) else await outcome
 
 
 def poll_of(request: FetchRequest, broker: Broker, client: Client, named: Named | None) -> Poll:
-    """The request in the words of `serving`. Raises BrokerError where its session is not what it says."""
+    """The request as a poll of `serving`. Raises BrokerError where its session id or epoch is wrong."""
     now_ms, follower = int(broker.clock.monotonic_ms()), follower_of(request)
     context = broker.fetches.sessions.enter(request, client.version >= TOPIC_ID_VERSION, now_ms, named)
     bytes_max = request.max_bytes
@@ -98,7 +98,7 @@ def follower_of(request: FetchRequest) -> Follower | None:
 
 
 def hurried(answering: Awaitable[FetchResponse], poll: Poll, client: Client) -> Awaitable[FetchResponse]:
-    """A follower's answer: the next request of its connection ends the wait, the end of its connection the poll."""
+    """A follower's answer: its connection's next request ends the wait, and its connection's end the poll."""
     if poll.waiter is not None:
         client.hurry = poll.waiter.interrupt
         if client.is_hurried:
@@ -111,7 +111,7 @@ def hurried(answering: Awaitable[FetchResponse], poll: Poll, client: Client) -> 
 
 
 def answer_again(poll: Poll, broker: Broker, client: Client) -> FetchResponse:
-    """The answer behind the wait for enough to read or for the end of `max_wait_ms`."""
+    """The answer after the wait for `min_bytes` or `max_wait_ms`."""
     return answer(broker.fetches.read_again(poll), poll, broker, client)
 
 

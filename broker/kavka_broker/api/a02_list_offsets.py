@@ -46,11 +46,11 @@ NOT_AVAILABLE_FROM = 5
 Found = tuple[int, int, int]  # offset, timestamp_ms, leader_epoch
 NOT_FOUND: Found = (-1, -1, -1)
 Wanted = dict[str, dict[int, ListOffsetsPartition | None]]
-PARTITION_UNITS = 15  # of `Pace`
+PARTITION_UNITS = 15  # the units of `Pace` that a partition counts
 
 
 class Reach(Enum):
-    """How far into the log the one who asks may see."""
+    """The end of the log as a client of this kind may see it."""
 
     STABLE = auto()
     COMMITTED = auto()
@@ -87,7 +87,7 @@ def answer(request: ListOffsetsRequest, broker: Broker, client: Client) -> Work[
 
 
 def partitions_of(request: ListOffsetsRequest, pace: Pace) -> Work[Wanted]:
-    """What is asked of each partition, by topic; None where it is named more than once."""
+    """The requested partitions by topic and index; None for one that is named more than once."""
     wanted: Wanted = {}
     for topic in request.topics:
         partitions = wanted.setdefault(topic.name, {})
@@ -127,7 +127,7 @@ def end_of(partition: Partition, reach: Reach) -> int:
 
 
 def check_end(partition: Partition, reach: Reach) -> None:
-    """Raises OFFSET_NOT_AVAILABLE while a new leader does not know yet how far it is committed."""
+    """Raises OFFSET_NOT_AVAILABLE while a new leader has committed nothing in its epoch."""
     leadership = partition.leadership
     if reach is not Reach.LOG_END and leadership is not None and leadership.start_offset > partition.high_watermark:
         raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE)

@@ -40,7 +40,7 @@ from kavka_broker.slices import Pace, Work
 
 IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4
-#: How long an answer without a single broker waits for this one.
+#: How long a request waits for this broker's registration where no broker is registered.
 NOBODY_MS_MAX = 1_000
 UNDECIDED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 
@@ -48,7 +48,7 @@ UNDECIDED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 @api(MetadataRequest, MetadataResponse, versions=(0, 13), each=(Each("topics", "topics", per_turn=100),))
 async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> MetadataResponse:
     await broker.suspects.cleared()
-    if all(one.fenced for one in broker.metadata.brokers):
+    if all(registered.fenced for registered in broker.metadata.brokers):
         await broker.lifecycle.unfenced_within(NOBODY_MS_MAX)
     wanted = request.topics
     if wanted is None or (client.version == 0 and not wanted):
@@ -83,7 +83,7 @@ def find_all(
 
 
 def can_create(name: str, request: MetadataRequest, broker: Broker, client: Client) -> bool:
-    """The topic does not exist, could, and everybody agrees that it should."""
+    """Whether a missing topic may be created: its name is valid, and request and configuration allow it."""
     if broker.metadata.topics.get(name) is not None or name == METADATA_TOPIC or problem_with(name) is not None:
         return False
     if client.version >= CHOICE_FROM_VERSION and not request.allow_auto_topic_creation:
@@ -103,7 +103,7 @@ async def create_and_answer(
     answers = await broker.slices.whole(find_all(wanted, broker, client))
     for topic in answers:
         refusal = failed.get(topic.name or "")
-        # Where nobody has decided, the topic is unknown as before, on which every client asks again.
+        # Without a decision the topic stays unknown, and every client asks again.
         if topic.error_code != ErrorCode.NONE and refusal is not None and refusal.code not in UNDECIDED:
             topic.error_code = refusal.code
     return answer(request, broker, client, answers)
@@ -152,7 +152,7 @@ def answer(
 
 
 def allowed(topic: MetadataResponseTopic) -> MetadataResponseTopic:
-    """A copy that says what may be done with the topic."""
+    """A copy of a topic's answer that names the allowed operations."""
     if topic.error_code != ErrorCode.NONE:
         return topic
     return MetadataResponseTopic(

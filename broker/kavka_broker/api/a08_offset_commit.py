@@ -65,7 +65,7 @@ def offset_commit(
 def answer_topic(
     topic: OffsetCommitRequestTopic, broker: Broker, version: int, outcomes: list[Outcome]
 ) -> OffsetCommitResponseTopic:
-    """The answer's topic; what can be committed is added to `outcomes`, with the place of its error."""
+    """The answer for a topic; valid commits are added to `outcomes`, with the places of their errors."""
     topics = broker.metadata.topics
     known = topics.by_id(topic.topic_id) if version >= TOPIC_ID_VERSION else topics.get(topic.name)
     missing = ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_ID_VERSION else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

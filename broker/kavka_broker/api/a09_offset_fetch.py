@@ -72,8 +72,8 @@ def one_group(request: OffsetFetchRequest, broker: Broker, version: int) -> Work
         topic = OffsetFetchResponseTopic(name)
         for index in list(indexes):
             value = committed(offsets, name, index)
-            said = OffsetFetchResponsePartition(index, value.offset, value.leader_epoch, value.metadata)
-            topic.partitions.append(said)
+            found = OffsetFetchResponsePartition(index, value.offset, value.leader_epoch, value.metadata)
+            topic.partitions.append(found)
             if pace.spent(1):
                 yield
         answer.topics.append(topic)
@@ -95,7 +95,7 @@ def refusal(request: OffsetFetchRequest, code: ErrorCode, version: int) -> Offse
 
 
 def committed(offsets: Offsets, topic: str, index: int) -> OffsetCommitValue:
-    """What is committed now: it may have changed since the last slice."""
+    """The committed offset now: it may have changed since the last slice."""
     return offsets.get(topic, {}).get(index, NOTHING)
 
 
@@ -147,7 +147,7 @@ def answer_topic(
         partitions = yield from places(offsets, known.name, topic.partition_indexes, pace)
     else:
         code = ErrorCode.UNKNOWN_TOPIC_ID
-        partitions = [OffsetFetchResponsePartitions(i, -1, error_code=code) for i in topic.partition_indexes]
+        partitions = [OffsetFetchResponsePartitions(index, -1, error_code=code) for index in topic.partition_indexes]
     return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions)
 
 

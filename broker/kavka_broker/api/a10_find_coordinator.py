@@ -47,7 +47,7 @@ async def create_and_answer(request: FindCoordinatorRequest, broker: Broker, cli
     refused = None
     try:
         await broker.groups.offsets_topic.create()
-        await broker.replicas.openings.secured()  # the groups that are coordinated here are served from then on
+        await broker.replicas.openings.secured()  # from then on this broker serves its groups
     except BrokerError as error:
         refused = error.as_value()
     return answer(request, broker, client, refused)
@@ -114,7 +114,7 @@ def locate_transactional(transactional_id: str, broker: Broker, client: Client) 
 
 
 def coordinates_transactions(broker: Registration) -> bool:
-    """Whether it is Apache Kafka's: those read metadata of releases that are too old for Kavka."""
+    """Whether a broker is Apache Kafka's: its oldest metadata.version is too old for Kavka."""
     oldest, _ = broker.features.get(METADATA_VERSION, (METADATA_VERSION_OLDEST, 0))
     return oldest < METADATA_VERSION_OLDEST
 

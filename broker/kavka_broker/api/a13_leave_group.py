@@ -25,10 +25,12 @@ def leave_group(request: LeaveGroupRequest, broker: Broker, client: Client) -> L
         (error,) = shard.leave(request.group_id, [Departure(request.member_id)])
         return LeaveGroupResponse(error_code=error)
     members = request.members
-    errors = shard.leave(request.group_id, [Departure(one.member_id, one.group_instance_id) for one in members])
+    errors = shard.leave(
+        request.group_id, [Departure(member.member_id, member.group_instance_id) for member in members]
+    )
     return LeaveGroupResponse(
         members=[
-            MemberResponse(one.member_id, one.group_instance_id, error)
-            for one, error in zip(members, errors, strict=True)
+            MemberResponse(member.member_id, member.group_instance_id, error)
+            for member, error in zip(members, errors, strict=True)
         ]
     )

@@ -37,18 +37,18 @@ def sync_group(
 
 
 async def sync_many(request: SyncGroupRequest, broker: Broker, client: Client) -> SyncGroupResponse:
-    """The same for a large group, whose leader's assignments are looked at some a turn."""
+    """As `sync`, for a large group: the leader's assignments are read in slices."""
     assignments: dict[str, bytes] = {}
     for start in range(0, len(request.assignments), ASSIGNMENTS_PER_TURN):
         await broker.slices.turn()
         assignments |= by_member(request.assignments[start : start + ASSIGNMENTS_PER_TURN])
     answer = answer_to(request, assignments, broker, client)
-    del request, assignments  # what is not counted any more is not kept either
+    del request, assignments  # frees the request, whose bytes no longer count
     return answer if isinstance(answer, SyncGroupResponse) else await answer
 
 
 def by_member(assignments: Sequence[SyncGroupRequestAssignment]) -> dict[str, bytes]:
-    return {one.member_id: one.assignment for one in assignments}
+    return {assignment.member_id: assignment.assignment for assignment in assignments}
 
 
 def answer_to(

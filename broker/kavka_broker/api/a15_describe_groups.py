@@ -26,7 +26,7 @@ NOT_FOUND_VERSION = 6
 UNITS_PER_MEMBER = 2  # of a slice
 READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
 EVERY_OPERATION = 1 << READ | 1 << DELETE | 1 << DESCRIBE | 1 << DESCRIBE_CONFIGS | 1 << ALTER_CONFIGS
-"""What can be done with a group, as a bit field of ACL operations; nothing is forbidden without an authorizer."""
+"""The allowed operations on a group, a bit field; without an authorizer all operations are."""
 
 
 @api(DescribeGroupsRequest, DescribeGroupsResponse, versions=(0, 6), each=(Each("groups", "groups", per_turn=100),))

@@ -23,7 +23,7 @@ from kavka_broker.protocol.messages.api_versions_response import (
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3
-# Groups (KIP-848), transactions and sharing are features too: they join when their APIs are served.
+# Features of groups (KIP-848), transactions and sharing are missing: their APIs are not served.
 SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in (METADATA_VERSION, KRAFT_VERSION, ELR_FEATURE)}
 
 
@@ -49,7 +49,7 @@ def is_named(request: ApiVersionsRequest) -> bool:
 
 
 def supported_features(version: int) -> list[SupportedFeatureKey]:
-    """Ranges that start at 0 are left out below version 4: old clients reject them (KIP-1022)."""
+    """The supported features; ranges from 0 are left out below version 4: old clients reject them (KIP-1022)."""
     return [
         SupportedFeatureKey(name, low, high)
         for name, (low, high) in SUPPORTED_FEATURES.items()

@@ -46,11 +46,11 @@ PARTITIONS_PER_TURN = 50
 ANSWERS_PER_TURN = 50
 NAMES_PER_TURN = 200
 PARTITIONS_AT_ONCE_MAX: Final = 200
-"""Of one topic: to decide on them, to write and to replay them takes three milliseconds."""
+"""Partitions of a topic that the loop decides, appends and replays at once: three milliseconds."""
 CONFIGS_MAX: Final = 1_000
-"""Of one topic; there are no fifty."""
+"""Configs that a topic may name; fewer than fifty exist."""
 
-Result = Created | BrokerError | CreatableTopicResult  # the last as another controller has answered
+Result = Created | BrokerError | CreatableTopicResult  # the last is another controller's answer
 
 
 @api(CreateTopicsRequest, CreateTopicsResponse, versions=(2, 7), on=BOTH, forwarded=True)
@@ -70,7 +70,7 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
 async def sorted_out(
     topics: Sequence[CreatableTopic], broker: Broker
 ) -> tuple[list[CreatableTopic], dict[str, BrokerError]]:
-    """Those that may be made, and why others may not, whatever the cluster is like."""
+    """The topics that pass the checks of the request alone, and the refusals of the others."""
     counts: Counter[str] = Counter()
     async for some in broker.slices.pieces(topics, NAMES_PER_TURN):
         counts.update([topic.name for topic in some])
@@ -97,7 +97,7 @@ def reason_against(topic: CreatableTopic, count: int) -> BrokerError | None:
 async def decided(
     wanted: list[CreatableTopic], request: CreateTopicsRequest, broker: Broker, client: Client
 ) -> list[Result]:
-    """What becomes of each topic. Many are decided a portion a turn, each topic whole."""
+    """The result of each topic. Many topics are decided a portion a turn, no topic is divided."""
     standard = defaults_of(broker.config)
     partitions = 0
     async for some in broker.slices.pieces(wanted, NAMES_PER_TURN):
@@ -119,7 +119,7 @@ async def decided(
 async def decide(
     topics: list[CreatableTopic], standard: Defaults, broker: Broker, *, validate_only: bool
 ) -> list[Created | BrokerError]:
-    """What becomes of a portion; a thread decides on a topic of very many partitions. Raises BrokerError where nothing
+    """The results of a portion; a thread decides on a topic of very many partitions. Raises BrokerError where no topic
     is decided.
     """
     is_long = sum(partitions_of(topic, standard) for topic in topics) > PARTITIONS_AT_ONCE_MAX
@@ -136,8 +136,8 @@ async def decide(
 async def refused_portion(
     topics: list[CreatableTopic], error: BrokerError, request: CreateTopicsRequest, broker: Broker, client: Client
 ) -> Sequence[Result]:
-    """What becomes of a portion on which nothing is decided here. Once the lead is lost behind one that was, the next
-    controller is asked: whoever asked it for all topics would hear that those just made exist.
+    """The results of a portion that could not be decided here. If the lead was lost after an earlier portion, the
+    next controller is asked: a client that asked it for all topics would hear that those just created exist.
     """
     if error.code is ErrorCode.NOT_CONTROLLER and client.has_decided:
         rest = CreateTopicsRequest(topics, request.timeout_ms, request.validate_only)
@@ -149,29 +149,29 @@ async def refused_portion(
 
 
 def portions(topics: list[CreatableTopic], standard: Defaults) -> Iterator[list[CreatableTopic]]:
-    """The topics in order, `PARTITIONS_PER_TURN` at a time, or one topic that has more."""
+    """The topics in order, in portions of `PARTITIONS_PER_TURN` partitions, or of one larger topic."""
     portion: list[CreatableTopic] = []
     partitions = 0
-    for one in topics:
-        more = max(1, partitions_of(one, standard))
+    for topic in topics:
+        more = max(1, partitions_of(topic, standard))
         if portion and partitions + more > PARTITIONS_PER_TURN:
             yield portion
             portion, partitions = [], 0
-        portion.append(one)
+        portion.append(topic)
         partitions += more
     if portion:
         yield portion
 
 
 def partitions_of(topic: CreatableTopic, standard: Defaults) -> int:
-    """How many it would have at most."""
+    """The number of partitions that the topic would have at most."""
     return wanted_partitions(topic.num_partitions, topic.assignments, standard)
 
 
 def command(topic: CreatableTopic, topic_id: bytes) -> CreateTopic:
-    assignments = {one.partition_index: tuple(one.broker_ids) for one in topic.assignments}
+    assignments = {assignment.partition_index: tuple(assignment.broker_ids) for assignment in topic.assignments}
     if len(assignments) < len(topic.assignments):
-        assignments = {-1: ()}  # a partition twice: refused as partitions that are not 0, 1, 2
+        assignments = {-1: ()}  # a partition is named twice: refused like partitions that are not 0, 1, 2 ...
     return CreateTopic(
         topic.name,
         topic_id,
@@ -198,8 +198,8 @@ def made(topic: Created, places: Layers, version: int) -> CreatableTopicResult:
     result.num_partitions = topic.partitions
     result.replication_factor = topic.replication_factor
     result.configs = [
-        CreatableTopicConfigs(one.name, one.value, one.read_only, one.source, one.sensitive)
-        for one in describe_topic(topic.configs, places)
+        CreatableTopicConfigs(config.name, config.value, config.read_only, config.source, config.sensitive)
+        for config in describe_topic(topic.configs, places)
     ]
     return result
 

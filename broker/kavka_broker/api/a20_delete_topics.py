@@ -51,7 +51,7 @@ async def delete(request: DeleteTopicsRequest, broker: Broker, client: Client) -
 
 
 def delete_all(metadata: Metadata, wanted: Sequence[DeleteTopicState]) -> Decision[list[DeletableTopicResult]]:
-    """Each topic's record, or the reason why it stays."""
+    """The record that deletes each topic, or the reason why it stays."""
     found: list[tuple[DeleteTopicState, Topic | BrokerError]] = [(one, find(metadata, one)) for one in wanted]
     times = Counter(topic.topic_id for _, topic in found if isinstance(topic, Topic))
     records: list[Message] = []
@@ -62,7 +62,7 @@ def delete_all(metadata: Metadata, wanted: Sequence[DeleteTopicState]) -> Decisi
             continue
         match times.pop(topic.topic_id, 0):
             case 0:
-                continue  # answered where it was met first
+                continue  # a topic named twice is answered at its first place
             case 1:
                 records += delete_topic(topic).records
                 results.append(DeletableTopicResult(topic.name, topic.topic_id))

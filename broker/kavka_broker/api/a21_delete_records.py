@@ -50,10 +50,12 @@ def delete_records(
 
 
 def partitions_of(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
-    """What is asked of each partition, by topic."""
+    """The requested partitions, by topic."""
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
-        wanted.setdefault(topic.name, {}).update({one.partition_index: one for one in topic.partitions})
+        wanted.setdefault(topic.name, {}).update(
+            {partition.partition_index: partition for partition in topic.partitions}
+        )
     return wanted
 
 
@@ -90,6 +92,6 @@ async def when_moved(answer: DeleteRecordsResponse, waiting: list[Waiting], time
         except BrokerError as error:
             result.error_code, result.low_watermark = error.code, -1
         else:
-            # A replica that has come back since may not have moved yet; it had not to be waited for.
+            # A replica that came back since may not have moved its log start; it was not to be waited for.
             result.low_watermark = max(offset, partition.low_watermark)
     return answer

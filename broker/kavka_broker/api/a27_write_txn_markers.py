@@ -33,11 +33,11 @@ from kavka_broker.storage.log import Origin
 
 log = get("api")
 
-EPOCHS_RISE_FROM = 2  # transaction version
+EPOCHS_RISE_FROM = 2  # the transaction version
 
 
 class Waiting(NamedTuple):
-    """A marker that is written, and not on every in-sync replica yet."""
+    """A marker that is appended, but not on every in-sync replica yet."""
 
     result: WritableTxnMarkerPartitionResult
     committed: asyncio.Future[None]
@@ -70,7 +70,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, broker: Broker, cli
 def write(
     topic: str, index: int, marker: WritableTxnMarker, broker: Broker, waiting: list[Waiting]
 ) -> WritableTxnMarkerPartitionResult:
-    """Append the marker to one partition; what is not committed yet is added to `waiting`."""
+    """Append the marker to one partition; if it is not committed yet, it is added to `waiting`."""
     result = WritableTxnMarkerPartitionResult(index)
     try:
         committed = append(topic, index, marker, broker)
@@ -84,7 +84,7 @@ def write(
 
 
 def append(topic: str, index: int, marker: WritableTxnMarker, broker: Broker) -> asyncio.Future[None] | None:
-    """A future where the marker has to be replicated first. Raises BrokerError where it is not taken."""
+    """Append the marker; returns a future if it has to be replicated. Raises BrokerError if it is refused."""
     partition = broker.replicas.leader(topic, index)
     producers, producer_id = partition.log.producers, marker.producer_id
     producers.check_marker(
@@ -108,7 +108,7 @@ def append(topic: str, index: int, marker: WritableTxnMarker, broker: Broker) ->
 
 
 async def until_committed(waiting: list[Waiting], timeout_ms: int) -> None:
-    """Wait for the in-sync replicas, and say of each marker what became of it."""
+    """Wait for the in-sync replicas, and put the error of each marker into its answer."""
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
     for result, committed in waiting:
         try:

@@ -57,7 +57,7 @@ def describe(
         answer.error_code, answer.error_message = reason.code, reason.message
         return answer
     keys = resource.configuration_keys
-    answer.configs = [entry(one, request) for one in described if not keys or one.name in keys]
+    answer.configs = [entry(config, request) for config in described if not keys or config.name in keys]
     return answer
 
 
@@ -94,22 +94,22 @@ def check_own(name: str, broker: Broker) -> None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
 
 
-def entry(one: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
-    synonyms = one.synonyms if request.include_synonyms else ()
+def entry(config: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = config.synonyms if request.include_synonyms else ()
     return DescribeConfigsResourceResult(
-        name=one.name,
-        value=one.value,
-        read_only=one.read_only,
-        config_source=one.source,
-        is_sensitive=one.sensitive,
+        name=config.name,
+        value=config.value,
+        read_only=config.read_only,
+        config_source=config.source,
+        is_sensitive=config.sensitive,
         synonyms=[DescribeConfigsSynonym(said.name, said.value, said.source) for said in synonyms],
-        config_type=one.type,
-        documentation=documentation(one.name) if request.include_documentation else None,
+        config_type=config.type,
+        documentation=documentation(config.name) if request.include_documentation else None,
     )
 
 
 def documentation(name: str) -> str | None:
-    # Words that hardly anybody asks for are not kept in memory before somebody does.
+    # Documentation is seldom asked for, so it is imported only on request.
     from kavka_broker.core.config.documentation import ABOUT
 
     return ABOUT.get(name)

@@ -33,8 +33,11 @@ from kavka_broker.protocol.messages.alter_configs_response import AlterConfigsRe
 async def alter_configs(request: AlterConfigsRequest, broker: Broker, client: Client) -> AlterConfigsResponse:
     del client
     asked = [
-        (Resource(one.resource_type, one.resource_name), [(config.name, config.value) for config in one.configs])
-        for one in request.resources
+        (
+            Resource(resource.resource_type, resource.resource_name),
+            [(config.name, config.value) for config in resource.configs],
+        )
+        for resource in request.resources
     ]
     counts = Counter(resource for resource, _ in asked)
 

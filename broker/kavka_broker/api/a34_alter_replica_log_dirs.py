@@ -43,7 +43,7 @@ async def alter_replica_log_dirs(
 
 def move(topic: str, index: int, path: str, broker: Broker) -> ErrorCode:
     replicas = broker.replicas
-    directory = next((one for one in replicas.log_directories if one.path == path), None)
+    directory = next((log_directory for log_directory in replicas.log_directories if log_directory.path == path), None)
     if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if not directory.is_online:

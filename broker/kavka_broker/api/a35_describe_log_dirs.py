@@ -75,7 +75,7 @@ def topics_in(directory: LogDirectory, wanted: Wanted, broker: Broker, pace: Pac
 
 
 def describe_replica(partition: Partition, directory: LogDirectory, broker: Broker) -> DescribeLogDirsPartition | None:
-    """The replica, or the copy of it, if one is in this directory."""
+    """The replica in this directory, or its future copy; None if neither is."""
     log = partition.log
     if broker.replicas.directory_of(partition) is directory:
         lag = max(0, partition.high_watermark - log.log_end_offset)

@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.create_partitions_response import (
 TOPICS_PER_TURN = 20
 NAMES_PER_TURN = 200
 PARTITIONS_AT_ONCE_MAX: Final = 200
-"""As many as that, or fewer, are new."""
+"""New partitions that the loop decides at once."""
 
 
 @api(CreatePartitionsRequest, CreatePartitionsResponse, versions=(0, 3), on=BOTH, forwarded=True)
@@ -54,8 +54,8 @@ async def create_partitions(
 async def decided(
     wanted: list[CreatePartitionsTopic], broker: Broker, *, validate_only: bool
 ) -> list[BrokerError | None]:
-    """Why topics stay as they are, None where they grow. Many are decided some a turn, each topic whole; a thread
-    decides on very many partitions.
+    """The refusal of each topic, None where it grows. Many topics are decided a few a turn, no topic is divided; a
+    thread decides on very many partitions.
     """
     outcomes: list[BrokerError | None] = []
     made = 0
@@ -68,7 +68,7 @@ async def decided(
 
     async for some in broker.slices.pieces(wanted, TOPICS_PER_TURN):
         commands = [command(topic) for topic in some]
-        is_long = sum(max(one.count, 0) for one in commands) > PARTITIONS_AT_ONCE_MAX
+        is_long = sum(max(topic.count, 0) for topic in commands) > PARTITIONS_AT_ONCE_MAX
         try:
             controller = broker.active
             outcomes += await (controller.submit_long if is_long else controller.submit)(decide)
@@ -80,7 +80,7 @@ async def decided(
 def command(topic: CreatePartitionsTopic) -> GrowTopic:
     if topic.assignments is None:
         return GrowTopic(topic.name, topic.count)
-    return GrowTopic(topic.name, topic.count, [one.broker_ids for one in topic.assignments])
+    return GrowTopic(topic.name, topic.count, [assignment.broker_ids for assignment in topic.assignments])
 
 
 def result(name: str, reason: BrokerError | None) -> CreatePartitionsTopicResult:

@@ -38,7 +38,7 @@ TOP_ERROR_FROM = 1
 )
 async def elect(request: ElectLeadersRequest, broker: Broker, client: Client) -> ElectLeadersResponse:
     asked = request.topic_partitions
-    wanted = None if asked is None else [(one.topic, partition) for one in asked for partition in one.partitions]
+    wanted = None if asked is None else [(topic.topic, partition) for topic in asked for partition in topic.partitions]
     try:
         kind, policy = kind_of(request), policy_of(broker.config)
         results = await broker.active.submit(lambda metadata, _: elect_leaders(metadata, kind, wanted, policy))

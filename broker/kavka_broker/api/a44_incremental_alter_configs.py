@@ -41,10 +41,10 @@ async def incremental_alter_configs(
     del client
     asked = [
         (
-            Resource(one.resource_type, one.resource_name),
-            [Change(config.name, config.config_operation, config.value) for config in one.configs],
+            Resource(resource.resource_type, resource.resource_name),
+            [Change(config.name, config.config_operation, config.value) for config in resource.configs],
         )
-        for one in request.resources
+        for resource in request.resources
     ]
     counts = Counter(resource for resource, _ in asked)
 

@@ -38,7 +38,7 @@ async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, broker: Broker, client: Client
 ) -> AlterPartitionReassignmentsResponse:
     del client
-    commands = [command(topic.name, one) for topic in request.topics for one in topic.partitions]
+    commands = [command(topic.name, partition) for topic in request.topics for partition in topic.partitions]
     change, policy = request.allow_replication_factor_change, policy_of(broker.config)
 
     def decide(metadata: Metadata, _: int) -> Decision[list[BrokerError | None]]:
@@ -50,7 +50,7 @@ async def alter_partition_reassignments(
         error_message=None,
         responses=[
             ReassignableTopicResponse(
-                topic.name, [outcome(one.partition_index, next(results)) for one in topic.partitions]
+                topic.name, [outcome(partition.partition_index, next(results)) for partition in topic.partitions]
             )
             for topic in request.topics
         ],

@@ -42,7 +42,9 @@ def list_partition_reassignments(
         asked: list[tuple[Topic, Collection[int]]] = [(topic, topic.partitions) for topic in topics]
     else:
         asked = [
-            (topic, one.partition_indexes) for one in request.topics if (topic := topics.get(one.name)) is not None
+            (topic, asked.partition_indexes)
+            for asked in request.topics
+            if (topic := topics.get(asked.name)) is not None
         ]
     return broker.slices.run(ongoing_of(asked))
 

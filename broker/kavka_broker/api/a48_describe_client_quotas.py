@@ -32,7 +32,9 @@ def describe_client_quotas(
     request: DescribeClientQuotasRequest, broker: Broker, client: Client
 ) -> DescribeClientQuotasResponse | asyncio.Task[DescribeClientQuotasResponse]:
     del client
-    components = [Component(one.entity_type, one.match_type, one.match) for one in request.components]
+    components = [
+        Component(component.entity_type, component.match_type, component.match) for component in request.components
+    ]
     try:
         found = matching(broker.metadata.quotas, components, strict=request.strict)
     except BrokerError as reason:
@@ -43,9 +45,9 @@ def describe_client_quotas(
 def describe_all(found: Iterator[tuple[AnyEntity, str, float] | None]) -> Work[DescribeClientQuotasResponse]:
     entries: dict[AnyEntity, EntryData] = {}
     pace = Pace()
-    for one in found:
-        if one is not None:
-            entity, key, limit = one
+    for quota in found:
+        if quota is not None:
+            entity, key, limit = quota
             if entity not in entries:
                 parts = [EntityData(entity_type, name) for entity_type, name in parts_of(entity).items()]
                 entries[entity] = EntryData(parts)

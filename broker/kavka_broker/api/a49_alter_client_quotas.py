@@ -57,7 +57,7 @@ async def alter_client_quotas(
 
 
 def alter_all(metadata: Metadata, alterations: Sequence[Alteration]) -> Decision[list[EntryData]]:
-    """Each entity's records, or the reason why it stays as it is."""
+    """The records of each entity, or the reason why it stays as it is."""
     records: list[Message] = []
     answers = []
     for alteration in alterations:

@@ -41,7 +41,8 @@ def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Clie
         error_message=None,
         topics=[
             TopicData(
-                topic.topic_name, [partition(topic.topic_name, one.partition_index, broker) for one in topic.partitions]
+                topic.topic_name,
+                [partition(topic.topic_name, asked.partition_index, broker) for asked in topic.partitions],
             )
             for topic in request.topics
         ],
@@ -56,10 +57,10 @@ def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Clie
 
 
 def forget_directories(answer: DescribeQuorumResponse) -> None:
-    """Older versions have no place for them."""
+    """Remove directory ids, for which older versions have no field."""
     for topic in answer.topics:
-        for one in topic.partitions:
-            for replica in (*one.current_voters, *one.observers):
+        for partition in topic.partitions:
+            for replica in (*partition.current_voters, *partition.observers):
                 replica.replica_directory_id = ZERO
 
 
@@ -78,13 +79,13 @@ def partition(topic: str, index: int, broker: Broker) -> PartitionData:
         leader_id=quorum.node_id,
         leader_epoch=quorum.epoch,
         high_watermark=quorum.node.told_high_watermark,
-        current_voters=[state(one, broker) for one in voters],
-        observers=[state(one, broker) for one in observers],
+        current_voters=[state(voter, broker) for voter in voters],
+        observers=[state(observer, broker) for observer in observers],
     )
 
 
 def state(replica: Replica, broker: Broker) -> ReplicaState:
-    """One replica, its times by the wall clock."""
+    """The state of a replica, with times of the wall clock."""
     ahead_ms = broker.clock.now_ms() - broker.quorum.now_ms
 
     def wall(monotonic_ms: int) -> int:

@@ -32,7 +32,7 @@ from kavka_broker.protocol.messages.alter_partition_response import PartitionDat
 )
 async def alter_partition(request: AlterPartitionRequest, broker: Broker, client: Client) -> AlterPartitionResponse:
     del client
-    changes = [isr_change(topic.topic_id, one) for topic in request.topics for one in topic.partitions]
+    changes = [isr_change(topic.topic_id, partition) for topic in request.topics for partition in topic.partitions]
 
     def decide(metadata: Metadata, _: int) -> Decision[list[Outcome]]:
         return alter_partitions(metadata, request.broker_id, request.broker_epoch, changes, policy_of(broker.config))
@@ -40,7 +40,9 @@ async def alter_partition(request: AlterPartitionRequest, broker: Broker, client
     outcomes = iter(await broker.active.submit(decide))
     return AlterPartitionResponse(
         topics=[
-            TopicData(topic.topic_id, [answer(one.partition_index, next(outcomes)) for one in topic.partitions])
+            TopicData(
+                topic.topic_id, [answer(partition.partition_index, next(outcomes)) for partition in topic.partitions]
+            )
             for topic in request.topics
         ]
     )
@@ -49,7 +51,7 @@ async def alter_partition(request: AlterPartitionRequest, broker: Broker, client
 def isr_change(topic_id: bytes, asked: PartitionData) -> IsrChange:
     members = chain(
         map(InSyncMember, asked.new_isr),
-        (InSyncMember(one.broker_id, one.broker_epoch) for one in asked.new_isr_with_epochs),
+        (InSyncMember(member.broker_id, member.broker_epoch) for member in asked.new_isr_with_epochs),
     )
     return IsrChange(
         topic_id,

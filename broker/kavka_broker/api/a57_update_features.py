@@ -23,7 +23,7 @@ NO_RESULTS_FROM_VERSION = 2
 
 @api(UpdateFeaturesRequest, UpdateFeaturesResponse, versions=(0, 2), on=BOTH, forwarded=True, bytes_max=SMALL_BYTES_MAX)
 async def update(request: UpdateFeaturesRequest, broker: Broker, client: Client) -> UpdateFeaturesResponse:
-    commands = [command(one, client.version) for one in request.feature_updates]
+    commands = [command(update, client.version) for update in request.feature_updates]
     policy = policy_of(broker.config)
 
     def decide(metadata: Metadata, _: int) -> Decision[None]:
@@ -51,5 +51,5 @@ def answer(
 ) -> UpdateFeaturesResponse:
     results = []
     if client.version < NO_RESULTS_FROM_VERSION:
-        results = [UpdatableFeatureResult(one.feature, code, message) for one in request.feature_updates]
+        results = [UpdatableFeatureResult(update.feature, code, message) for update in request.feature_updates]
     return UpdateFeaturesResponse(error_code=code, error_message=message, results=results)

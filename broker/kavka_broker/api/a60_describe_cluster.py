@@ -27,10 +27,12 @@ def describe_cluster(request: DescribeClusterRequest, broker: Broker, client: Cl
         cluster_id=broker.cluster_id,
         controller_id=some_broker(broker.metadata, broker.node_id),
         brokers=[
-            DescribeClusterBroker(one.broker_id, endpoint.host, endpoint.port, one.rack, one.fenced)
-            for one in sorted(broker.metadata.brokers, key=lambda one: one.broker_id)
-            if (endpoint := one.endpoints.get(client.listener)) is not None
-            and (request.include_fenced_brokers or not one.fenced)
+            DescribeClusterBroker(
+                registered.broker_id, endpoint.host, endpoint.port, registered.rack, registered.fenced
+            )
+            for registered in sorted(broker.metadata.brokers, key=lambda registered: registered.broker_id)
+            if (endpoint := registered.endpoints.get(client.listener)) is not None
+            and (request.include_fenced_brokers or not registered.fenced)
         ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -53,9 +55,9 @@ def describe_controllers(request: DescribeClusterRequest, broker: Broker, client
         cluster_id=broker.cluster_id,
         controller_id=broker.quorum.leader_id,
         brokers=[
-            DescribeClusterBroker(one.controller_id, endpoint.host, endpoint.port, None)
-            for one in broker.metadata.brokers.controllers()
-            for endpoint in one.end_points
+            DescribeClusterBroker(controller.controller_id, endpoint.host, endpoint.port, None)
+            for controller in broker.metadata.brokers.controllers()
+            for endpoint in controller.end_points
             if endpoint.name == client.listener
         ],
         cluster_authorized_operations=(

@@ -37,10 +37,10 @@ def describe_producers(
 def describe_all(request: DescribeProducersRequest, broker: Broker) -> Work[DescribeProducersResponse]:
     answer, pace = DescribeProducersResponse(), Pace()
     for topic in request.topics:
-        said = TopicResponse(topic.name)
+        answered = TopicResponse(topic.name)
         for index in topic.partition_indexes:
-            said.partitions.append((yield from describe(topic.name, index, broker, pace)))
-        answer.topics.append(said)
+            answered.partitions.append((yield from describe(topic.name, index, broker, pace)))
+        answer.topics.append(answered)
     return answer
 
 

@@ -61,9 +61,14 @@ def command(request: BrokerRegistrationRequest) -> Register:
     return Register(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
-        endpoints=tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in request.listeners),
+        endpoints=tuple(
+            Endpoint(listener.name, listener.host, listener.port, listener.security_protocol)
+            for listener in request.listeners
+        ),
         directories=tuple(request.log_dirs),
-        features={one.name: (one.min_supported_version, one.max_supported_version) for one in request.features},
+        features={
+            feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in request.features
+        },
         rack=request.rack,
         previous_epoch=request.previous_broker_epoch,
     )

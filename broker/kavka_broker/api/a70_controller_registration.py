@@ -32,8 +32,14 @@ async def controller_registration(
         request.controller_id,
         request.incarnation_id,
         request.zk_migration_ready,
-        [ControllerEndpoint(one.name, one.host, one.port, one.security_protocol) for one in request.listeners],
-        [ControllerFeature(one.name, one.min_supported_version, one.max_supported_version) for one in request.features],
+        [
+            ControllerEndpoint(listener.name, listener.host, listener.port, listener.security_protocol)
+            for listener in request.listeners
+        ],
+        [
+            ControllerFeature(feature.name, feature.min_supported_version, feature.max_supported_version)
+            for feature in request.features
+        ],
     )
     await broker.active.submit(lambda metadata, _: register_controller(metadata, record))
     return ControllerRegistrationResponse(error_message=None)

@@ -35,10 +35,10 @@ async def assign_replicas(
     del client
     policy = policy_of(broker.config)
     commands = [
-        Assign(topic.topic_id, one.partition_index, directory.id)
+        Assign(topic.topic_id, partition.partition_index, directory.id)
         for directory in request.directories
         for topic in directory.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     ]
 
     def decide(metadata: Metadata, _: int) -> Decision[list[ErrorCode]]:
@@ -51,7 +51,8 @@ async def assign_replicas(
                 directory.id,
                 [
                     TopicData(
-                        topic.topic_id, [PartitionData(one.partition_index, next(codes)) for one in topic.partitions]
+                        topic.topic_id,
+                        [PartitionData(partition.partition_index, next(codes)) for partition in topic.partitions],
                     )
                     for topic in directory.topics
                 ],

@@ -45,5 +45,5 @@ def names(kind: int, broker: Broker) -> Sequence[str]:
         case ResourceType.TOPIC:
             return broker.metadata.topics.names()
         case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
-            return [str(one.broker_id) for one in broker.metadata.brokers.alive()]
+            return [str(registered.broker_id) for registered in broker.metadata.brokers.alive()]
     return broker.metadata.configs.resources(kind)

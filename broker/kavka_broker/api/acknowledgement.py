@@ -17,19 +17,19 @@ NamesLeader = Callable[[PartitionProduceResponse], None]
 
 
 class Share:
-    """One partition's part, as `replica.leading.purgatory.Waiter`."""
+    """The wait of one partition of a request, a `replica.leading.purgatory.Waiter`."""
 
     __slots__ = ("_names_leader", "is_answered", "response", "waits_for_others", "whole")
 
     def __init__(self, response: PartitionProduceResponse, names_leader: NamesLeader, *, waits_for_others: bool):
         self.response = response
-        self.waits_for_others = waits_for_others  # and not for the disk of this broker alone
+        self.waits_for_others = waits_for_others  # otherwise only for the disk of this broker
         self.whole: Acknowledgement | None = None
         self.is_answered = False
         self._names_leader = names_leader
 
     def done(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether the share is answered, or its request is."""
         return self.is_answered or (self.whole is not None and self.whole.future.done())
 
     def set_result(self, _: None) -> None:
@@ -48,7 +48,7 @@ class Share:
 
 
 class Acknowledgement:
-    """`future` is done with the answer, or with None for acks=0. It takes the list of `shares` over."""
+    """Answers a request once all its shares are answered. `future` gets the answer, or None for acks=0."""
 
     __slots__ = ("_answer", "_open", "_request", "_shares", "_timer", "future")
 
@@ -58,18 +58,18 @@ class Acknowledgement:
         self._answer = answer
         self._shares = shares
         self._timer: Timer | None = None
-        self._open = 1  # shares, and the rest of this
+        self._open = 1  # the open shares, and this constructor
         is_bounded = False
         for share in shares:
             share.whole = self
-            self._open += not share.is_answered  # one may have been refused while the others were appended
+            self._open += not share.is_answered  # a share may have been refused while the others were appended
             is_bounded = is_bounded or share.waits_for_others
-        if is_bounded:  # a sync takes as long as it takes, as within an append
+        if is_bounded:  # the sync of this broker's disk has no timeout, as in an append
             self._timer = timers.after(request.timeout_ms, self._time_out)
         self.share_answered()
 
     def share_answered(self) -> None:
-        """Give the answer, if this was the last share."""
+        """Answer the request, if this was the last open share."""
         self._open -= 1
         if not self._open and not self.future.done():
             self._finish()
@@ -78,7 +78,7 @@ class Acknowledgement:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._shares.clear()  # each holds this, as the timer does: nothing is left for the collector of cycles
+        self._shares.clear()  # breaks the cycles, so that no garbage collection is needed
         try:
             self.future.set_result(answer_if_due(self._request, self._answer))
         except ProtocolViolation as violation:
@@ -94,12 +94,15 @@ class Acknowledgement:
 
 
 def answer_if_due(request: ProduceRequest, answer: ProduceResponse) -> ProduceResponse | None:
-    """The answer, or None for acks=0. Raises ProtocolViolation where that has failed: nothing is sent for it, so a lost
-    connection is the only way to tell.
+    """The answer, or None for acks=0. Raises ProtocolViolation where an append of acks=0 has failed: without an answer,
+    only a closed connection can tell the client.
     """
     if request.acks:
         return answer
-    failed = next((p for topic in answer.responses for p in topic.partition_responses if p.error_code), None)
+    failed = next(
+        (partition for topic in answer.responses for partition in topic.partition_responses if partition.error_code),
+        None,
+    )
     if failed is not None:
         raise ProtocolViolation(f"produce with acks=0 failed: {ErrorCode(failed.error_code).name}")
     return None

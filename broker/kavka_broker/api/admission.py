@@ -19,9 +19,9 @@ from kavka_broker.slices import Pace, Work
 
 Place = tuple[str, int]  # topic, partition
 
-ADDS_FROM: Final = 12  # version of Produce: its client leaves it to the leader (transaction version 2)
-ABORTABLE_FROM: Final = 11  # version of Produce that knows TRANSACTION_ABORTABLE
-UNITS_PER_BATCH: Final = 40  # of a slice; the first record of a log takes twice as long
+ADDS_FROM: Final = 12  # Produce from here on: the leader adds partitions to the transaction (transaction version 2)
+ABORTABLE_FROM: Final = 11  # Produce from here on knows TRANSACTION_ABORTABLE
+UNITS_PER_BATCH: Final = 40  # units of a slice; the first record of a log takes twice as long
 TRY_AGAIN: Final = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -31,18 +31,18 @@ TRY_AGAIN: Final = (
 
 
 class Admission:
-    """The verdicts on one request's batches: `ask` where it `must_ask`, `check` each before its append, then `end`."""
+    """The coordinator's verdicts on a request's batches: `ask` if it `must_ask`, `check` before each append, `end`."""
 
     def __init__(self, transactional_id: str, broker: Broker, client: Client) -> None:
         self._transactional_id = transactional_id
         self._broker = broker
         self._version = client.version
         self._codes: dict[Place, int] = {}
-        self._producers: dict[tuple[int, int], None] = {}  # ids and epochs
+        self._producers: dict[tuple[int, int], None] = {}  # the producers' ids and epochs
         self._asked: dict[Place, ProducerStates] = {}
 
     def look(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> Work[bool]:
-        """Whether the transaction is not open yet in one of these partitions."""
+        """Whether the transaction is not open yet in some of these partitions."""
         self._asked = {}
         pace = Pace()
         for name, topic in named:
@@ -57,7 +57,7 @@ class Admission:
         return bool(self._asked)
 
     def must_ask(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> bool:
-        """As `look`, of so few that it takes no second slice."""
+        """As `look`, for few partitions, in one slice."""
         self._asked = {}
         for name, topic in named:
             if name is None:
@@ -67,7 +67,7 @@ class Admission:
         return bool(self._asked)
 
     async def ask(self) -> None:
-        """Find out which partitions are part of the transaction. For one request of an id at a time."""
+        """Ask the coordinator which partitions are in the transaction, for one request of an id at a time."""
         if len(self._producers) > 1:
             self._codes = dict.fromkeys(self._asked, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
             return
@@ -90,7 +90,7 @@ class Admission:
         try:
             producers = self._broker.replicas.leader(topic, data.index).log.producers
         except BrokerError:
-            return  # the append says it
+            return  # the append will raise the same error
         if not producers.is_in_transaction(header.producer_id, header.producer_epoch):
             self._asked[topic, data.index] = producers
 
@@ -124,7 +124,7 @@ class Admission:
         return BrokerError(code, "the partition is not part of the transaction")
 
     def end(self) -> None:
-        """The request is over."""
+        """Forget the verdicts at the end of the request."""
         for producers in self._asked.values():
             for producer_id, _ in self._producers:
                 producers.forget_verdict(producer_id)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Connected:
-    """What a connection knows of the other side. `Client` is made from it for each request."""
+    """The client of a connection, as far as known. A `Client` is made from it for each request."""
 
     __slots__ = ("address", "listener", "on_lost", "software_name", "software_version", "user")
 
@@ -59,11 +59,11 @@ class Connected:
 
 
 class Enveloped(NamedTuple):
-    """What a request that came in an envelope is answered."""
+    """The answer to a request that came in an envelope."""
 
     answer: Message | None
-    data: bytes  # with its header and without its size
-    has_decided: bool  # as of its `Client`
+    data: bytes  # the frame, with header and without size
+    has_decided: bool  # as in `Client`
 
 
 @dataclass(slots=True)
@@ -104,28 +104,28 @@ class Broker:
     quotas: ClientQuotas
     leading: Leading | None = None
     serving: Serving | None = None
-    channel: ControllerChannel = field(init=False)  # it asks this node's own handlers too, so it is made last
+    channel: ControllerChannel = field(init=False)  # made last, since it also asks this node's own handlers
     slices: Slices = field(default_factory=Slices, init=False)
     preparation: Preparation = field(default_factory=Preparation, init=False)
     message_threads: MessageThreads = field(default_factory=MessageThreads, init=False)
     topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
-    # Serves a request that came in an envelope.
+    # Serves a forwarded request that came in an envelope.
     serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)
 
     @property
     def controller(self) -> Controller | None:
-        """The controller of this node, active or not; None where it is only a broker."""
+        """The controller of this node, active or not; None on a node that is only a broker."""
         return None if self.leading is None else self.leading.controller
 
     @property
     def as_controller(self) -> Leading:
-        """The parts of a controller, for those whom only controllers call."""
+        """The parts of a controller, for handlers that run only on controllers."""
         assert self.leading is not None, "a node that is no controller"
         return self.leading
 
     @property
     def as_broker(self) -> Serving:
-        """The parts of a broker, for those whom only brokers call."""
+        """The parts of a broker, for handlers that run only on brokers."""
         assert self.serving is not None, "a node that is no broker"
         return self.serving
 
@@ -184,10 +184,10 @@ class Broker:
 
 @dataclass(slots=True)
 class Client:
-    """Who sent this request, and how. One a request.
+    """The sender of one request, and how it was sent.
 
     A handler whose client is over a quota calls `throttle`. The connection takes `held`, counts in it, and is muted for
-    `throttle_time_ms` from then on; the answer, which says so as well, leaves when it is there (KIP-219).
+    `throttle_time_ms` from then on; the answer names that time too, and leaves as soon as it is made (KIP-219).
     """
 
     version: int
@@ -195,32 +195,32 @@ class Client:
     correlation_id: int
     address: str
     listener: str
-    size_bytes: int = 0  # of the request, without its length field
+    size_bytes: int = 0  # the size of the request, without its length field
     user: str = "ANONYMOUS"  # the name of the principal, of type User
     throttle_time_ms: int = 0
-    role: Role = "broker"  # of the listener that it came through
+    role: Role = "broker"  # the role of the listener that received it
     peer: Connected | None = None  # its connection; None where the request was made in this process
-    held: HeldTime | None = None  # where the connection is to count how long it is muted, until it does
-    # Set by a handler that waits before it does anything: what comes behind it on its connection waits until `let_go`.
+    held: HeldTime | None = None  # counts the connection's muted time, until the connection takes it
+    # Set by a handler that waits before its effect: later requests of the connection wait until `let_go`.
     is_holding: bool = False
     on_let_go: Callable[[], None] | None = None
-    # Of the request, to be kept beyond the handler: they count in `queued.max.request.bytes` until it is answered.
+    # Request bytes kept beyond the handler: they count in `queued.max.request.bytes` until the answer.
     copied_bytes: int = 0
     on_request_forgotten: Callable[[], None] | None = None
-    # A part of the request is decided for good: nobody is to be asked for all of it again.
+    # A part of the request is decided for good: no controller may be asked for the whole request again.
     has_decided: bool = False
-    # Set by a handler that has counted what it answers: a thread is to write it.
+    # Set by a handler that has counted its answer and found it long: a thread writes it.
     has_long_answer: bool = False
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
-    is_hurried: bool = False  # it had arrived before the long poll began to wait
+    is_hurried: bool = False  # the next request had arrived before the long poll began to wait
 
     def throttle(self, throttle_time_ms: int, held: HeldTime) -> None:
-        """Have the connection muted for so long."""
+        """Have the connection muted for `throttle_time_ms`."""
         self.throttle_time_ms, self.held = throttle_time_ms, held
 
     def forget_request(self) -> None:
-        """Nothing of the request is needed any more, though its answer waits: its bytes count no longer."""
+        """Stop counting the request's bytes: the waiting answer does not need them."""
         self.copied_bytes = 0
         if self.on_request_forgotten is not None:
             self.on_request_forgotten()

@@ -45,23 +45,23 @@ SIZE = Struct(">i")
 
 
 class Exchange:
-    """One request on the way to its answer. `pieces` is None until there is one, and stays None where none is due."""
+    """A request on the way to its answer. `pieces` are the answer's; None before it, and for a request without one."""
 
     __slots__ = ("answer", "api", "client", "counted_bytes", "make", "pieces", "started_ms", "waiting")
 
     def __init__(self, api: Api, client: Client, started_ms: float) -> None:
         self.api = api
         self.client = client
-        self.counted_bytes = 0  # of `client.copied_bytes`, by the connection
+        self.counted_bytes = 0  # how much of `client.copied_bytes` the connection has counted
         self.started_ms = started_ms
         self.pieces: list[Any] | None = None
         self.answer: Message | None = None
-        self.waiting: asyncio.Future[Any] | None = None  # of an Answer, or of one in bytes
-        self.make: Callable[[], Answer] | None = None  # the answer, once there is an end to the waiting
+        self.waiting: asyncio.Future[Any] | None = None  # the future of an Answer, or of an answer in bytes
+        self.make: Callable[[], Answer] | None = None  # makes the answer once `waiting` is done
 
 
 class Written(NamedTuple):
-    """An answer that is in bytes already."""
+    """An answer that is already encoded."""
 
     message: Message
     pieces: list[Any]
@@ -87,7 +87,7 @@ class Dispatcher:
         self, broker: Broker, apis: Mapping[int, Api], crash: Callable[[BaseException], None], role: Role = "broker"
     ) -> None:
         self._broker = broker
-        self._apis = {key: one for key, one in apis.items() if role in one.on}
+        self._apis = {key: api for key, api in apis.items() if role in api.on}
         self._crash = crash
         self._role: Role = role
         self.stats = {key: ApiStats() for key in self._apis}
@@ -146,13 +146,13 @@ class Dispatcher:
     async def _serve_large(self, frame: memoryview, body: int, exchange: Exchange) -> Answer:
         request = await self._broker.message_threads.read(frame, body, exchange.api, exchange.client.version)
         answer = handle(request, exchange.api, self._broker, exchange.client)
-        del frame, request  # an answer that waits for others, as JoinGroup's, keeps neither
+        del frame, request  # frees both while the answer waits for others, as JoinGroup's does
         if answer is not None and not isinstance(answer, Message):
             answer = await answer
         return answer
 
     def _finish_or_write(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
-        """Finish, or have a thread write what is long: then there is something to wait for again."""
+        """Finish, or have a thread write a long answer, which is waited for again."""
         if isinstance(answer, Message) and is_long(answer, exchange.api, exchange.client):
             exchange.waiting = asyncio.ensure_future(self._written(answer, exchange.client))
         else:
@@ -162,12 +162,12 @@ class Dispatcher:
         return Written(answer, await self._broker.message_threads.write(answer, client.version, client.correlation_id))
 
     def complete(self, exchange: Exchange) -> None:
-        """What the exchange waits for is done: turn its outcome into pieces, unless it is to be waited for again."""
+        """Finish an exchange whose `waiting` is done; it may wait again for a long answer. Raises ProtocolViolation."""
         assert exchange.waiting is not None
         assert exchange.waiting.done()
         waiting, exchange.waiting = exchange.waiting, None
         if waiting.cancelled():
-            # An answer that never comes would shift all that follow it.
+            # Without this answer, all later answers of the connection would be taken for others.
             raise ProtocolViolation(f"{exchange.api.name} was given up")
         make, exchange.make = exchange.make, None
         try:
@@ -177,7 +177,7 @@ class Dispatcher:
         self._finish_or_write(exchange, answer)
 
     async def serve_enveloped(self, frame: memoryview, peer: Connected) -> Enveloped:
-        """The answer to a frame that came in another, which has been kept. Raises ProtocolViolation."""
+        """The answer to a frame that came in an envelope and has been kept. Raises ProtocolViolation."""
         exchange = self.begin(frame, peer, keep=lambda kept: kept)
         while exchange.waiting is not None:
             await asyncio.gather(exchange.waiting, return_exceptions=True)
@@ -186,7 +186,7 @@ class Dispatcher:
         return Enveloped(exchange.answer, data, exchange.client.has_decided)
 
     async def ask(self, request: Message) -> Message:
-        """Answer a request of this process's own, as if it had come in by a listener, in its newest version."""
+        """Answer a request of this process, as if a listener had received it, in its newest version."""
         assert request.API_KEY is not None
         api = self._apis[request.API_KEY]
         client = Client(api.versions[1], "", 0, "", "", role=self._role)
@@ -244,7 +244,7 @@ class Dispatcher:
 
 
 def error_answer(api: Api, version: int, code: ErrorCode, message: str | None) -> Message | None:
-    """The API's answer that says only this error, or None where it has no place for one at its top."""
+    """An answer of the API with this error; None if the answer has no error at its top."""
     fields = {row[1]: row for row in api.response.SCHEMA}
     if "error_code" not in fields or not carries(fields["error_code"], version):
         return None
@@ -256,6 +256,6 @@ def error_answer(api: Api, version: int, code: ErrorCode, message: str | None) -
 
 
 def carries(field: Row, version: int) -> bool:
-    """Whether a message of this version may have a value there, if only to leave it out."""
+    """Whether the field may have a value in this version, even if it is not written."""
     _, _, _, (low, high), _, _, _, _, is_ignorable, _ = field
     return is_ignorable or low <= version <= high

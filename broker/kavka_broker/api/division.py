@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 from kavka_broker.protocol.message import Message, Struct
 
 S = TypeVar("S", bound=Struct)
-Path = tuple[str, ...]  # attributes, arrays all of them, the outermost first
+Path = tuple[str, ...]  # names of array attributes, the outermost first
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """Where the elements of a request are, and those of its answer; so many are looked at in one turn of the loop.
+    """The place of a request's elements and of its answer's; `per_turn` are handled in one turn of the loop.
 
-    Parts that are decided go `together` where one need not know that the one before is committed, because whoever asks
-    does no harm by asking for all once more: they share the wait for the disks of a majority.
+    Decided parts go `together` where none needs the commit of the one before, because the sender may ask for all parts
+    again without harm: they share the wait for the disks of a majority.
     """
 
     asked: str
@@ -31,7 +31,7 @@ class Each:
     together: bool = False
 
     def parts(self, request: Message) -> Iterator[Message]:
-        """Requests of `per_turn` elements at most, made one by one; only the request itself where it is no larger."""
+        """Requests of at most `per_turn` elements, made one by one; the request itself if it has no more."""
         for part, _ in _cut(request, tuple(self.asked.split(".")), self.per_turn):
             yield part
 
@@ -39,7 +39,7 @@ class Each:
         return bool(getattr(request, self.asked.partition(".")[0]))
 
     def joined(self, answers: Iterable[Message]) -> Message:
-        """One answer of all; that of a part that was refused as a whole is the answer to all."""
+        """The joined answer; the answer of a wholly refused part is the answer to all."""
         whole: Message | None = None
         path = tuple(self.answered.split("."))
         for answer in answers:
@@ -54,7 +54,7 @@ class Each:
 
 
 def _cut(owner: S, path: Path, count: int) -> Iterator[tuple[S, int]]:
-    """`owner` in parts of at most `count` elements, with how many they are; one without elements counts as one."""
+    """Parts of `owner` with at most `count` elements, and their numbers; an owner without elements counts 1."""
     name, inner = path[0], path[1:]
     items = getattr(owner, name)
     if not items:
@@ -83,7 +83,7 @@ def _cut_within(owner: S, name: str, inner: Path, count: int) -> Iterator[tuple[
 
 
 def _with(owner: S, name: str, items: list[Any]) -> S:
-    """A copy that has other items."""
+    """A copy of `owner` with other items."""
     part = object.__new__(type(owner))
     for slot in owner.__match_args__:
         setattr(part, slot, getattr(owner, slot))
@@ -100,6 +100,6 @@ def _join(whole: Struct, more: Struct, path: Path) -> None:
     ours += theirs
 
 
-def _is_one(one: Struct, other: Struct, name: str) -> bool:
-    """Whether two parts of an answer are about the same topic, or whatever else holds the elements."""
-    return all(getattr(one, slot) == getattr(other, slot) for slot in one.__match_args__ if slot != name)
+def _is_one(first: Struct, other: Struct, name: str) -> bool:
+    """Whether two parts of an answer are about the same topic, or other owner of elements."""
+    return all(getattr(first, slot) == getattr(other, slot) for slot in first.__match_args__ if slot != name)

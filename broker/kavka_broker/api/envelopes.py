@@ -14,7 +14,7 @@ from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
 
 R = TypeVar("R", bound=Message)
 
-#: As long as Apache Kafka's brokers go on looking for a controller.
+#: How long a forwarded request may take, as long as in Apache Kafka.
 FORWARD_MS_MAX: Final = 60_000
 PRINCIPAL_VERSION: Final = 0
 _VERSION: Final = Struct(">h")
@@ -22,7 +22,7 @@ _VERSION: Final = Struct(">h")
 
 async def ask_in_envelope(frame: bytes, broker: Broker, client: Client) -> bytes:
     """The active controller's answer to the client's frame, with header. Raises BrokerError, and Unreachable where no
-    controller has answered in time.
+    controller answers in time.
     """
     envelope = EnvelopeRequest(frame, encode_principal(client.user), encode_address(client.address))
     answer = await broker.channel.ask(envelope, EnvelopeResponse, timeout_ms=FORWARD_MS_MAX)
@@ -32,7 +32,7 @@ async def ask_in_envelope(frame: bytes, broker: Broker, client: Client) -> bytes
 
 
 async def ask_elsewhere(request: Message, response: type[R], broker: Broker, client: Client) -> R:
-    """As `ask_in_envelope`, of a part of what the client asks."""
+    """As `ask_in_envelope`, for a part of the client's request."""
     assert request.API_KEY is not None
     header = RequestHeader(request.API_KEY, client.version, client.correlation_id, client.client_id)
     frame = encode_request_header(header) + encode(request, client.version)
@@ -42,7 +42,7 @@ async def ask_elsewhere(request: Message, response: type[R], broker: Broker, cli
 
 
 def encode_principal(user: str) -> bytes:
-    """As Kafka's DefaultKafkaPrincipalBuilder writes it: a version and the message."""
+    """Encode a principal as Kafka's DefaultKafkaPrincipalBuilder does: a version and the message."""
     data = DefaultPrincipalData("User", user)
     return _VERSION.pack(PRINCIPAL_VERSION) + encode(data, PRINCIPAL_VERSION)
 
@@ -54,7 +54,7 @@ def decode_principal(data: bytes) -> DefaultPrincipalData:
 
 
 def encode_address(address: str) -> bytes:
-    """Four or sixteen bytes."""
+    """Encode an IP address in four or sixteen bytes."""
     from ipaddress import ip_address
 
     return ip_address(address.partition("%")[0] or "127.0.0.1").packed

@@ -20,7 +20,7 @@ from kavka_broker.replica.serving.poll import Poll, Reading
 from kavka_broker.slices import Pace, Work
 
 ADDRESSES_SINCE: Final = 16
-NAMES_LEADER_FROM: Final = 12  # in a tagged field
+NAMES_LEADER_FROM: Final = 12  # the version that names the leader in a tagged field
 MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 TOLD_TOGETHER: Final = 25
 
@@ -39,7 +39,7 @@ def answer(reading: Reading, poll: Poll, broker: Broker, client: Client) -> Fetc
 
 
 def answer_in_slices(reading: Reading, poll: Poll, broker: Broker, client: Client) -> Work[FetchResponse]:
-    """As `answer`, about very many partitions."""
+    """As `answer`, for very many partitions."""
     refusal = throttled(reading, poll, broker, client)
     if refusal is not None:
         return refusal
@@ -59,7 +59,7 @@ def answer_in_slices(reading: Reading, poll: Poll, broker: Broker, client: Clien
 
 
 def throttled(reading: Reading, poll: Poll, broker: Broker, client: Client) -> FetchResponse | None:
-    """The empty response to a client over its quota. None otherwise: then the session that it asked for begins."""
+    """The empty response to a client over its quota; otherwise None, and the requested session begins."""
     if poll.follower is not None:
         poll.end()
         return None
@@ -75,7 +75,7 @@ def throttled(reading: Reading, poll: Poll, broker: Broker, client: Client) -> F
 def tell(
     served: Iterable[tuple[SessionPartition, PartitionData]], topics: Topics, poll: Poll, broker: Broker, client: Client
 ) -> dict[int, None]:
-    """Put what is news to the client under its topic. Returns who leads instead of this broker, each once."""
+    """Add changed partitions to `topics`. Returns the leaders of partitions that have moved, each once."""
     leaders: dict[int, None] = {}
     for key, data in poll.context.news(served):
         if data.error_code in MOVED and client.version >= NAMES_LEADER_FROM:

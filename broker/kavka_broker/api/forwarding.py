@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """The active controller's answer: header and body, as its client is to get it."""
+    """The active controller's answer, header and body, as the client gets it."""
 
     data: bytes
 
 
 async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
-    """Have a request decided by the active controller, wherever that is, and give its answer back."""
+    """Have the active controller decide a request; returns its answer. Raises BrokerError and ProtocolViolation."""
     request = await read_any(frame, body, api, broker, client)
     if broker.leads:
-        said = await decide_here(request, api, broker, client)
-        if said is not None:
-            return said
+        answer = await decide_here(request, api, broker, client)
+        if answer is not None:
+            return answer
     try:
         return Forwarded(await ask_in_envelope(bytes(frame), broker, client))
     except Unreachable:
@@ -46,20 +46,20 @@ async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", cl
 
 
 async def decide_here(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
-    """The answer, or None where the lead was lost before anything was decided."""
+    """The answer, or None if the lead was lost before any part was decided. Raises BrokerError."""
     try:
-        said = await handle(request, api, broker, client)
+        answer = await handle(request, api, broker, client)
     except BrokerError as error:
         if error.code is not ErrorCode.NOT_CONTROLLER or client.has_decided:
             raise
         return None
     if client.has_decided:
-        return said
-    if said is None or await broker.message_threads.says(said, ErrorCode.NOT_CONTROLLER, client.size_bytes):
+        return answer
+    if answer is None or await broker.message_threads.says(answer, ErrorCode.NOT_CONTROLLER, client.size_bytes):
         return None
-    return said
+    return answer
 
 
 async def handle(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
-    said = large_requests.handle(request, api, broker, client)
-    return said if said is None or isinstance(said, Message) else await said
+    answer = large_requests.handle(request, api, broker, client)
+    return answer if answer is None or isinstance(answer, Message) else await answer

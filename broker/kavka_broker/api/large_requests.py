@@ -33,27 +33,27 @@ if TYPE_CHECKING:
     from kavka_broker.api.registry import Answer, Api
 
 WHOLE_BYTES_MAX: Final = 512
-"""A hundred elements or so."""
+"""A request of this size has a hundred elements at most."""
 AT_ONCE_ELEMENTS_MAX: Final = 500
-"""Of an answer, or of a request of records: they take two milliseconds at most."""
+"""Elements of an answer, or of a request with records, that take at most two milliseconds."""
 
 
 def check_size(api: "Api", size_bytes: int) -> None:
-    """Raises ProtocolViolation for a request that is larger than any that makes sense."""
+    """Raises ProtocolViolation for a request that is larger than its API allows."""
     if size_bytes > api.bytes_max and not api.pipelined:
         raise ProtocolViolation(f"{api.name} of {size_bytes} bytes; {api.bytes_max} are allowed")
 
 
 def is_long(answer: Message, api: "Api", client: Client) -> bool:
-    """Whether to write the answer takes a thread."""
+    """Whether a thread has to write the answer."""
     if api.is_counting:
         return client.has_long_answer or (not api.pipelined and client.size_bytes > AT_ONCE_BYTES_MAX)
     return client.size_bytes > AT_ONCE_BYTES_MAX or has_more(answer, AT_ONCE_ELEMENTS_MAX)
 
 
 def read_at_once(frame: memoryview, body: int, api: "Api", version: int) -> Message:
-    """The request in a frame that is short, or whose records make it long. Raises ProtocolViolation, and of it
-    TooManyElements where a thread is to read it.
+    """The request in a frame that is short, or long because of its records. Raises ProtocolViolation, in particular
+    TooManyElements where a thread has to read it.
     """
     if len(frame) <= AT_ONCE_BYTES_MAX:
         request, _ = decoder(api.request, version)(frame, body)
@@ -71,14 +71,14 @@ async def read_any(frame: memoryview, body: int, api: "Api", broker: Broker, cli
 
 
 def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
-    """What the handler says, of a request with many elements in parts."""
+    """The handler's answer; a request with many elements is handled in parts."""
     if client.size_bytes > WHOLE_BYTES_MAX:
         return handle_in_parts(request, api, broker, client)
     return api.handle(request, broker, client)
 
 
 def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
-    """As `handle`, of a request of which nobody has counted the bytes."""
+    """As `handle`, for a request of unknown size."""
     each = next((one for one in api.each if one.has_elements(request)), None)
     if each is None:
         return api.handle(request, broker, client)
@@ -108,12 +108,12 @@ async def _joined(each: "Each", parts: "chain[Message]", api: "Api", broker: Bro
     finally:
         for waiting in said:
             if not waiting.cancel() and not waiting.cancelled():
-                waiting.exception()  # looked at: the error of one part is the answer to all
+                waiting.exception()  # marks it as seen: the error of another part is the answer to all
 
 
 async def _decided(part: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
-    """What is decided on a part. Once the lead is lost behind one that was, the next controller is asked for the rest:
-    a client that asked it for all would hear that what has just been made exists. Raises BrokerError.
+    """The decision on a part. If the lead was lost after an earlier part, the next controller is asked for the rest: a
+    client that asked it for all parts would hear that new topics exist already. Raises BrokerError.
     """
     answer: Answer = None
     try:

@@ -9,7 +9,7 @@ N = TypeVar("N")
 
 
 def leader_of(topic: bytes | str, index: int, broker: Broker) -> tuple[int, int]:
-    """Id and epoch of a partition's leader, as far as this broker knows; -1 and -1 where it knows of none."""
+    """The id and epoch of a partition's leader, as this broker knows them; -1 and -1 without a leader."""
     topics = broker.metadata.topics
     known = topics.by_id(topic) if isinstance(topic, bytes) else topics.get(topic)
     state = None if known is None else known.partitions.get(index)
@@ -17,7 +17,7 @@ def leader_of(topic: bytes | str, index: int, broker: Broker) -> tuple[int, int]
 
 
 def endpoint_of(node_id: int, listener: str, broker: Broker, kind: Callable[[int, str, int, str | None], N]) -> list[N]:
-    """Where a broker can be reached by this listener, as this kind of answer says it; nothing where it cannot."""
+    """The address of a broker on this listener, as this kind of answer names it; empty if it has none."""
     known = broker.metadata.brokers.get(node_id)
     if known is None or known.fenced or listener not in known.endpoints:
         return []

@@ -14,21 +14,21 @@ from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
 
 AT_ONCE_MAX: Final = 2
-"""Each may take a few times what a batch unpacks to."""
+"""A thread may take a few times the unpacked size of a batch."""
 
 
 class Preparation:
-    """The batches that threads make ready, at most `AT_ONCE_MAX` at a time."""
+    """Prepares batches in threads, at most `AT_ONCE_MAX` at a time."""
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(AT_ONCE_MAX)
 
     async def prepare(self, batches: memoryview, config: LogConfig, now_ms: int) -> Prepared:
-        """The batch as it shall be written. Raises BrokerError."""
+        """The batch as it is to be appended. Raises BrokerError."""
         await self._free.acquire()
         work = asyncio.ensure_future(asyncio.to_thread(_outcome, batches, config, now_ms))
         work.add_done_callback(lambda _: self._free.release())
-        # Shielded: a thread cannot be stopped, and its place is free when it is through.
+        # The work is shielded: a thread cannot be stopped, and its place is free only at its end.
         outcome = await asyncio.shield(work)
         if isinstance(outcome, BrokerError):
             raise outcome

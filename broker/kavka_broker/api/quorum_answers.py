@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 
 class NamesNodes(Protocol):
-    """An answer that can say where nodes are."""
+    """An answer that can name the addresses of nodes."""
 
     node_endpoints: list  # type: ignore[type-arg]  # each answer has a class of its own for them
 

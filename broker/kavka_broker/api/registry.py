@@ -27,14 +27,14 @@ from kavka_broker.api.division import Each
 from kavka_broker.protocol.message import Message
 
 LARGE_BYTES_MAX: Final = 16 * 1024 * 1024
-"""To copy as much may take ten milliseconds."""
+"""Copying a request of this size may take ten milliseconds."""
 FORWARDED_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Of what a broker passes on: on its way to the controller it is copied some times."""
+"""The bound on forwarded requests, which are copied several times on their way to the controller."""
 SMALL_BYTES_MAX: Final = 16 * 1024
-"""Of requests that nobody has reason to make long."""
+"""The bound on requests that no client has reason to make long."""
 FETCH: Final = 1
 FETCH_BYTES_MAX: Final = 1024 * 1024
-"""Some thirty thousand partitions."""
+"""The bound on a Fetch: some thirty thousand partitions."""
 
 
 Answer = Message | None
@@ -42,7 +42,7 @@ Answer = Message | None
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """An answer that is made once something has happened, in the turn of the loop in which it is known."""
+    """An answer that is made when `until` is done, in the same turn of the loop."""
 
     until: Future[None]
     make: Callable[[], Answer]
@@ -63,7 +63,7 @@ BOTH: tuple[Role, ...] = ("broker", "controller")
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API key. `versions` are answered, `advertised` is what ApiVersions says (KAFKA-18659 parts them)."""
+    """An API key. `versions` are answered, `advertised` are those in ApiVersions (KAFKA-18659 parts them)."""
 
     key: int
     name: str
@@ -80,12 +80,12 @@ class Api:
 
     @property
     def is_counting(self) -> bool:
-        """Whether the handler says by itself that its answer is long: of those two that are in a hurry."""
+        """Whether the handler itself marks its answer as long: Produce and Fetch do, to save a count."""
         return self.pipelined or self.key == FETCH
 
     @property
     def is_decision(self) -> bool:
-        """Whether the active controller decides, and its log has it before the answer leaves."""
+        """Whether the active controller decides, and commits the records before the answer leaves."""
         return self.forwarded or self.on == CONTROLLER
 
     def supports(self, version: int) -> bool:
@@ -116,9 +116,9 @@ def api(
     `on`: the listeners that serve it. `forwarded`: the active controller answers it, whichever broker is asked
     (KIP-590); the handler runs on controllers only, and decides there.
 
-    `each`: where the elements of a request are, so that one with many is handled in parts; of several, those that
-    versions differ in, the first that has any counts. `bytes_max`: how large a request may be that holds no records;
-    one that is forwarded may have no more than `FORWARDED_BYTES_MAX`.
+    `each`: where the elements of a request are, so that a request with many is handled in parts; where versions have
+    different places, the first with elements counts. `bytes_max`: the largest request without records; a forwarded
+    request may have at most `FORWARDED_BYTES_MAX`.
     """
 
     def register(handle: H) -> H:
@@ -150,7 +150,7 @@ def api(
 
 
 def load() -> dict[int, Api]:
-    """Import every handler of this folder; the registered APIs by key, in the order of the keys."""
+    """Import every handler of this folder; returns the registered APIs in the order of their keys."""
     package = __name__.rpartition(".")[0]
     for module in iter_modules(import_module(package).__path__):
         if module.name[0] == "a" and module.name[1:3].isdigit():

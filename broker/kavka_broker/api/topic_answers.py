@@ -16,22 +16,22 @@ from kavka_broker.protocol.messages.metadata_response import MetadataResponsePar
 from kavka_broker.slices import Pace, Work
 
 UNITS_PER_PARTITION: Final = 3  # of a slice
-#: Answers kept for each topic of the cluster: clients mostly use one listener, and seldom more than two.
+#: Answers kept for each topic of the cluster: clients mostly use one listener, seldom more than two.
 KEPT_PER_TOPIC_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """An answer, and what it was made of."""
+    """An answer, and the versions of its topic and brokers."""
 
     topic: Topic
-    changes: int  # of the topic
-    generation: int  # of the brokers
+    changes: int  # the topic's count of changes
+    generation: int  # the generation of the brokers
     answer: MetadataResponseTopic
 
 
 class TopicAnswers:
-    """The answers of one node, by topic id and listener. The one that was made first is dropped first."""
+    """The topic answers of a node, by topic id and listener. The oldest answer is dropped first."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[bytes, str], Remembered] = OrderedDict()
@@ -40,7 +40,7 @@ class TopicAnswers:
         return len(self._kept)
 
     def answer(self, metadata: Metadata, topic: Topic, listener: str, pace: Pace) -> Work[MetadataResponseTopic]:
-        """A topic as Metadata shows it. Shared between answers: not to be changed."""
+        """A topic as Metadata shows it, shared between answers: it must not be changed."""
         if pace.spent(1):
             yield
         changes, generation = topic.changes, metadata.brokers.generation
@@ -56,7 +56,7 @@ class TopicAnswers:
         return answer
 
     def _keep(self, kept: Remembered, listener: str, kept_max: int) -> None:
-        """What was made of a topic that has changed meanwhile is not kept: its `changes` are not those of now."""
+        """Keep an answer, unless its topic has changed while it was made."""
         if kept.changes != kept.topic.changes:
             return
         self._kept[kept.topic.topic_id, listener] = kept
@@ -87,5 +87,5 @@ def offline(brokers: Brokers, state: PartitionState, listener: str) -> list[int]
     return [
         broker_id
         for broker_id in state.replicas
-        if (one := brokers.get(broker_id)) is None or one.fenced or listener not in one.endpoints
+        if (registered := brokers.get(broker_id)) is None or registered.fenced or listener not in registered.endpoints
     ]
