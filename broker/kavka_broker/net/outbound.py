@@ -369,7 +369,7 @@ async def _unreachable(problem: Unreachable) -> Any:
 
 
 def _nothing(host: str, port: int) -> None:
-    """Ignore a refused connection."""
+    """Ignore news of a connection."""
     del host, port
 
 

@@ -24,7 +24,7 @@ log = get("storage")
 
 
 class _LookedAt(NamedTuple):
-    """Log ends that must stay as they are during a walk over the log's headers in slices."""
+    """State of a log that must stay as it is during a walk over the headers in slices."""
 
     segments: list[Segment]
     end_offset: int

@@ -342,7 +342,7 @@ def _reading(segment: Segment) -> Iterator[File]:
 
 
 def _guarded(found: Iterator[Found]) -> Iterator[Found]:
-    """Pass the batches on. Raises Uncleanable where one cannot be read: the disk need not have failed."""
+    """Pass the batches on. Raises Uncleanable for an unreadable batch, Outdated for a shorter file, and OSError."""
     try:
         yield from found
     except ProtocolViolation as problem:
