@@ -127,7 +127,7 @@ def end_of(partition: Partition, reach: Reach) -> int:
 
 
 def check_end(partition: Partition, reach: Reach) -> None:
-    """Raises OFFSET_NOT_AVAILABLE while a new leader has committed nothing in its epoch."""
+    """Raises OFFSET_NOT_AVAILABLE while a new leader has a high watermark below the start of its epoch."""
     leadership = partition.leadership
     if reach is not Reach.LOG_END and leadership is not None and leadership.start_offset > partition.high_watermark:
         raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE)

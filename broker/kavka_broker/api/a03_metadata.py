@@ -40,7 +40,7 @@ from kavka_broker.slices import Pace, Work
 
 IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4
-#: How long a request waits for this broker's registration where no broker is registered.
+#: How long a request waits for this broker to be unfenced where every registered broker is fenced.
 NOBODY_MS_MAX = 1_000
 UNDECIDED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 
